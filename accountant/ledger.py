@@ -20,7 +20,7 @@ from accountant.events.events import Committed, Released
 from accountant.limits import Headroom, Limits
 from accountant.reports import history
 from accountant.reports.balance_report import BudgetReport, Reporter
-from accountant.reports.burn_down import BurnDown, BurnDowns
+from accountant.reports.burn_down import BurnDown, BurnDownReporter
 from accountant.reports.history import AskedQuestion, Page
 from accountant.store.attempts import Attempt
 from accountant.store.journal import FaultHandler, Journal, ignore_fault
@@ -28,7 +28,7 @@ from accountant.store.store import TIMEOUT_MS, LedgerStore
 from accountant.store.transaction import Transaction
 from accountant.store.waiting import WaitingQuestion
 from accountant.store.witness import Witness
-from accountant.verbs.endings import charge_of_open, open_answer
+from accountant.verbs.endings import find_open_charge, read_stored_answer
 from accountant.verbs.exposures import Exposures
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
@@ -60,7 +60,7 @@ class Ledger:
         self._clock = clock
         self._knowledge = knowledge
         self._reporter = Reporter(journal, knowledge=knowledge)
-        self._burn_downs = BurnDowns(journal, knowledge=knowledge)
+        self._burn_downs = BurnDownReporter(journal, knowledge=knowledge)
         self._repetition = Repetition(clock=clock)
         self.owner = Owner(journal, clock=clock)
         self.idempotency = Idempotency(journal, clock=clock)
@@ -76,9 +76,9 @@ class Ledger:
         snapshot_every: int = SNAPSHOT_EVERY_EVENTS,
         knowledge: Knowledge = assume_nothing,
         timeout_ms: int = TIMEOUT_MS,
-        create: bool = True,
+        can_create: bool = True,
         witness: Witness | None = None,
-        trust: bool = False,
+        is_trusted: bool = False,
         on_fault: FaultHandler = ignore_fault,
     ) -> "Ledger":
         """Open the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema; `create` makes one.
@@ -91,13 +91,15 @@ class Ledger:
         `accept`; that is for an owner who looks at it first. `on_fault` is called with each failure of the storage.
         Raises `NoLedger`, `LedgerBehind`, `LedgerUnavailable`.
         """
-        store = LedgerStore.open(url, timeout_ms=timeout_ms, create=create)
-        journal = Journal(store, snapshot_every=snapshot_every, witness=witness, on_fault=on_fault, trust=trust)
+        store = LedgerStore.open(url, timeout_ms=timeout_ms, can_create=can_create)
+        journal = Journal(
+            store, snapshot_every=snapshot_every, witness=witness, on_fault=on_fault, is_trusted=is_trusted
+        )
         try:
-            with journal.reading():
+            with journal.begin_read():
                 pass
-            if not trust:
-                journal.check_witness(accept=False)
+            if not is_trusted:
+                journal.check_witness(is_accepted=False)
             with suppress(LedgerUnavailable):
                 journal.keep_snapshot()
         except BaseException:
@@ -110,14 +112,14 @@ class Ledger:
 
         Raise `LedgerBehind` if it lost events.
         """
-        self._journal.check_witness(accept=False)
+        self._journal.check_witness(is_accepted=False)
 
     def accept(self) -> None:
         """Let the ledger as it is take the place of what its witness has seen. Only its owner can say so.
 
         Raises OSError where the witness cannot be written, `LedgerUnavailable`.
         """
-        self._journal.check_witness(accept=True)
+        self._journal.check_witness(is_accepted=True)
 
     def close(self) -> None:
         """Close the storage. Open reservations stay reserved."""
@@ -160,7 +162,7 @@ class Ledger:
         """
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             self._repetition.check_first(transaction, balances, charge, within=once_within)
             if charge.path_continuation is not None and not balances.paths.are_free(charge.path_continuation.paths):
                 raise PathTaken("a noise path was continued by another question, or is gone")
@@ -177,8 +179,8 @@ class Ledger:
         nothing, when the reservation is not open or does not cover `spent`.
         """
         kept = {identity: body for identity, body in sorted(paths.items()) if len(body) <= MOST_PATH_BYTES}
-        with self._journal.writing() as (transaction, balances):
-            charge = charge_of_open(transaction, balances, reservation.id)
+        with self._journal.begin_write() as (transaction, balances):
+            charge = find_open_charge(transaction, balances, reservation.id)
             balances.check_covers(reservation.id, spent)
             if not balances.keeps_paths(reservation.id):
                 kept = {}
@@ -203,17 +205,17 @@ class Ledger:
 
         Raises `LedgerMisuse`, changing nothing, when the reservation is not open.
         """
-        with self._journal.writing() as (transaction, balances):
-            charge_of_open(transaction, balances, reservation.id)
+        with self._journal.begin_write() as (transaction, balances):
+            find_open_charge(transaction, balances, reservation.id)
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
-    def at_work(self, reservation: Reservation) -> AbstractContextManager[None]:
+    def hold_in_flight(self, reservation: Reservation) -> AbstractContextManager[None]:
         """Hold a reservation in flight for the block, up to its commit.
 
         While the block runs, its question is under way in this process. If the block fails, nobody waits for it, and
         the reservation stays open and spent.
         """
-        return self._repetition.at_work(reservation.id)
+        return self._repetition.hold_in_flight(reservation.id)
 
     def find_answer(
         self, fingerprint: str, version: str, *, analyst: str, once_within: timedelta | None = None
@@ -223,14 +225,14 @@ class Ledger:
         With `once_within`, as `reserve` has it, `Repeated` is raised where the analyst holds none and has the question
         under way: its answer is the one to tell, and not another analyst's.
         """
-        with self._journal.reading() as (transaction, balances):
+        with self._journal.begin_read() as (transaction, balances):
             held = balances.paid_answers.get((analyst, fingerprint, version))
-            found = transaction.answer(fingerprint=fingerprint, version=version, reservation=held)
+            found = transaction.find_answer(fingerprint=fingerprint, version=version, reservation=held)
             if held is None:
                 self._repetition.check_not_under_way(
                     balances, fingerprint, version, analyst=analyst, within=once_within
                 )
-            return None if found is None else open_answer(transaction, *found, held=held is not None)
+            return None if found is None else read_stored_answer(transaction, *found, is_held=held is not None)
 
     def charge_reader(
         self,
@@ -253,7 +255,7 @@ class Ledger:
         """
         if charge != answer.make_reading_charge(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             question, version = charge.question, charge.family.version
             held = balances.paid_answers.get((charge.analyst, question, version))
             if held == answer.reservation:
@@ -276,7 +278,7 @@ class Ledger:
 
         A path that is `taken` can be read but not be continued.
         """
-        with self._journal.reading() as (transaction, balances):
+        with self._journal.begin_read() as (transaction, balances):
             heads = {
                 PathState(identity, version, head.state): head
                 for identity in identities
@@ -290,7 +292,7 @@ class Ledger:
                     is_taken=heads[state].taken_by is not None,
                     questions=heads[state].questions,
                 )
-                for state, body in transaction.path_bodies(heads).items()
+                for state, body in transaction.read_path_bodies(heads).items()
             }
 
     def charge_reading(
@@ -316,9 +318,9 @@ class Ledger:
         if any(state.version != charge.family.version for state in reading):
             raise LedgerMisuse("a noise path is read on its own data version")
         spent.check_covered_by(charge)
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             self._repetition.check_first(transaction, balances, charge, within=once_within)
-            if len(transaction.path_bodies(reading)) != len(set(reading)):
+            if len(transaction.read_path_bodies(reading)) != len(set(reading)):
                 raise PathTaken("a noise path is not in the store any more")
             reservation = self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
             event = Committed(
@@ -327,14 +329,14 @@ class Ledger:
             self._commit(transaction, charge, event, answer)
         return reservation
 
-    def left_for(self, charge: Charge, limits: Limits) -> Headroom:
+    def find_headroom(self, charge: Charge, limits: Limits) -> Headroom:
         """Return the largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return find_headroom(balances, charge, limits, knowledge=self._knowledge)
 
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
         """Return the first balance that does not cover a charge now, as `reserve` would raise it; None if all do."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return find_shortage(balances, charge, limits, knowledge=self._knowledge)
 
     def rehearse(self, tables: frozenset[str]) -> Rehearsal:
@@ -342,7 +344,7 @@ class Ledger:
 
         Nothing is ever written.
         """
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return Rehearsal(balances.copy(tables), tables=tables, knowledge=self._knowledge)
 
     def check_writable(self, *, room_bytes: int) -> None:
@@ -351,7 +353,7 @@ class Ledger:
         Raises `LedgerUnavailable`. A database server is not asked how full its disk is.
         """
         self._journal.check_room(room_bytes=room_bytes)
-        with self._journal.writing():
+        with self._journal.begin_write():
             pass
 
     @property
@@ -361,7 +363,7 @@ class Ledger:
 
     def is_approved(self, question: str) -> bool:
         """Return True if the owner approved the question of this fingerprint."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return question in balances.approved
 
     def find_declined(self, question: str) -> DeclineReason | None:
@@ -369,19 +371,19 @@ class Ledger:
 
         Return None if it was never declined, or approved afterwards.
         """
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return balances.declined.get(question)
 
-    def open_reservations(self) -> tuple[Reservation, ...]:
+    def list_open_reservations(self) -> tuple[Reservation, ...]:
         """Return the questions' reservations that are neither committed, released nor settled, oldest first.
 
         Those of a dead process stay here, spent. Those of monitors are left out: they are open as long as their
         monitors stand.
         """
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return balances.list_open_questions()
 
-    def balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
+    def report_balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
         """Return the spent and remaining budget, per family and key, and per analyst.
 
         Of one analyst's own charges if named.
@@ -393,36 +395,38 @@ class Ledger:
         report = self._reporter.report_all_windows if all_windows else self._reporter.report
         return report(limits, analyst=analyst)
 
-    def burn_down(self, limits: Limits) -> BurnDown:
+    def report_burn_down(self, limits: Limits) -> BurnDown:
         """Return the budget spent over time by everybody together, and by each analyst.
 
         The first call on an open ledger reads the whole log, later calls read new events only.
         """
-        return self._burn_downs.read(limits)
+        return self._burn_downs.report(limits)
 
-    def history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
+    def read_history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
         """Return every question with its worst-case charge and its end, oldest first.
 
         If an analyst is named, only that analyst's questions are returned, and only their events are read.
         """
         if analyst is None:
-            return history.asked_questions((event for _, event in self._journal.events()), analyst=None)
-        with self._journal.looking() as transaction:
-            return history.of_analyst(transaction, analyst)
+            return history.list_questions((event for _, event in self._journal.read_events()), analyst=None)
+        with self._journal.begin_log_read() as transaction:
+            return history.list_questions_of(transaction, analyst)
 
-    def page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
+    def read_page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
         """Return the `limit` newest questions reserved before reservation `before`, and the number of older ones.
 
         The newest come first; `before` None means all. `analyst` and open questions can be asked for alone. Only the
         events of these questions are read.
         """
-        with self._journal.reading() as (transaction, balances):
-            return history.page(transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open)
+        with self._journal.begin_read() as (transaction, balances):
+            return history.read_page(
+                transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open
+            )
 
-    def asked_as(self, identity: str) -> tuple[AskedQuestion, ...]:
+    def find_questions(self, identity: str) -> tuple[AskedQuestion, ...]:
         """Return the questions whose reservation, or whose own id, starts with `identity`, oldest first."""
-        with self._journal.looking() as transaction:
-            return history.starting_with(transaction, identity)
+        with self._journal.begin_log_read() as transaction:
+            return history.find_questions(transaction, identity)
 
     def note_waiting(self, waiting: NotApproved, charge: Charge, wording: Wording) -> None:
         """Keep the text of a question that waits for the owner, for its approval. Nothing is charged.
@@ -438,7 +442,7 @@ class Ledger:
             text=wording.text,
             guarantee=wording.guarantee,
         )
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             transaction.waiting.put(one)
 
     def verify(self) -> int:
@@ -446,7 +450,7 @@ class Ledger:
 
         Returns the number of events. Raises `LedgerUnavailable` on the first fault.
         """
-        with self._journal.reading() as (transaction, balances):
+        with self._journal.begin_read() as (transaction, balances):
             return verify(transaction, balances)
 
     def _grant(

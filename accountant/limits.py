@@ -125,7 +125,7 @@ class Headroom:
         most = [of_cell]
         for one in self.balances:
             if one.unit is not None:
-                most.append(one.unit.largest_by_curve(groups))
+                most.append(one.unit.find_largest_by_curve(groups))
             elif one.scope is BalanceScope.PER_TABLE:
                 most.append(one.left_nano // max(groups, in_cell))
         return max(pure, min(most))
@@ -133,7 +133,7 @@ class Headroom:
     def _admits_curve(self, charge: Charge, curve: Curve) -> bool:
         needed = charge.own_amounts
         return needed.epsilon_nano <= self.epsilon_nano and all(
-            (needed.table_nano if one.unit is None else one.unit.needed_nano(needed.unit_epsilon_nano, curve))
+            (needed.table_nano if one.unit is None else one.unit.find_needed(needed.unit_epsilon_nano, curve))
             <= one.left_nano
             for one in self.balances
             if one.unit is not None or one.scope is BalanceScope.PER_TABLE

@@ -57,7 +57,7 @@ class MonitorRun:
     looks_made: int
     last_look: int
     reason: str
-    excluded: frozenset[int] = frozenset()
+    excluded_windows: frozenset[int] = frozenset()
     is_restarted: bool = False
 
 

@@ -68,7 +68,7 @@ _SYSTEM = {
 
 
 @contextmanager
-def told_in_words() -> Iterator[None]:
+def explain_failures() -> Iterator[None]:
     """Tell failures of drivers and files in the block by their cause.
 
     Raises `StorageFull`, `StorageFailed`, `LedgerUnavailable`.

@@ -28,12 +28,12 @@ class UnitLoss:
     in_curve_nano: int = 0
     curve: Curve = NO_CURVE
 
-    def plus(self, nano: int, curve: Curve | None) -> "UnitLoss":
+    def add_question(self, nano: int, curve: Curve | None) -> "UnitLoss":
         """Return the loss after one more question of a pure loss `nano`, charged by curve or (None) by `nano`."""
         more = UnitLoss(self.pure_nano + nano, self.in_curve_nano, self.curve)
-        return more if curve is None else more.as_curves(nano, curve, times=1)
+        return more if curve is None else more.move_to_curves(nano, curve, times=1)
 
-    def as_curves(self, nano: int, curve: Curve, *, times: int) -> "UnitLoss":
+    def move_to_curves(self, nano: int, curve: Curve, *, times: int) -> "UnitLoss":
         """Return the same pure sum with so many more questions of a pure loss `nano` charged by curve."""
         return UnitLoss(
             self.pure_nano,
@@ -41,7 +41,7 @@ class UnitLoss:
             tuple(known + times * more for known, more in zip(self.curve, curve, strict=True)),
         )
 
-    def nano(self, delta: float | None) -> int:
+    def find_balance(self, delta: float | None) -> int:
         """Return the balance: the pure sum, or, if that is less, the pure rest and the curve's epsilon for `delta`.
 
         >>> UnitLoss(7, 5).nano(None)
@@ -49,7 +49,7 @@ class UnitLoss:
         """
         return self._least(None if delta is None else convert_to_epsilon(delta))
 
-    def nano_surely(self, delta: float | None) -> int:
+    def bound_odds_change(self, delta: float | None) -> int:
         """Return a bound on the change of the logarithm of anybody's odds, up or down.
 
         The bound fails with probability `delta` at most.
@@ -58,12 +58,12 @@ class UnitLoss:
 
     def count_more(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
         """Return the number of questions like this that fit below a cap, one after the other."""
-        counts = [_fit(cap_nano - self.pure_nano, nano)]
+        counts = [_count_fits(cap_nano - self.pure_nano, nano)]
         if delta is not None and (curve is not None or self.in_curve_nano):
             rest = cap_nano - (self.pure_nano - self.in_curve_nano)
             each = (nano,) * len(self.curve) if curve is None else curve
             counts += [
-                _fit(rest - known - added, more)
+                _count_fits(rest - known - added, more)
                 for known, added, more in zip(self.curve, convert_to_epsilon(delta), each, strict=True)
             ]
         return max(counts)
@@ -75,7 +75,7 @@ class UnitLoss:
         return min(self.pure_nano, *(rest + known + more for known, more in zip(self.curve, added, strict=True)))
 
 
-def _fit(left: int, each: int) -> int:
+def _count_fits(left: int, each: int) -> int:
     if left < 0:
         return 0
     return left // each if each else MOST_CAP_NANO
@@ -95,17 +95,17 @@ class UnitRoom:
     @property
     def left_nano(self) -> int:
         """Return the rest of the cap; below zero if the cap was lowered."""
-        return self.cap_nano - self.loss.nano(self.delta)
+        return self.cap_nano - self.loss.find_balance(self.delta)
 
-    def needed_nano(self, charge_nano: int, curve: Curve | None) -> int:
+    def find_needed(self, charge_nano: int, curve: Curve | None) -> int:
         """Return the amount by which a question raises the balance."""
-        return self.loss.plus(charge_nano, curve).nano(self.delta) - self.loss.nano(self.delta)
+        return self.loss.add_question(charge_nano, curve).find_balance(self.delta) - self.loss.find_balance(self.delta)
 
     def count_more(self, charge_nano: int, curve: Curve | None) -> int:
         """Return the number of further questions like this that fit."""
         return self.loss.count_more(charge_nano, curve, cap_nano=self.cap_nano, delta=self.delta)
 
-    def largest_by_curve(self, groups: int) -> int:
+    def find_largest_by_curve(self, groups: int) -> int:
         """Return the largest loss of a group, in 1e-9, that fits by its curve.
 
         One unit bears the loss of `groups`, whatever the noise of the question is. Return 0 without a delta.
@@ -116,7 +116,7 @@ class UnitRoom:
         while high - low > 1:
             middle = (low + high) // 2
             nano = middle * _STEP_NANO
-            if self.needed_nano(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano:
+            if self.find_needed(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano:
                 low = middle
             else:
                 high = middle

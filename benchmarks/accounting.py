@@ -23,7 +23,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from accountant.charges import NANO, Cells, Charge, Family, NanoArray, Spent
-from accountant.events.events import Committed, Event, Reserved, record_of
+from accountant.events.events import Committed, Event, Reserved, make_record
 from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.store.store import LedgerStore
@@ -134,12 +134,12 @@ def one_row(url: str, *, repeats: int) -> list[Took]:
     """A transaction that inserts one row, as durably as the ledger's."""
     store = LedgerStore.open(url)
     took = []
-    with store.writing(store.new_deadline()) as transaction:
+    with store.begin_write(store.make_deadline()) as transaction:
         transaction._connection.execute(sa.text("CREATE TABLE plain (id INTEGER, body TEXT)"))
     for number in range(repeats):
 
         def insert(number: int = number) -> None:
-            with store.writing(store.new_deadline()) as transaction:
+            with store.begin_write(store.make_deadline()) as transaction:
                 transaction._connection.execute(
                     sa.text("INSERT INTO plain VALUES (:id, :body)"), {"id": number, "body": "x" * 400}
                 )
@@ -219,13 +219,13 @@ def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[s
 def fill(url: str, events: Iterator[Event]) -> None:
     """Write many events in one transaction."""
     store = LedgerStore.open(url)
-    with store.writing(store.new_deadline()) as transaction:
+    with store.begin_write(store.make_deadline()) as transaction:
         for event in events:
             domains = {}
             if isinstance(event, Reserved):
-                domains = transaction.digests(values for _, values in event.charge.cells.columns)
+                domains = transaction.store_domains(values for _, values in event.charge.cells.columns)
             number, previous = transaction.newest
-            transaction.append(record_of(event, number=number + 1, previous_hash=previous, domains=domains))
+            transaction.append(make_record(event, number=number + 1, previous_hash=previous, domains=domains))
     store.close()
 
 
@@ -243,7 +243,7 @@ def large_ledger(
         drawn = random.Random(3)
         checks, reservations = [], []
         asked = question(Cells(()), unit=unit, version=f"v{versions - 1}", immutable=immutable)
-        first_ms, _ = timed(lambda: ledger.left_for(asked, LIMITS))
+        first_ms, _ = timed(lambda: ledger.find_headroom(asked, LIMITS))
         yield spread(store, f"{of}: first check", [first_ms])
         for number in range(repeats):
             columns = sorted(drawn.sample(sorted(COLUMNS), 1 + number % 4))
@@ -251,7 +251,7 @@ def large_ledger(
             asked = question(
                 keys, number=questions + number, unit=unit, version=f"v{versions - 1}", immutable=immutable
             )
-            checks.append(timed(partial(ledger.left_for, asked, LIMITS))[0])
+            checks.append(timed(partial(ledger.find_headroom, asked, LIMITS))[0])
             reserve_ms, reservation = timed(partial(ledger.reserve, asked, LIMITS))
             reservations.append(reserve_ms)
             ledger.release(reservation)

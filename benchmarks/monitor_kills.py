@@ -156,13 +156,13 @@ def watch(policy: Path, seed: int) -> None:
 def read(policy: Path) -> tuple[Told, int, bool]:
     """The alerts of a policy's monitor, how many charges there are, and whether the ledger verifies."""
     with Service.open(policy) as service:
-        (run,) = service.ledger.monitors.runs()
-        alerts = service.ledger.monitors.alerts(run.run).alerts
+        (run,) = service.ledger.monitors.list_runs()
+        alerts = service.ledger.monitors.read_alerts(run.run).alerts
         verified = service.ledger.verify() > 0
         return (
             tuple((one.number, one.key) for one in alerts),
-            len(service.ledger.history(analyst=RELEASED_BY)),
-            verified and service.ledger.monitors.closed_windows(run.run) == {0},
+            len(service.ledger.read_history(analyst=RELEASED_BY)),
+            verified and service.ledger.monitors.list_closed_windows(run.run) == {0},
         )
 
 

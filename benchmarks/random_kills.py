@@ -225,7 +225,9 @@ def _check_paid(policy: Path, answers: list[Answered], faults: list[str]) -> tup
     """Look up every answer in the ledger; its events, and the reservations that are open."""
     with Service.open(policy) as service:
         events = service.ledger.verify()
-        paid = {(one.charge.analyst, one.charge.question) for one in service.ledger.history() if one.spent is not None}
+        paid = {
+            (one.charge.analyst, one.charge.question) for one in service.ledger.read_history() if one.spent is not None
+        }
         known: dict[str, str] = {}
         told: dict[tuple[str, str], tuple[str, ...]] = {}
         for analyst, question, keys in answers:
@@ -235,7 +237,7 @@ def _check_paid(policy: Path, answers: list[Answered], faults: list[str]) -> tup
                 faults.append(f"unpaid: {analyst} was answered {question}")
             if told.setdefault((analyst, question), keys) != keys:
                 faults.append(f"two answers: {analyst} was answered {question}")
-        return events, len(service.ledger.open_reservations())
+        return events, len(service.ledger.list_open_reservations())
 
 
 def _identify(service: Service, question: str) -> str:

@@ -95,7 +95,7 @@ def lost(service: Service) -> tuple[float, float, float]:
     report = service.balances(None)
     groups: dict[tuple[str, ...], int] = {}
     for family in report.families:
-        for key, amount in zip(family.keys(), family.lost_nano, strict=True):
+        for key, amount in zip(family.list_keys(), family.lost_nano, strict=True):
             groups[key] = max(amount, groups.get(key, 0))
     values = list(groups.values())
     return fmean(values) / NANO, max(values) / NANO, report.unit_spent_nano / NANO
@@ -110,7 +110,7 @@ def together(aggregates: Choice, *, reuse: str, cap: bool) -> None:
                 answer(service, service.analyst(name), sql, {"keyhole.tolerance": tolerance, "keyhole.reuse": reuse})
             except KeyholeError as refused:
                 print("refused:", refused.code)
-        for each in service.ledger.history():
+        for each in service.ledger.read_history():
             touched += each.charge.shared
         mean, most, unit = lost(service)
         own = max(each.most_spent_nano for each in service.balances(None).analysts) / NANO

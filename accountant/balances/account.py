@@ -121,9 +121,9 @@ class Account:
                 self.families[family] = CellSums(dimensions=len(keys))
             self.families[family].add(keys, change.amounts)
         if charge.family.unit != ROW_UNIT:
-            self.unit = self.unit.plus(change.unit_nano, None)
+            self.unit = self.unit.add_question(change.unit_nano, None)
             if change.curves and charge.renyi is not None:
-                self.unit = self.unit.as_curves(charge.unit_epsilon_nano, charge.renyi, times=change.curves)
+                self.unit = self.unit.move_to_curves(charge.unit_epsilon_nano, charge.renyi, times=change.curves)
         self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
 
     def bound_losses(
@@ -188,7 +188,7 @@ class KnownAccount:
     @property
     def unit(self) -> UnitLoss:
         """Return what a unit has lost. A loss charged by curve is never refunded."""
-        return self.worst_case.unit.plus(-self.refunds.unit.pure_nano, None)
+        return self.worst_case.unit.add_question(-self.refunds.unit.pure_nano, None)
 
     def bound_losses(self, family: Family, cells: Cells, *, knowledge: Knowledge = assume_nothing) -> NanoArray:
         """Return an upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""

@@ -150,7 +150,7 @@ class _BalancesLeft:
     def find_needed(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
         """Return the amount that a charge takes of a balance."""
         amount = _find_needed(scope, charge, limits)
-        return self.units[scope].needed_nano(amount, charge.renyi) if scope in self.units else amount
+        return self.units[scope].find_needed(amount, charge.renyi) if scope in self.units else amount
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
         """Return the charge with its curve if that leaves more room, else without.
@@ -185,7 +185,7 @@ def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Kn
     keys_left = _find_keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
     if keys_left is not None and again.tables:
         keys_left = keys_left - again.bound_losses(charge.family, charge.cells)
-    of_unit = everybody.unit.plus(again.unit.pure_nano, None)
+    of_unit = everybody.unit.add_question(again.unit.pure_nano, None)
     units = {
         scope: UnitRoom(loss, cap, caps.delta)
         for scope, loss, cap in (

@@ -273,7 +273,7 @@ class MonitorRuns:
             looks_made=account.looks_made,
             last_look=account.last_look,
             reason=account.reason,
-            excluded=self.find_excluded(account),
+            excluded_windows=self.find_excluded(account),
             is_restarted=account.is_restarted,
         )
 
@@ -311,7 +311,7 @@ class MonitorRuns:
                     windows=event.windows,
                     started_at=event.at,
                     reason=event.why,
-                    is_restarted=event.anew,
+                    is_restarted=event.is_restarted,
                 )
             case MonitorWindowBegun(run=run, window=window, state=state):
                 self.runs[run].open_windows[window] = OpenWindow(0, state)

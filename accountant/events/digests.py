@@ -7,7 +7,7 @@ from collections.abc import Iterable
 Domain = tuple[str, ...]
 
 
-def canonical(value: object) -> str:
+def write_canonical(value: object) -> str:
     """Return the one JSON text of a value: sorted keys, no spaces, no floating-point numbers."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -17,11 +17,11 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def domain_body(values: Domain) -> bytes:
+def encode_domain(values: Domain) -> bytes:
     """Return the bytes that are hashed and stored for a tuple of key values."""
-    return canonical(list(values)).encode()
+    return write_canonical(list(values)).encode()
 
 
-def row_digest(cells: Iterable[str | bytes | None]) -> str:
+def digest_row(cells: Iterable[str | bytes | None]) -> str:
     """Return the digest of a row beside the log: of its cells in their order, bytes by their own digest."""
-    return digest(canonical([digest(cell) if isinstance(cell, bytes) else cell for cell in cells]).encode())
+    return digest(write_canonical([digest(cell) if isinstance(cell, bytes) else cell for cell in cells]).encode())

@@ -12,13 +12,13 @@ from typing import Any
 
 from accountant.charges import Charge, PathState, Spent, Wording
 from accountant.errors import LedgerMisuse, LedgerUnavailable
-from accountant.events.digests import Domain, canonical, digest
+from accountant.events.digests import Domain, digest, write_canonical
 from accountant.events.monitor_events import (
     MonitorEvent,
     MonitorWindowClosed,
-    monitor_event_of,
-    monitor_payload,
-    monitor_subject,
+    find_monitor_subject,
+    make_monitor_payload,
+    parse_monitor_event,
 )
 from accountant.events.owner_events import (
     Approved,
@@ -30,20 +30,20 @@ from accountant.events.owner_events import (
     Revoked,
     Settled,
     WindowOpened,
-    subject,
+    find_subject,
 )
 from accountant.events.payloads import (
     Payload,
-    charge_of,
-    charge_payload,
-    grant_of,
-    grant_payload,
-    spent_of,
-    spent_payload,
-    states_of,
-    states_payload,
-    worded_payload,
-    wording_of,
+    add_wording,
+    make_charge_payload,
+    make_grant_payload,
+    make_spent_payload,
+    make_states_payload,
+    parse_charge,
+    parse_grant,
+    parse_spent,
+    parse_states,
+    parse_wording,
 )
 
 # what events may be written as: every version that was ever written is read for good
@@ -117,38 +117,38 @@ def chain_record(
     *, number: int, kind: str, reservation: str, at: str, payload: str, spent_keys: bytes | None, previous_hash: str
 ) -> Record:
     """Return the record with its hash, over its content and the previous hash."""
-    content = canonical([number, kind, reservation, at, payload, previous_hash])
+    content = write_canonical([number, kind, reservation, at, payload, previous_hash])
     return Record(number, kind, reservation, at, payload, spent_keys, previous_hash, digest(content.encode()))
 
 
-def record_of(event: Event, *, number: int, previous_hash: str, domains: Mapping[Domain, str]) -> Record:
+def make_record(event: Event, *, number: int, previous_hash: str, domains: Mapping[Domain, str]) -> Record:
     """Write an event as record `number`; `domains` gives the digest of each tuple of key values in it."""
     spent_keys = None
     match event:
         case Reserved(reservation=about, charge=charge, wording=wording):
-            payload = worded_payload(charge_payload(charge, domains), wording)
+            payload = add_wording(make_charge_payload(charge, domains), wording)
         case Committed(reservation=about):
-            payload, spent_keys = _committed_payload(event)
+            payload, spent_keys = _make_committed_payload(event)
         case Released(reservation=about):
             payload = {"v": 1}
         case _ if isinstance(event, MonitorEvent):
-            about = monitor_subject(event)
-            payload, spent_keys = monitor_payload(event)
+            about = find_monitor_subject(event)
+            payload, spent_keys = make_monitor_payload(event)
         case _:
-            about, payload = subject(event), _owner_payload(event)
+            about, payload = find_subject(event), _make_owner_payload(event)
     return chain_record(
         number=number,
         kind=type(event).__name__,
         reservation=about,
         at=event.at.astimezone(UTC).isoformat(timespec="microseconds"),
-        payload=canonical(payload),
+        payload=write_canonical(payload),
         spent_keys=spent_keys,
         previous_hash=previous_hash,
     )
 
 
-def _committed_payload(event: Committed) -> tuple[Payload, bytes | None]:
-    payload, spent_keys = spent_payload(event.spent)
+def _make_committed_payload(event: Committed) -> tuple[Payload, bytes | None]:
+    payload, spent_keys = make_spent_payload(event.spent)
     payload |= {"answer": event.answer, "reads": event.reads}
     if payload["v"] == 2 or event.paths or event.reading:
         payload = {
@@ -156,16 +156,16 @@ def _committed_payload(event: Committed) -> tuple[Payload, bytes | None]:
             "v": 2,
             "fresh": payload.get("fresh"),
             "paths": dict(event.paths),
-            "reading": states_payload(event.reading),
+            "reading": make_states_payload(event.reading),
         }
     return payload, spent_keys
 
 
-def _owner_payload(event: OwnerEvent) -> Payload:
+def _make_owner_payload(event: OwnerEvent) -> Payload:
     payload: Payload = {"v": 1, "by": event.by, "why": event.why}
     match event:
         case Granted(grant=grant):
-            payload |= grant_payload(grant)
+            payload |= make_grant_payload(grant)
         case Settled(untouched=untouched):
             payload["untouched"] = untouched
         case Pruned(table=table, version=version):
@@ -179,56 +179,56 @@ def _owner_payload(event: OwnerEvent) -> Payload:
     return payload
 
 
-def domain_digests(record: Record) -> list[str]:
+def list_domain_digests(record: Record) -> list[str]:
     """Return the digests of the key values that a record refers to."""
     if record.kind != Reserved.__name__:
         return []
     return [domain for _, domain in json.loads(record.payload).get("cells", ())]
 
 
-def event_of(record: Record, *, domains: Mapping[str, Domain]) -> Event:
+def parse_event(record: Record, *, domains: Mapping[str, Domain]) -> Event:
     """Read a record back; `domains` gives the key values by digest. Raise `LedgerUnavailable` on anything foreign."""
     try:
         payload = json.loads(record.payload)
         if payload["v"] not in PAYLOAD_VERSIONS or payload["v"] > NEWEST_VERSIONS.get(record.kind, 2):
             raise LedgerUnavailable(f"event {record.id} was written by a newer version")
-        return _event(record, payload, datetime.fromisoformat(record.at), domains)
+        return _parse_payload(record, payload, datetime.fromisoformat(record.at), domains)
     except (KeyError, TypeError, ValueError, LedgerMisuse) as error:
         raise LedgerUnavailable(f"event {record.id} cannot be read") from error
 
 
-def _event(record: Record, payload: Mapping[str, Any], at: datetime, domains: Mapping[str, Domain]) -> Event:
+def _parse_payload(record: Record, payload: Mapping[str, Any], at: datetime, domains: Mapping[str, Domain]) -> Event:
     about = record.reservation
     match record.kind:
         case "Reserved":
-            return Reserved(about, at, charge_of(payload, domains), wording_of(payload))
+            return Reserved(about, at, parse_charge(payload, domains), parse_wording(payload))
         case "Committed":
-            spent = spent_of(payload, record.spent_keys)
+            spent = parse_spent(payload, record.spent_keys)
             if spent is None:
                 raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
             if payload["v"] == 1:
                 return Committed(about, at, spent, payload["answer"], payload["reads"])
             paths = tuple(sorted(payload["paths"].items()))
-            reading = states_of(payload["reading"])
+            reading = parse_states(payload["reading"])
             return Committed(about, at, spent, payload["answer"], payload["reads"], paths, reading)
         case "Released":
             return Released(about, at)
         case kind if kind.startswith("Monitor"):
-            event = monitor_event_of(kind, about, payload, at, record.spent_keys)
+            event = parse_monitor_event(kind, about, payload, at, record.spent_keys)
             if event is None:
                 raise LedgerUnavailable(f"event {record.id} is not what was written, or by a newer version")
             return event
         case _:
-            return _owner_event(record, payload, at)
+            return _parse_owner_payload(record, payload, at)
 
 
-def _owner_event(record: Record, payload: Mapping[str, Any], at: datetime) -> OwnerEvent:
+def _parse_owner_payload(record: Record, payload: Mapping[str, Any], at: datetime) -> OwnerEvent:
     if payload["v"] != 1:
         raise LedgerUnavailable(f"event {record.id} was written by a newer version")
     about, by, why = record.reservation, payload["by"], payload["why"]
     match record.kind:
         case "Granted":
-            return Granted(about, at, by, why, grant_of(payload))
+            return Granted(about, at, by, why, parse_grant(payload))
         case "Revoked":
             return Revoked(about, at, by, why)
         case "Settled":

@@ -35,7 +35,7 @@ _OF_PUBLISHED = ("by", "why", "table", "version", "method", "file", "file_hash",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportedEvent:
     """One event. Fields that a kind does not have are None. Amounts are in 1e-9 epsilon.
 
     `about` is the reservation, grant, window, question, pruning or publication; `keys` the number of keys charged; the
@@ -90,7 +90,7 @@ class Exported:
     hash: str
 
 
-def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
+def export(log: Iterable[tuple[Record, Event]]) -> Iterator[ExportedEvent]:
     """Yield every event, oldest first."""
     charges: dict[str, Charge] = {}
     for record, event in log:
@@ -130,15 +130,15 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
             case Released():
                 pass
             case _ if isinstance(event, MonitorEvent):
-                known = _of_monitor(event, charges)
+                known = _flatten_monitor_event(event, charges)
             case _:
-                known = _of_owner(event)
-        yield Exported(
+                known = _flatten_owner_event(event)
+        yield ExportedEvent(
             event=record.id, kind=record.kind, at=record.at, about=record.reservation, hash=record.hash, **known
         )
 
 
-def _of_owner(event: OwnerEvent) -> dict[str, Any]:
+def _flatten_owner_event(event: OwnerEvent) -> dict[str, Any]:
     match event:
         case Granted(by=by, why=why, grant=grant):
             return {
@@ -163,11 +163,11 @@ def _of_owner(event: OwnerEvent) -> dict[str, Any]:
             assert_never(event)
 
 
-def _of_monitor(event: MonitorEvent, charges: Mapping[str, Charge]) -> dict[str, Any]:
+def _flatten_monitor_event(event: MonitorEvent, charges: Mapping[str, Charge]) -> dict[str, Any]:
     match event:
         case MonitorStarted():
             known = {"by": event.by, "why": event.why, "monitor": event.monitor, "question": event.fingerprint}
-            return {**known, "anew": True} if event.anew else known
+            return {**known, "anew": True} if event.is_restarted else known
         case MonitorWindowBegun(run=run, window=window):
             return {"run": run, "window": window}
         case MonitorLooked(run=run, number=number, windows=windows):

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from accountant.charges import Amounts, Spent
-from accountant.events.payloads import Payload, loss_of, loss_payload
+from accountant.events.payloads import Payload, make_loss_payload, parse_loss
 from accountant.monitor_model import WindowAxis
 
 
@@ -31,7 +31,7 @@ class MonitorStarted:
     windows: WindowAxis | None
     by: str
     why: str
-    anew: bool = False
+    is_restarted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ MonitorEvent = (
 )
 
 
-def monitor_subject(event: MonitorEvent) -> str:
+def find_monitor_subject(event: MonitorEvent) -> str:
     """Return the subject of an event. There is one event of a kind for each subject."""
     match event:
         case MonitorStarted(run=run) | MonitorEnded(run=run):
@@ -144,21 +144,21 @@ def monitor_subject(event: MonitorEvent) -> str:
             return pause
 
 
-def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
+def make_monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
     """Return an event's payload, and the losses per key that stand beside it."""
-    payload: Payload = {"v": _version_of(event)}
+    payload: Payload = {"v": _choose_version(event)}
     match event:
         case MonitorStarted(monitor=monitor, fingerprint=fingerprint, windows=axis):
             payload |= {"monitor": monitor, "fingerprint": fingerprint, "by": event.by, "why": event.why}
             payload["windows"] = None if axis is None else [axis.column, axis.overlap, axis.first]
-            payload |= {"anew": True} if event.anew else {}
+            payload |= {"anew": True} if event.is_restarted else {}
         case MonitorWindowBegun(run=run, window=window, state=state):
             payload |= {"run": run, "window": window, "state": state}
         case MonitorLooked(run=run, number=number, holder=holder):
-            looks = [_look_payload(one) for one in event.windows]
+            looks = [_make_look_payload(one) for one in event.windows]
             payload |= {"run": run, "number": number, "holder": holder, "windows": looks}
         case MonitorWindowClosed(run=run, window=window, spent=spent):
-            payload |= {"run": run, "window": window, "spent": None if spent is None else loss_payload(spent)}
+            payload |= {"run": run, "window": window, "spent": None if spent is None else make_loss_payload(spent)}
             return payload, None if spent is None else spent.keys
         case MonitorPaused(run=run) | MonitorResumed(run=run):
             payload |= {"run": run, "by": event.by, "why": event.why}
@@ -168,29 +168,29 @@ def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
     return payload, None
 
 
-def _version_of(event: MonitorEvent) -> int:
+def _choose_version(event: MonitorEvent) -> int:
     """Return the payload's version.
 
     Cleared keys and repeated runs need the second; everything else is written as the first.
     """
     match event:
-        case MonitorStarted(anew=True):
+        case MonitorStarted(is_restarted=True):
             return 2
         case MonitorLooked(windows=windows) if any(one.cleared for one in windows):
             return 2
     return 1
 
 
-def _look_payload(look: LookOfWindow) -> list[Any]:
+def _make_look_payload(look: LookOfWindow) -> list[Any]:
     cleared = [list(look.cleared)] if look.cleared else []
     return [look.window, look.look, look.state, list(look.keys), *cleared]
 
 
-def _look_of(window: int, look: int, state: str, keys: list[int], cleared: list[int] | None = None) -> LookOfWindow:
+def _parse_look(window: int, look: int, state: str, keys: list[int], cleared: list[int] | None = None) -> LookOfWindow:
     return LookOfWindow(window, look, state, tuple(keys), tuple(cleared or ()))
 
 
-def monitor_event_of(
+def parse_monitor_event(
     kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
 ) -> MonitorEvent | None:
     """Parse a payload of `monitor_payload`.
@@ -199,27 +199,27 @@ def monitor_event_of(
 
     Raises `KeyError`, `TypeError`, `ValueError`, `LedgerMisuse` for what nobody wrote.
     """
-    event = _read(kind, about, payload, at, spent_keys)
-    if event is None or monitor_subject(event) != about or _version_of(event) != payload["v"]:
+    event = _parse(kind, about, payload, at, spent_keys)
+    if event is None or find_monitor_subject(event) != about or _choose_version(event) != payload["v"]:
         return None
     return event
 
 
-def _read(
+def _parse(
     kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
 ) -> MonitorEvent | None:
     match kind:
         case "MonitorStarted":
             axis = None if payload["windows"] is None else WindowAxis(*payload["windows"])
             told = (payload["monitor"], payload["fingerprint"], axis, payload["by"], payload["why"])
-            return MonitorStarted(about, at, *told, anew=payload.get("anew", False))
+            return MonitorStarted(about, at, *told, is_restarted=payload.get("anew", False))
         case "MonitorWindowBegun":
             return MonitorWindowBegun(payload["run"], at, payload["window"], payload["state"])
         case "MonitorLooked":
-            windows = tuple(_look_of(*told) for told in payload["windows"])
+            windows = tuple(_parse_look(*told) for told in payload["windows"])
             return MonitorLooked(payload["run"], at, payload["number"], payload["holder"], windows)
         case "MonitorWindowClosed":
-            spent = None if payload["spent"] is None else loss_of(payload["spent"], spent_keys)
+            spent = None if payload["spent"] is None else parse_loss(payload["spent"], spent_keys)
             if payload["spent"] is not None and spent is None:
                 return None
             return MonitorWindowClosed(payload["run"], at, payload["window"], spent)

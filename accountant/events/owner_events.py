@@ -154,7 +154,7 @@ class Published:
 OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Declined | Pruned | Published
 
 
-def subject(event: OwnerEvent) -> str:
+def find_subject(event: OwnerEvent) -> str:
     """Return the subject of an event. There is one event of a kind for each subject."""
     match event:
         case Granted(grant_id=identity) | Revoked(grant_id=identity):

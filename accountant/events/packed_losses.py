@@ -26,7 +26,7 @@ def pack_losses(losses: bytes) -> bytes:
     """Return little-endian int64 losses in a shorter form, or as they are where there is none."""
     found = np.frombuffer(losses, dtype="<i8")
     levels = find_levels(found)
-    number = _number_type(levels.size)
+    number = _choose_number_type(levels.size)
     if number is None:
         return losses
     numbers = np.searchsorted(levels, found).astype(number)
@@ -42,7 +42,7 @@ def unpack_losses(stored: bytes) -> bytes:
         return stored
     start = len(_MARK) + _COUNT_BYTES
     count = int.from_bytes(stored[len(_MARK) : start], "little")
-    number = _number_type(count)
+    number = _choose_number_type(count)
     try:
         levels: NanoArray = np.frombuffer(stored, dtype="<i8", count=count, offset=start)
         numbers = np.frombuffer(zlib.decompress(stored[start + levels.nbytes :]), dtype=number)
@@ -60,5 +60,5 @@ def find_levels(losses: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     return ordered[is_new]
 
 
-def _number_type(count: int) -> str | None:
+def _choose_number_type(count: int) -> str | None:
     return next((one for one in _NUMBERS if count <= 1 << 8 * np.dtype(one).itemsize), None)

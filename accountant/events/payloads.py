@@ -18,7 +18,7 @@ from accountant.events.owner_events import Grant
 Payload = dict[str, Any]
 
 
-def charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
+def make_charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
     """Return the payload of a charge; `domains` gives the digest of each tuple of key values in it."""
     family = charge.family
     payload: Payload = {
@@ -43,14 +43,14 @@ def charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
     if charge.path_continuation is not None:
         payload["v"] = 2
         payload["continuing"] = {
-            "paths": states_payload(charge.path_continuation.paths),
-            "shared": _amounts_payload(charge.path_continuation.shared),
-            "known": _amounts_payload(charge.path_continuation.known),
+            "paths": make_states_payload(charge.path_continuation.paths),
+            "shared": _make_amounts_payload(charge.path_continuation.shared),
+            "known": _make_amounts_payload(charge.path_continuation.known),
         }
     return payload
 
 
-def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Charge:
+def parse_charge(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Charge:
     """Parse a payload of `charge_payload`; `domains` gives the key values by digest."""
     family = payload["family"]
     version = family["version"]
@@ -74,14 +74,14 @@ def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Char
         path_continuation=None
         if continuing is None
         else PathContinuation(
-            paths=states_of(continuing["paths"]),
+            paths=parse_states(continuing["paths"]),
             shared=Amounts(*continuing["shared"]),
             known=Amounts(*continuing["known"]),
         ),
     )
 
 
-def worded_payload(payload: Payload, wording: Wording | None) -> Payload:
+def add_wording(payload: Payload, wording: Wording | None) -> Payload:
     """Return a charge's payload with the wording of its question."""
     if wording is None:
         return payload
@@ -89,7 +89,7 @@ def worded_payload(payload: Payload, wording: Wording | None) -> Payload:
     return {**payload, "v": max(payload["v"], 3), "continuing": payload.get("continuing"), "wording": told}
 
 
-def wording_of(payload: Mapping[str, Any]) -> Wording | None:
+def parse_wording(payload: Mapping[str, Any]) -> Wording | None:
     """Parse the wording in a payload of `worded_payload`."""
     told = payload["wording"] if payload["v"] >= 3 else None
     if told is None:
@@ -97,17 +97,17 @@ def wording_of(payload: Mapping[str, Any]) -> Wording | None:
     return Wording(text=told["text"], guarantee=told["guarantee"], fnr=told["fnr"], fpr=told["fpr"])
 
 
-def spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
+def make_spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
     """Return the payload of a loss, and the losses per key that stand beside it: the own ones, then the fresh ones."""
-    payload: Payload = {"v": 1, **loss_payload(spent)}
+    payload: Payload = {"v": 1, **make_loss_payload(spent)}
     if spent.fresh is None:
         return payload, spent.keys
-    payload |= {"v": 2, "fresh": loss_payload(spent.fresh)}
+    payload |= {"v": 2, "fresh": make_loss_payload(spent.fresh)}
     kept = [keys for keys in (spent.keys, spent.fresh.keys) if keys is not None]
     return payload, b"".join(kept) if kept else None
 
 
-def spent_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
+def parse_spent(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
     """Parse a payload of `spent_payload`. Return None if its losses per key do not match the digest.
 
     Raises `LedgerMisuse` for losses per key that their largest is not written of.
@@ -118,14 +118,14 @@ def spent_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
         own_keys, fresh_keys = None, keys
         if payload["keys"] is not None and keys is not None:
             own_keys, fresh_keys = keys[: len(keys) // 2], keys[len(keys) // 2 :]
-    own = loss_of(payload, own_keys)
+    own = parse_loss(payload, own_keys)
     if fresh is None or own is None:
         return own
-    fresh_loss = loss_of(fresh, fresh_keys)
+    fresh_loss = parse_loss(fresh, fresh_keys)
     return None if fresh_loss is None else Spent(own.epsilon_nano, own.unit_epsilon_nano, own.keys, fresh_loss)
 
 
-def loss_payload(spent: Spent) -> Payload:
+def make_loss_payload(spent: Spent) -> Payload:
     """Return the payload of a loss without its fresh part. The losses per key stand beside it, their digest in it."""
     return {
         "epsilon_nano": spent.epsilon_nano,
@@ -134,7 +134,7 @@ def loss_payload(spent: Spent) -> Payload:
     }
 
 
-def loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
+def parse_loss(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
     """Parse a payload of `loss_payload`. Return None if its losses per key do not match the digest."""
     if payload["keys"] != (None if keys is None else digest(keys)):
         return None
@@ -143,7 +143,7 @@ def loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
     return spent
 
 
-def grant_payload(grant: Grant) -> Payload:
+def make_grant_payload(grant: Grant) -> Payload:
     """Return the payload of a grant."""
     return {
         "scope": grant.scope.value,
@@ -153,7 +153,7 @@ def grant_payload(grant: Grant) -> Payload:
     }
 
 
-def grant_of(payload: Mapping[str, Any]) -> Grant:
+def parse_grant(payload: Mapping[str, Any]) -> Grant:
     """Parse a payload of `grant_payload`."""
     return Grant(
         scope=BalanceScope(payload["scope"]),
@@ -163,15 +163,15 @@ def grant_of(payload: Mapping[str, Any]) -> Grant:
     )
 
 
-def states_payload(states: Iterable[PathState]) -> list[list[str]]:
+def make_states_payload(states: Iterable[PathState]) -> list[list[str]]:
     """Return the payload of path states."""
     return [[state.identity, state.version, state.reservation] for state in states]
 
 
-def states_of(payload: Iterable[Iterable[str]]) -> tuple[PathState, ...]:
+def parse_states(payload: Iterable[Iterable[str]]) -> tuple[PathState, ...]:
     """Parse a payload of `states_payload`."""
     return tuple(PathState(*state) for state in payload)
 
 
-def _amounts_payload(amounts: Amounts) -> list[int]:
+def _make_amounts_payload(amounts: Amounts) -> list[int]:
     return [amounts.epsilon_nano, amounts.unit_epsilon_nano]

@@ -44,7 +44,7 @@ class FamilyBalance:
     cap_nano: int
     limit: BalanceScope = BalanceScope.PER_PREDICATE
 
-    def keys(self) -> Iterator[tuple[str, ...]]:
+    def list_keys(self) -> Iterator[tuple[str, ...]]:
         """Return every key ever charged in this family, one value per grouping column."""
         return product(*(values for _, values in self.cells.columns))
 
@@ -108,10 +108,10 @@ class Tally:
     windows: list[datetime] = field(default_factory=list)
     questions: Counter[str] = field(default_factory=Counter)
 
-    all_windows: bool = False
+    covers_all_windows: bool = False
 
     def __post_init__(self) -> None:
-        self.balances = Balances(keeps_families=True, covers_all_windows=self.all_windows)
+        self.balances = Balances(keeps_families=True, covers_all_windows=self.covers_all_windows)
 
     def apply(self, event: Event) -> None:
         """Continue by one event."""
@@ -130,18 +130,18 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
     """
     balances, questions, windows = tally.balances, tally.questions, tally.windows
     account = balances.shared if analyst is None else balances.find_account(analyst)
-    unit_left, unit_limit = _unit_left(balances, limits, analyst=analyst)
+    unit_left, unit_limit = _find_unit_left(balances, limits, analyst=analyst)
     return BudgetReport(
-        families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
-        tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
+        families=tuple(_list_family_balances(balances, account, limits, knowledge, analyst=analyst)),
+        tables=tuple(_list_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
-            AnalystBalance(name, questions[name], most_spent(own, knowledge), own.unit.nano(limits.delta))
+            AnalystBalance(name, questions[name], find_most_spent(own, knowledge), own.unit.find_balance(limits.delta))
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
         ),
-        unit_spent_nano=account.unit.nano(limits.delta),
+        unit_spent_nano=account.unit.find_balance(limits.delta),
         unit=account.unit,
-        unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
+        unit_cap_nano=_find_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=unit_left,
         unit_limit=unit_limit,
         open=tuple(item for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)),
@@ -151,7 +151,7 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
             if analyst in (None, one.charge.analyst)
         ),
         windows=len(windows) + 1,
-        window_since=windows[-1] if windows and not tally.all_windows else None,
+        window_since=windows[-1] if windows and not tally.covers_all_windows else None,
     )
 
 
@@ -178,16 +178,16 @@ class Reporter:
         Raise `LedgerUnavailable`, without delay if the storage hangs: a caller waits for another thread's work, and
         never for storage that does not reply.
         """
-        self._journal.newest()
-        deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
-        with deadline.holding(self._lock):
-            self._continue(self._journal.events_after(*self._last))
+        self._journal.find_newest()
+        deadline = self._journal.make_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
+        with deadline.hold(self._lock):
+            self._continue(self._journal.read_events_after(*self._last))
             return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
 
     def report_all_windows(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
         """Return the report over all windows. Raise `LedgerUnavailable` if the log cannot be read."""
-        tally = Tally(all_windows=True)
-        for _, event in self._journal.events():
+        tally = Tally(covers_all_windows=True)
+        for _, event in self._journal.read_events():
             tally.apply(event)
         return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
 
@@ -201,7 +201,7 @@ class Reporter:
             raise
 
 
-def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
+def _list_families(account: Account) -> Iterator[tuple[Family, Cells]]:
     order = sorted(
         account.families or {}, key=lambda family: (family.table, family.columns, family.filter, family.version)
     )
@@ -209,17 +209,17 @@ def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
         yield family, Cells(tuple(zip(family.columns, (account.families or {})[family].axes, strict=True)))
 
 
-def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | KnownAccount:
+def _choose_account(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | KnownAccount:
     return (
         balances.make_known_account(analyst) if analyst is not None and limits.separates_analysts else balances.shared
     )
 
 
-def _family_balances(
+def _list_family_balances(
     balances: Balances, account: Account, limits: Limits, knowledge: Knowledge, *, analyst: str | None
 ) -> Iterator[FamilyBalance]:
-    everybody = _everybody(balances, limits, analyst=analyst)
-    for family, cells in _families(account):
+    everybody = _choose_account(balances, limits, analyst=analyst)
+    for family, cells in _list_families(account):
         caps = apply_grants(limits, balances.grants.values(), table=family.table, analyst=analyst)
         lost = account.bound_losses(family, cells, knowledge=knowledge)
         cap, limit = caps.per_predicate_nano, BalanceScope.PER_PREDICATE
@@ -242,37 +242,37 @@ def _family_balances(
         )
 
 
-def _table_balances(
+def _list_table_balances(
     balances: Balances, account: Account, limits: Limits, *, analyst: str | None
 ) -> Iterator[TableBalance]:
-    everybody = _everybody(balances, limits, analyst=analyst)
+    everybody = _choose_account(balances, limits, analyst=analyst)
     for table, spent in sorted(account.table_nano.items()):
         cap = apply_grants(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
         left = None if cap is None else max(0, cap - everybody.read_table_loss(table))
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
 
-def most_spent(account: Account, knowledge: Knowledge) -> int:
+def find_most_spent(account: Account, knowledge: Knowledge) -> int:
     """Return the loss of the key that lost most, in 1e-9 epsilon."""
-    lost = (account.bound_losses(family, cells, knowledge=knowledge) for family, cells in _families(account))
+    lost = (account.bound_losses(family, cells, knowledge=knowledge) for family, cells in _list_families(account))
     return max((int(one.max()) for one in lost), default=0)
 
 
-def _unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+def _find_unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
     caps = apply_grants(limits, balances.grants.values(), table=None, analyst=analyst)
     own = None if analyst is None else caps.analyst_per_unit_nano
     return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
 
 
-def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> tuple[int | None, BalanceScope]:
+def _find_unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> tuple[int | None, BalanceScope]:
     """Return what is left of a unit, None without a cap, and whose balance that is."""
     caps = apply_grants(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []
     if caps.per_unit_nano is not None:
-        spent = _everybody(balances, limits, analyst=analyst).unit.nano(limits.delta)
+        spent = _choose_account(balances, limits, analyst=analyst).unit.find_balance(limits.delta)
         left.append((caps.per_unit_nano - spent, BalanceScope.PER_UNIT))
     if analyst is not None and caps.analyst_per_unit_nano is not None:
-        spent = balances.find_account(analyst).unit.nano(limits.delta)
+        spent = balances.find_account(analyst).unit.find_balance(limits.delta)
         left.append((caps.analyst_per_unit_nano - spent, BalanceScope.ANALYST_PER_UNIT))
     if not left:
         return None, BalanceScope.PER_UNIT

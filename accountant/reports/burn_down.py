@@ -11,7 +11,7 @@ from accountant.balances.grants import apply_grants
 from accountant.events.events import GENESIS, Event, Record
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
-from accountant.reports.balance_report import Tally, most_spent
+from accountant.reports.balance_report import Tally, find_most_spent
 from accountant.store.deadline import Deadline
 from accountant.store.journal import Journal
 
@@ -32,7 +32,7 @@ class SpentSoFar:
 
 
 @dataclass(frozen=True, slots=True)
-class Burning:
+class BurnDownLine:
     """One line: an analyst's, or that of `EVERYBODY`, with the caps that hold now; None: no cap.
 
     Questions under way count in `spent` at their worst, and each window begins again.
@@ -48,11 +48,11 @@ class Burning:
 class BurnDown:
     """All lines, that of everybody first, and when windows were opened."""
 
-    lines: tuple[Burning, ...]
+    lines: tuple[BurnDownLine, ...]
     windows: tuple[datetime, ...]
 
 
-class BurnDowns:
+class BurnDownReporter:
     """The burn-down of a ledger that grows: what was folded is kept, and continued by the events since.
 
     Safe to share between threads. The end of each line is what a `BudgetReport` of the same moment says.
@@ -71,22 +71,22 @@ class BurnDowns:
         self._gap = _FIRST_GAP
         self._kept: list[tuple[datetime, dict[str, SpentSoFar]]] = []
 
-    def read(self, limits: Limits) -> BurnDown:
+    def report(self, limits: Limits) -> BurnDown:
         """Return all lines up to now. Raise `LedgerUnavailable` if the log cannot be read."""
-        self._journal.newest()
-        deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_MS)
-        with deadline.holding(self._lock):
-            self._continue(self._journal.events_after(*self._last), limits)
+        self._journal.find_newest()
+        deadline = self._journal.make_deadline() if self._last[0] else Deadline(_FIRST_MS)
+        with deadline.hold(self._lock):
+            self._continue(self._journal.read_events_after(*self._last), limits)
             moments = [spent for _, spent in self._kept]
             if self._at is not None:
-                moments.append(self._spent(self._at, limits))
+                moments.append(self._list_spent(self._at, limits))
             names = (EVERYBODY, *sorted(self._tally.balances.analysts))
             return BurnDown(
-                lines=tuple(self._line(name, moments, limits) for name in names),
+                lines=tuple(self._make_line(name, moments, limits) for name in names),
                 windows=tuple(self._tally.windows),
             )
 
-    def _line(self, name: str, moments: Sequence[dict[str, SpentSoFar]], limits: Limits) -> Burning:
+    def _make_line(self, name: str, moments: Sequence[dict[str, SpentSoFar]], limits: Limits) -> BurnDownLine:
         analyst = name or None
         caps = apply_grants(limits, self._tally.balances.grants.values(), table=None, analyst=analyst)
         cap, unit = caps.per_predicate_nano, caps.per_unit_nano
@@ -94,36 +94,36 @@ class BurnDowns:
             cap = min(cap, caps.analyst_per_predicate_nano)
         own = None if analyst is None else caps.analyst_per_unit_nano
         unit = min((one for one in (unit, own) if one is not None), default=None)
-        return Burning(name, cap, unit, tuple(spent[name] for spent in moments if name in spent))
+        return BurnDownLine(name, cap, unit, tuple(spent[name] for spent in moments if name in spent))
 
     def _continue(self, written: Sequence[tuple[Record, Event]], limits: Limits) -> None:
         try:
             for record, event in written:
-                self._pass(event, limits)
+                self._keep_moment(event, limits)
                 self._tally.apply(event)
                 self._last, self._at = (record.id, record.hash), event.at
         except BaseException:
             self._forget()
             raise
 
-    def _pass(self, event: Event, limits: Limits) -> None:
+    def _keep_moment(self, event: Event, limits: Limits) -> None:
         """Keep what was spent before an event, if the last moment that was kept lies far enough behind."""
         if self._at is None:
             return
         far = not self._kept or self._at - self._kept[-1][0] >= self._gap
         if not far and not isinstance(event, WindowOpened):
             return
-        self._kept.append((self._at, self._spent(self._at, limits)))
+        self._kept.append((self._at, self._list_spent(self._at, limits)))
         while len(self._kept) > MOST_MOMENTS:
             self._gap *= 2
             self._kept = self._kept[:1] + self._kept[1::2]
 
-    def _spent(self, at: datetime, limits: Limits) -> dict[str, SpentSoFar]:
+    def _list_spent(self, at: datetime, limits: Limits) -> dict[str, SpentSoFar]:
         balances = self._tally.balances
-        found = {EVERYBODY: self._spent_on(balances.shared, at, limits)}
+        found = {EVERYBODY: self._find_spent(balances.shared, at, limits)}
         for name, account in balances.analysts.items():
-            found[name] = self._spent_on(account, at, limits)
+            found[name] = self._find_spent(account, at, limits)
         return found
 
-    def _spent_on(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
-        return SpentSoFar(at, most_spent(account, self._knowledge), account.unit.nano(limits.delta))
+    def _find_spent(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
+        return SpentSoFar(at, find_most_spent(account, self._knowledge), account.unit.find_balance(limits.delta))

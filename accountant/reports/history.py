@@ -12,7 +12,7 @@ from accountant.charges import Amounts, Charge, Spent, Wording
 from accountant.events.events import Committed, Event, Released, Reserved, check_chain
 from accountant.events.monitor_events import MonitorEnded, MonitorStarted
 from accountant.events.owner_events import Settled, WindowOpened
-from accountant.store.journal import events_of
+from accountant.store.journal import parse_events
 from accountant.store.transaction import Transaction
 
 
@@ -51,7 +51,7 @@ class Page:
     older: int
 
 
-def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
+def list_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
     """Return every reservation with its end, oldest first; one analyst's own if named."""
     asked: dict[str, AskedQuestion] = {}
     window = 1
@@ -81,7 +81,7 @@ def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[As
     return tuple(asked.values())
 
 
-def page(
+def read_page(
     transaction: Transaction,
     balances: Balances,
     *,
@@ -95,32 +95,32 @@ def page(
     `before` None means all. The questions of one analyst, and open ones, can be asked for alone. Raise
     `LedgerUnavailable` if the log cannot be read.
     """
-    first = None if before is None else transaction.number_of(before)
+    first = None if before is None else transaction.find_event_number(before)
     if not only_open:
         shown = transaction.list_reservations(analyst=analyst, before=first, limit=limit)
         count = transaction.count_reserved(analyst=analyst, before=first)
-        return Page(_questions(transaction, shown), count - len(shown))
+        return Page(_read_questions(transaction, shown), count - len(shown))
     # few, and known from the balances
     mine = [item.id for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)]
     if before is not None:
-        mine = [identity for identity in mine if transaction.number_of(identity) < (first or 0)]
-    return Page(_questions(transaction, mine[-limit:]), max(0, len(mine) - limit))
+        mine = [identity for identity in mine if transaction.find_event_number(identity) < (first or 0)]
+    return Page(_read_questions(transaction, mine[-limit:]), max(0, len(mine) - limit))
 
 
-def of_analyst(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
+def list_questions_of(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
     """Return all questions of one analyst, the oldest first."""
     shown = transaction.list_reservations(analyst=analyst, before=None, limit=None)
-    return _questions(transaction, shown)[::-1]
+    return _read_questions(transaction, shown)[::-1]
 
 
-def starting_with(transaction: Transaction, identity: str) -> tuple[AskedQuestion, ...]:
+def find_questions(transaction: Transaction, identity: str) -> tuple[AskedQuestion, ...]:
     """Return the questions whose reservation id, or own id, starts with this text, the oldest first."""
-    return _questions(transaction, transaction.reserved_as(identity))[::-1]
+    return _read_questions(transaction, transaction.find_reservations(identity))[::-1]
 
 
-def _questions(transaction: Transaction, reservations: list[str]) -> tuple[AskedQuestion, ...]:
+def _read_questions(transaction: Transaction, reservations: list[str]) -> tuple[AskedQuestion, ...]:
     """Return the questions of some reservations, the newest first."""
-    records = transaction.events_about(reservations)
+    records = transaction.read_events_about(reservations)
     for record in records:
         check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
-    return asked_questions(events_of(transaction, records), analyst=None)[::-1]
+    return list_questions(parse_events(transaction, records), analyst=None)[::-1]

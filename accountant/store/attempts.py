@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import row_digest
+from accountant.events.digests import digest_row
 
 _attempts = sa.Table(
     "attempts",
@@ -34,7 +34,7 @@ class AttemptTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AttemptRow:
     """The record of a request: its SHA-256, who answers it since when, what that reserved, and the stored reply."""
 
     request: str
@@ -51,14 +51,14 @@ class Attempts:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def find(self, analyst: str, key: str) -> Row | None:
+    def find(self, analyst: str, key: str) -> AttemptRow | None:
         """Return the stored row of a key."""
         here = (_attempts.c.analyst == analyst) & (_attempts.c.key == key)
         row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
         if row is None:
             return None
         begun_at = datetime.fromisoformat(row.begun_at)
-        return Row(row.request, row.attempt, begun_at, row.reservation, row.answer, row.response)
+        return AttemptRow(row.request, row.attempt, begun_at, row.reservation, row.answer, row.response)
 
     def count(self, analyst: str) -> int:
         """Return the number of an analyst's keys."""
@@ -72,10 +72,10 @@ class Attempts:
             "key": attempt.key,
             "request": request,
             "attempt": attempt.id,
-            "begun_at": _text(attempt.begun_at),
+            "begun_at": _write_moment(attempt.begun_at),
         }
         self._connection.execute(_attempts.insert(), row)
-        self._digest_anew(attempt)
+        self._update_digest(attempt)
 
     def take_over(self, attempt: Attempt) -> None:
         """Put an attempt in the place of one that has reserved nothing; that one can reserve nothing any more."""
@@ -83,9 +83,9 @@ class Attempts:
         self._connection.execute(
             _attempts.update()
             .where(here)
-            .values(attempt=attempt.id, begun_at=_text(attempt.begun_at), reservation=None)
+            .values(attempt=attempt.id, begun_at=_write_moment(attempt.begun_at), reservation=None)
         )
-        self._digest_anew(attempt)
+        self._update_digest(attempt)
 
     def reserve(self, attempt: Attempt, reservation: str) -> None:
         """Say what an attempt has reserved, in the transaction that reserves it.
@@ -99,14 +99,14 @@ class Attempts:
         )
         if changed.rowcount != 1:
             raise AttemptTaken
-        self._digest_anew(attempt)
+        self._update_digest(attempt)
 
     def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
         """Say what was told, and under which reservation the answer in it is stored."""
         self._connection.execute(
             _attempts.update().where(_attempts.c.attempt == attempt.id).values(response=response, answer=answer)
         )
-        self._digest_anew(attempt)
+        self._update_digest(attempt)
 
     def forget_unpaid(self, attempt: Attempt) -> None:
         """Forget an attempt that has reserved nothing."""
@@ -117,21 +117,21 @@ class Attempts:
     def check(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_attempts)):
-            if row_digest(cells) != written:
+            if digest_row(cells) != written:
                 raise LedgerUnavailable("a request that is answered once is not what was written")
 
-    def _digest_anew(self, attempt: Attempt) -> None:
+    def _update_digest(self, attempt: Attempt) -> None:
         """Note what the attempt's row has become, where there is one still; within the transaction that changed it."""
         here = _attempts.c.attempt == attempt.id
         row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
         if row is not None:
-            self._connection.execute(_attempts.update().where(here).values(digest=row_digest(row[:-1])))
+            self._connection.execute(_attempts.update().where(here).values(digest=digest_row(row[:-1])))
 
     def forget_before(self, moment: datetime) -> None:
         """Forget what began before a moment."""
-        self._connection.execute(_attempts.delete().where(_attempts.c.begun_at < _text(moment)))
+        self._connection.execute(_attempts.delete().where(_attempts.c.begun_at < _write_moment(moment)))
 
 
-def _text(moment: datetime) -> str:
+def _write_moment(moment: datetime) -> str:
     """Return moments as text that sorts in their order."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

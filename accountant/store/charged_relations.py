@@ -5,7 +5,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import row_digest
+from accountant.events.digests import digest_row
 
 _relations = sa.Table(
     "relations",
@@ -38,10 +38,10 @@ class Relations:
     def add(self, relation: str, table: str, *, since: str) -> None:
         """Remember that a relation is exposed as a table."""
         row = {"relation": relation, "family_table": table, "since": since}
-        self._connection.execute(_relations.insert(), {**row, "digest": row_digest(row.values())})
+        self._connection.execute(_relations.insert(), {**row, "digest": digest_row(row.values())})
 
     def check(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_relations)):
-            if row_digest(cells) != written:
+            if digest_row(cells) != written:
                 raise LedgerUnavailable("the table that a relation is charged as is not what was written")

@@ -31,7 +31,7 @@ class Deadline:
         return max(_SHORTEST_MS, round(1000 * self.left_s))
 
     @contextmanager
-    def holding(self, lock: "threading.Lock | threading.RLock") -> Iterator[None]:
+    def hold(self, lock: "threading.Lock | threading.RLock") -> Iterator[None]:
         """Hold the lock inside the block. Raise `StorageFailed` if it is not free by the deadline."""
         if not lock.acquire(timeout=self.left_s):
             raise StorageFailed("another thread has waited for its storage for too long")
@@ -42,7 +42,7 @@ class Deadline:
 
 
 @contextmanager
-def by(moment: float) -> Iterator[None]:
+def limit_waits_until(moment: float) -> Iterator[None]:
     """Limit the waits for servers inside the block to `moment`, in seconds of `time.monotonic`.
 
     An earlier limit of a surrounding block stays in force.
@@ -55,11 +55,11 @@ def by(moment: float) -> Iterator[None]:
         _moment.reset(before)
 
 
-def within(seconds: float) -> AbstractContextManager[None]:
+def limit_waits(seconds: float) -> AbstractContextManager[None]:
     """Limit the waits for servers inside the block to so many seconds from now, all waits together."""
-    return by(time.monotonic() + seconds)
+    return limit_waits_until(time.monotonic() + seconds)
 
 
-def moment_of_block() -> float | None:
+def find_block_deadline() -> float | None:
     """Return the moment of the blocks `by` around the caller, or None."""
     return _moment.get()

@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 
-from accountant.events.digests import Domain, digest, domain_body
+from accountant.events.digests import Domain, digest, encode_domain
 
 # memory against hashing and reading: one column of one question is one; set, not measured
 CACHED_DOMAINS = 1_024
@@ -23,11 +23,11 @@ class DomainCache:
         self._lock = threading.Lock()
         self._size = 0
 
-    def digest_of(self, values: Domain) -> str:
+    def digest(self, values: Domain) -> str:
         """Return the digest of key values."""
         known = self._digests.get(values)
         if known is None:
-            known = digest(domain_body(values))
+            known = digest(encode_domain(values))
         self.remember(known, values)
         return known
 

@@ -15,14 +15,14 @@ _going_on: dict[
 ] = {}  # since when, in seconds of `time.monotonic`; changed by single steps of the interpreter
 
 
-def longest_call_s() -> float:
+def measure_longest_call() -> float:
     """Return the seconds since the oldest unreturned call began; 0 if there is none."""
     begun = list(_going_on.values())
     return time.monotonic() - min(begun) if begun else 0.0
 
 
 @contextmanager
-def _noted() -> Iterator[None]:
+def _note_call() -> Iterator[None]:
     call = object()
     _going_on[call] = time.monotonic()
     try:
@@ -31,47 +31,47 @@ def _noted() -> Iterator[None]:
         del _going_on[call]
 
 
-class NotedCursor(sqlite3.Cursor):
+class TimedCursor(sqlite3.Cursor):
     """sqlite3's cursor, whose calls are noted."""
 
-    def execute(self, *given: Any) -> "NotedCursor":
+    def execute(self, *given: Any) -> "TimedCursor":
         """Execute a statement as sqlite3's cursor does."""
-        with _noted():
+        with _note_call():
             super().execute(*given)
         return self
 
-    def executemany(self, *given: Any) -> "NotedCursor":
+    def executemany(self, *given: Any) -> "TimedCursor":
         """Execute a statement for many rows as sqlite3's cursor does."""
-        with _noted():
+        with _note_call():
             super().executemany(*given)
         return self
 
     def fetchone(self) -> Any:
         """Fetch a row as sqlite3's cursor does."""
-        with _noted():
+        with _note_call():
             return super().fetchone()
 
     def fetchmany(self, *given: Any, **named: Any) -> list[Any]:
         """Fetch some rows as sqlite3's cursor does."""
-        with _noted():
+        with _note_call():
             return super().fetchmany(*given, **named)
 
     def fetchall(self) -> list[Any]:
         """Fetch all rows as sqlite3's cursor does."""
-        with _noted():
+        with _note_call():
             return super().fetchall()
 
 
-class NotedConnection(sqlite3.Connection):
+class TimedConnection(sqlite3.Connection):
     """sqlite3's connection, whose calls are noted, opening the file among them."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        with _noted():
+        with _note_call():
             super().__init__(*given, **named)
 
     def cursor(self, *given: Any, **named: Any) -> Any:
         """Return a cursor that notes its calls, unless another kind of cursor is asked for."""
-        return super().cursor(*given, **named) if given or named else super().cursor(NotedCursor)
+        return super().cursor(*given, **named) if given or named else super().cursor(TimedCursor)
 
     def execute(self, *given: Any) -> Any:
         """Execute a statement as sqlite3's connection does."""
@@ -79,15 +79,15 @@ class NotedConnection(sqlite3.Connection):
 
     def commit(self) -> None:
         """Commit as sqlite3's connection does."""
-        with _noted():
+        with _note_call():
             super().commit()
 
     def rollback(self) -> None:
         """Roll back as sqlite3's connection does."""
-        with _noted():
+        with _note_call():
             super().rollback()
 
     def close(self) -> None:
         """Close the connection as sqlite3's does."""
-        with _noted():
+        with _note_call():
             super().close()

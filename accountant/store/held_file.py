@@ -22,7 +22,7 @@ class HeldFile:
     """A connection that does nothing but keep the file open, and the identity of each file that belongs to it."""
 
     def __init__(self, engine: sa.Engine, path: Path) -> None:
-        found = _look_at(path)
+        found = _stat_file(path)
         before = (found.st_dev, found.st_ino)
         self._connection = engine.connect()
         try:
@@ -46,7 +46,7 @@ class HeldFile:
     def check(self) -> None:
         """Raise `LedgerMoved` unless every path still leads to the file that was opened, with all its pages."""
         for path, identity in self._files.items():
-            found = _look_at(Path(path))
+            found = _stat_file(Path(path))
             if (found.st_dev, found.st_ino) != identity:
                 raise LedgerMoved(_describe_other(Path(path)))
             if path == self._path and found.st_size != self._bytes:
@@ -59,7 +59,7 @@ class HeldFile:
         off, or wrote a shorter one over it: raises `LedgerMoved`.
         """
         with self._lock:
-            size = _look_at(path).st_size
+            size = _stat_file(path).st_size
             schema = _read_schema_version(path, is_shorter=size < self._bytes)
             if size < self._bytes and (schema is None or schema <= self._schema):
                 raise LedgerMoved(f"{path.name} was cut off under a running process")
@@ -71,11 +71,11 @@ class HeldFile:
 
 
 def _identify(path: Path) -> _Identity:
-    found = _look_at(path)
+    found = _stat_file(path)
     return found.st_dev, found.st_ino
 
 
-def _look_at(path: Path) -> os.stat_result:
+def _stat_file(path: Path) -> os.stat_result:
     try:
         return os.stat(path)
     except FileNotFoundError:

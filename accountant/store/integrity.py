@@ -90,7 +90,7 @@ def list_unchecked(connection: sa.Connection) -> tuple[str, ...]:
 def _check_sqlite(connection: sa.Connection) -> None:
     if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
         raise LedgerUnavailable("the database is damaged, by SQLite's integrity_check")
-    if _form_of(connection) != _expected_form():
+    if _read_form(connection) != _make_expected_form():
         raise LedgerUnavailable("the database has other tables, indexes or triggers than a ledger has")
     _check_writer(connection)
 
@@ -125,18 +125,18 @@ def _may_use_amcheck(connection: sa.Connection) -> bool:
 
 
 @cache
-def _expected_form() -> Form:
+def _make_expected_form() -> Form:
     """Return the form of a ledger that the migrations have just made."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     try:
         migrate(engine)
         with engine.connect() as connection:
-            return _form_of(connection)
+            return _read_form(connection)
     finally:
         engine.dispose()
 
 
-def _form_of(connection: sa.Connection) -> Form:
+def _read_form(connection: sa.Connection) -> Form:
     """Return the meaning of all tables, indexes and triggers of an SQLite database."""
     found: list[Sequence[Any]] = [*connection.execute(sa.text(_TRIGGERS))]
     for asked in _FORM_OF_TABLES:

@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from accountant.balances.fold import Balances
 from accountant.errors import LedgerBehind, LedgerError, LedgerMisuse, LedgerUnavailable, WitnessNotKept
 from accountant.events.digests import Domain, digest
-from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
+from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, make_record, parse_event
 from accountant.store.deadline import Deadline
-from accountant.store.snapshot import from_bytes, to_bytes
+from accountant.store.snapshot import pack_balances, unpack_balances
 from accountant.store.store import LedgerStore
 from accountant.store.transaction import Snapshot, Transaction
 from accountant.store.witness import NOTHING, Mark, Witness
@@ -41,10 +41,10 @@ class Journal:
         snapshot_every: int,
         witness: Witness | None = None,
         on_fault: FaultHandler = ignore_fault,
-        trust: bool = False,
+        is_trusted: bool = False,
     ) -> None:
         self._store = store
-        self._trust = trust
+        self._trust = is_trusted
         self._witness = witness
         self._held = NOTHING  # the mark that this ledger was found to have; only writers change it
         self._on_fault = on_fault
@@ -55,9 +55,9 @@ class Journal:
         self._snapshot_id = 0
         self._forget()
 
-    def new_deadline(self) -> Deadline:
+    def make_deadline(self) -> Deadline:
         """Return the deadline by which a caller that comes now must be let in."""
-        return self._store.new_deadline()
+        return self._store.make_deadline()
 
     def close(self) -> None:
         """Store a snapshot if one is due, and close the storage."""
@@ -70,7 +70,7 @@ class Journal:
         self._store.check_room(room_bytes=room_bytes)
 
     @contextmanager
-    def writing(self) -> Iterator[tuple[Transaction, Balances]]:
+    def begin_write(self) -> Iterator[tuple[Transaction, Balances]]:
         """Open one serialised transaction with the balances before it.
 
         It is durable when the block ends, undone if the block raises.
@@ -78,11 +78,11 @@ class Journal:
         Raises `LedgerUnavailable`, also where it is unknown whether it became durable: nothing then is told that must
         be, and the next look at the log says what there is.
         """
-        deadline = self.new_deadline()
-        with self._faults(), deadline.holding(self._writers):
-            with self._store.writing(deadline) as transaction, deadline.holding(self._folding):
+        deadline = self.make_deadline()
+        with self._report_faults(), deadline.hold(self._writers):
+            with self._store.begin_write(deadline) as transaction, deadline.hold(self._folding):
                 self._written.clear()
-                balances = self._caught_up(transaction)
+                balances = self._catch_up(transaction)
                 if self._witness is not None and not self._trust:
                     self._check_mark(transaction, self._witness.read())
                 yield transaction, balances
@@ -93,22 +93,22 @@ class Journal:
             self._fold_written(deadline)
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[Transaction, Balances]]:
+    def begin_read(self) -> Iterator[tuple[Transaction, Balances]]:
         """Open a view of what is committed at one moment, with its balances.
 
         Raise `LedgerUnavailable` if it cannot be read.
         """
-        deadline = self.new_deadline()
-        with self._faults(), deadline.holding(self._folding), self._store.reading(deadline) as transaction:
-            yield transaction, self._caught_up(transaction)
+        deadline = self.make_deadline()
+        with self._report_faults(), deadline.hold(self._folding), self._store.begin_read(deadline) as transaction:
+            yield transaction, self._catch_up(transaction)
 
     @contextmanager
-    def looking(self) -> Iterator[Transaction]:
+    def begin_log_read(self) -> Iterator[Transaction]:
         """Open a view of what is committed at one moment, without balances. No writer of this process waits for it."""
-        with self._faults(), self._store.reading(self.new_deadline()) as transaction:
+        with self._report_faults(), self._store.begin_read(self.make_deadline()) as transaction:
             yield transaction
 
-    def check_witness(self, *, accept: bool) -> None:
+    def check_witness(self, *, is_accepted: bool) -> None:
         """Hold the ledger against its witness before anything else is done with it, and bring the witness up to date.
 
         With `accept` the ledger as it is takes the place of whatever the witness has seen. Raises `LedgerBehind`,
@@ -116,12 +116,12 @@ class Journal:
         """
         if self._witness is None:
             return
-        mark = None if accept else self._witness.read()  # before the look: what is durable later is not in that
-        with self.reading() as (transaction, _):
+        mark = None if is_accepted else self._witness.read()  # before the look: what is durable later is not in that
+        with self.begin_read() as (transaction, _):
             self._check_mark(transaction, mark)
             newest = Mark(*transaction.newest)
         self._trust = False
-        if accept:
+        if is_accepted:
             self._witness.replace(newest)
         elif newest > (mark or NOTHING):
             self._advance(newest)
@@ -130,35 +130,35 @@ class Journal:
         """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
         domains: dict[Domain, str] = {}
         if isinstance(event, Reserved):
-            domains = transaction.digests(values for _, values in event.charge.cells.columns)
+            domains = transaction.store_domains(values for _, values in event.charge.cells.columns)
         last_id, last_hash = transaction.newest
-        record = record_of(event, number=last_id + 1, previous_hash=last_hash, domains=domains)
+        record = make_record(event, number=last_id + 1, previous_hash=last_hash, domains=domains)
         transaction.append(record)
         self._written.append((record, event))
         return record
 
-    def events(self) -> list[tuple[Record, Event]]:
+    def read_events(self) -> list[tuple[Record, Event]]:
         """Return the whole log, its chain checked."""
-        return self.events_after(0, GENESIS)
+        return self.read_events_after(0, GENESIS)
 
-    def events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
+    def read_events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
         """Return the log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
 
         Raises `LedgerUnavailable` where that event is not there any more.
         """
-        with self.looking() as transaction:
-            records = transaction.records_after(number, event_hash)
+        with self.begin_log_read() as transaction:
+            records = transaction.read_records_after(number, event_hash)
             check_chain(records, last_id=number, last_hash=event_hash)
-            return list(zip(records, events_of(transaction, records), strict=True))
+            return list(zip(records, parse_events(transaction, records), strict=True))
 
     @property
     def size(self) -> int:
         """Return the number of folded events. Nothing is read."""
         return self._last_id
 
-    def newest(self) -> tuple[int, str]:
+    def find_newest(self) -> tuple[int, str]:
         """Return the number and hash of the last event."""
-        with self.reading() as (transaction, _):
+        with self.begin_read() as (transaction, _):
             return transaction.newest
 
     def _check_mark(self, transaction: Transaction, mark: Mark | None) -> None:
@@ -169,7 +169,7 @@ class Journal:
         if mark is None or mark in (self._held, NOTHING):
             return
         number, newest_hash = transaction.newest
-        found = newest_hash if mark.number == number else transaction.hash_of(mark.number)
+        found = newest_hash if mark.number == number else transaction.find_hash(mark.number)
         if found != mark.hash:
             raise LedgerBehind(known=mark.number, newest=number)
         self._held = mark
@@ -179,7 +179,7 @@ class Journal:
             self._on_fault(WitnessNotKept(f"the ledger's witness {self._witness.path.name} cannot be written"))
 
     @contextmanager
-    def _faults(self) -> Iterator[None]:
+    def _report_faults(self) -> Iterator[None]:
         try:
             yield
         except LedgerError as error:
@@ -191,10 +191,10 @@ class Journal:
         """Store the balances as they are, if many events (and an eighth of the log) lie behind the stored snapshot."""
         if self._last_id - self._snapshot_id < max(self._snapshot_every, self._last_id // 8):
             return
-        deadline = self.new_deadline()
-        with deadline.holding(self._writers), self._store.writing(deadline) as transaction:
-            with deadline.holding(self._folding):
-                content = to_bytes(self._caught_up(transaction))
+        deadline = self.make_deadline()
+        with deadline.hold(self._writers), self._store.begin_write(deadline) as transaction:
+            with deadline.hold(self._folding):
+                content = pack_balances(self._catch_up(transaction))
             number, last_hash = transaction.newest
             transaction.replace_snapshot(Snapshot(number, last_hash, digest(content), zlib.compress(content, 1)))
             self._snapshot_id = number
@@ -205,22 +205,22 @@ class Journal:
         self._last_hash = GENESIS
         self._snapshot_id = 0
 
-    def _caught_up(self, transaction: Transaction) -> Balances:
+    def _catch_up(self, transaction: Transaction) -> Balances:
         """Return the fold over every committed event. The last event folded is read again: it must still be there."""
         if not self._last_id:
             self._start_from_snapshot(transaction)
-        records = transaction.records_after(self._last_id, self._last_hash)
+        records = transaction.read_records_after(self._last_id, self._last_hash)
         if records:
             check_chain(records, last_id=self._last_id, last_hash=self._last_hash)
-            self._continue_fold(list(zip(records, events_of(transaction, records), strict=True)))
+            self._continue_fold(list(zip(records, parse_events(transaction, records), strict=True)))
         transaction.newest = (self._last_id, self._last_hash)
         return self._balances
 
     def _start_from_snapshot(self, transaction: Transaction) -> None:
         """Continue from stored balances of this very chain; what is not that is passed over."""
-        for snapshot in transaction.snapshots():
+        for snapshot in transaction.read_snapshots():
             with suppress(LedgerUnavailable):
-                self._balances = from_bytes(open_snapshot(snapshot))
+                self._balances = unpack_balances(open_snapshot(snapshot))
                 self._last_id = self._snapshot_id = snapshot.event
                 self._last_hash = snapshot.hash
                 return
@@ -230,7 +230,7 @@ class Journal:
 
         Where one looks at the fold for too long, it stays in the log, and the next who looks folds it.
         """
-        with suppress(LedgerUnavailable), deadline.holding(self._folding):
+        with suppress(LedgerUnavailable), deadline.hold(self._folding):
             if self._written and self._last_id + 1 == self._written[0][0].id:
                 self._continue_fold(self._written)
 
@@ -255,14 +255,14 @@ def open_snapshot(snapshot: Snapshot) -> bytes:
     return content
 
 
-def all_events(transaction: Transaction) -> list[tuple[Record, Event]]:
+def read_all_events(transaction: Transaction) -> list[tuple[Record, Event]]:
     """Return the whole log, its chain checked."""
-    records = transaction.records_after(0, GENESIS)
+    records = transaction.read_records_after(0, GENESIS)
     check_chain(records, last_id=0, last_hash=GENESIS)
-    return list(zip(records, events_of(transaction, records), strict=True))
+    return list(zip(records, parse_events(transaction, records), strict=True))
 
 
-def events_of(transaction: Transaction, records: Sequence[Record]) -> list[Event]:
+def parse_events(transaction: Transaction, records: Sequence[Record]) -> list[Event]:
     """Return the events of records that are in the log."""
-    domains = transaction.domains_of(records)
-    return [event_of(record, domains=domains) for record in records]
+    domains = transaction.read_domains(records)
+    return [parse_event(record, domains=domains) for record in records]

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.integrity import TABLES
 from accountant.store.store import LedgerStore, find_sqlite_file
 from accountant.store.transaction import Transaction
@@ -34,7 +34,7 @@ def copy_ledger(source: str, target: str, *, timeout_ms: int) -> None:
     """
     file = find_sqlite_file(sa.make_url(target))
     new = file is not None and not file.exists()
-    original = LedgerStore.open(source, timeout_ms=timeout_ms, create=False)
+    original = LedgerStore.open(source, timeout_ms=timeout_ms, can_create=False)
     try:
         if not new and file is not None and _is_same(file, find_sqlite_file(sa.make_url(source))):
             raise LedgerMisuse("a ledger is not copied onto itself")
@@ -57,22 +57,22 @@ def _is_same(file: Path, other: Path | None) -> bool:
 
 
 def _copy(original: LedgerStore, copy: LedgerStore) -> None:
-    with within(_LONGEST_S):
+    with limit_waits(_LONGEST_S):
         # whoever writes to the original meanwhile waits, and is refused if that takes too long
-        with original.writing(original.new_deadline()) as read, copy.writing(copy.new_deadline()) as write:
-            if any(map(write.has_rows, _in_order())):
+        with original.begin_write(original.make_deadline()) as read, copy.begin_write(copy.make_deadline()) as write:
+            if any(map(write.has_rows, _order_tables())):
                 raise LedgerMisuse("the target has a ledger that is not empty, and nothing was copied")
-            written = {table: _fill(read, write, table) for table in _in_order()}
-        with copy.reading(copy.new_deadline()) as again:
+            written = {table: _fill(read, write, table) for table in _order_tables()}
+        with copy.begin_read(copy.make_deadline()) as again:
             for table, expected in written.items():
                 found = _RowsDigest()
-                for row in again.rows_of(table, again.columns_of(table)):
+                for row in again.read_rows(table, again.list_columns(table)):
                     found.add(row)
                 if found != expected:
                     raise LedgerUnavailable(f"the copy's table {table} is not what was written")
 
 
-def _in_order() -> tuple[str, ...]:
+def _order_tables() -> tuple[str, ...]:
     return (*_FIRST, *(table for table in TABLES if table not in (*_FIRST, *_MADE)))
 
 
@@ -91,11 +91,11 @@ class _RowsDigest:
 
 def _fill(read: Transaction, write: Transaction, table: str) -> _RowsDigest:
     """Copy the rows of a table. Return what they are known by."""
-    columns = read.columns_of(table)
-    if columns != write.columns_of(table):
+    columns = read.list_columns(table)
+    if columns != write.list_columns(table):
         raise LedgerUnavailable(f"the table {table} has other columns than a ledger of this version")
     found, batch = _RowsDigest(), []
-    for row in read.rows_of(table, columns):
+    for row in read.read_rows(table, columns):
         found.add(row)
         batch.append(row)
         if len(batch) == _BATCH_ROWS:

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import digest, row_digest
+from accountant.events.digests import digest, digest_row
 
 _states = sa.Table(
     "monitor_state",
@@ -120,7 +120,7 @@ class MonitorRows:
             here &= _states.c.window_number.in_(list(windows))
         self._connection.execute(_states.delete().where(here))
 
-    def keys_in_answer(self, run: str, window: int) -> set[int]:
+    def find_keys_in_answer(self, run: str, window: int) -> set[int]:
         """Return the keys that are in a window's answer: alerted, and not cleared since."""
         here = (_alerts.c.run == run) & (_alerts.c.window_number == window) & _alerts.c.cleared_number.is_(None)
         return set(self._connection.scalars(sa.select(_alerts.c.key_place).where(here)))
@@ -151,17 +151,19 @@ class MonitorRows:
             some = _alerts.c.key_place.in_(keys[start : start + _KEYS_AT_ONCE])
             self._connection.execute(noted.where(here, some))
 
-    def alerts(self, run: str, *, after: int, last: int, limit: int | None) -> tuple[list[AlertRow], int | None]:
+    def read_alerts(self, run: str, *, after: int, last: int, limit: int | None) -> tuple[list[AlertRow], int | None]:
         """Return the alerts of a run's looks after one, up to another, in order.
 
         Only whole looks are returned, as few as make `limit`. The second part is the number of the last of these looks
         if there are more after them.
         """
         here, number = _alerts.c.run == run, _alerts.c.look_number
-        end = self._find_end(sa.select(number.label("number")).where(here, *_between(number, after, last)), limit)
-        return self._read(here, *_between(number, after, last if end is None else end), order=_ALERTED), end
+        end = self._find_end(
+            sa.select(number.label("number")).where(here, *_filter_between(number, after, last)), limit
+        )
+        return self._read(here, *_filter_between(number, after, last if end is None else end), order=_ALERTED), end
 
-    def changes(
+    def read_changes(
         self, run: str, *, after: int, last: int, limit: int | None
     ) -> tuple[list[AlertRow], list[AlertRow], int | None]:
         """Return the alerts of a run's looks after one, up to another, and those that these looks cleared.
@@ -171,17 +173,18 @@ class MonitorRows:
         """
         here, came, went = _alerts.c.run == run, _alerts.c.look_number, _alerts.c.cleared_number
         each = [
-            sa.select(number.label("number")).where(here, *_between(number, after, last)) for number in (came, went)
+            sa.select(number.label("number")).where(here, *_filter_between(number, after, last))
+            for number in (came, went)
         ]
         end = self._find_end(sa.union_all(*each), limit)
         until = last if end is None else end
         return (
-            self._read(here, *_between(came, after, until), order=_ALERTED),
-            self._read(here, *_between(went, after, until), order=_CLEARED),
+            self._read(here, *_filter_between(came, after, until), order=_ALERTED),
+            self._read(here, *_filter_between(went, after, until), order=_CLEARED),
             end,
         )
 
-    def all_alerts(self) -> Iterator[AlertRow]:
+    def list_alerts(self) -> Iterator[AlertRow]:
         """Yield every alert."""
         yield from self._read(order=())
 
@@ -208,19 +211,19 @@ class MonitorRows:
 
         A lease that ends later than one taken now was written by a clock that was ahead, and is void.
         """
-        now, length = self._now(), timedelta(seconds=seconds)
+        now, length = self._read_clock(), timedelta(seconds=seconds)
         row = self._connection.execute(sa.select(_leases).where(_leases.c.monitor == monitor)).one_or_none()
         if row is not None and row.holder != holder and now < datetime.fromisoformat(row.until) <= now + length:
             return False
         lease = {"monitor": monitor, "holder": holder, "until": (now + length).isoformat()}
-        lease["digest"] = row_digest(lease.values())
+        lease["digest"] = digest_row(lease.values())
         if row is None:
             self._connection.execute(_leases.insert(), lease)
         else:
             self._connection.execute(_leases.update().where(_leases.c.monitor == monitor).values(**lease))
         return True
 
-    def give_lease_back(self, monitor: str, *, holder: str) -> None:
+    def release_lease(self, monitor: str, *, holder: str) -> None:
         """Note that the holder looks no longer; nothing where somebody else does."""
         here = (_leases.c.monitor == monitor) & (_leases.c.holder == holder)
         self._connection.execute(_leases.delete().where(here))
@@ -228,10 +231,10 @@ class MonitorRows:
     def check_leases(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_leases)):
-            if row_digest(cells) != written:
+            if digest_row(cells) != written:
                 raise LedgerUnavailable("the lease of a monitor is not what was written")
 
-    def _now(self) -> datetime:
+    def _read_clock(self) -> datetime:
         """Return the database's time. All proxies that share it agree on it."""
         if self._connection.dialect.name == "postgresql":
             found = self._connection.scalar(sa.text("SELECT clock_timestamp()"))
@@ -240,5 +243,5 @@ class MonitorRows:
         return datetime.fromisoformat(str(self._connection.scalar(sa.text(_SQLITE_NOW)))).replace(tzinfo=UTC)
 
 
-def _between(number: sa.ColumnElement[int], after: int, last: int) -> tuple[sa.ColumnElement[bool], ...]:
+def _filter_between(number: sa.ColumnElement[int], after: int, last: int) -> tuple[sa.ColumnElement[bool], ...]:
     return number > after, number <= last

@@ -15,7 +15,7 @@ from psycopg import conninfo as connection_strings
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
-from accountant.store.deadline import moment_of_block
+from accountant.store.deadline import find_block_deadline
 
 _Result = TypeVar("_Result")
 
@@ -47,7 +47,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
         named = {*connection_strings.conninfo_to_dict(conninfo), *kwargs}
         own: dict[str, Any] = {name: value for name, value in _TCP.items() if name not in named}
         most_s = float(kwargs.get("connect_timeout") or LONGEST_S)
-        if (moment := moment_of_block()) is not None:
+        if (moment := find_block_deadline()) is not None:
             most_s = min(most_s, moment - time.monotonic())
         if "connect_timeout" in kwargs or "connect_timeout" not in named or moment is not None:
             kwargs["connect_timeout"] = max(1, math.ceil(most_s))
@@ -55,7 +55,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[_Result], interval: float = _LOOK_S, timeout: float | None = None) -> _Result:
         """Wait as psycopg does, up to the deadline of the block."""
-        moment = moment_of_block()
+        moment = find_block_deadline()
         left_s = self.longest_s if moment is None else moment - time.monotonic()
         try:
             return super().wait(gen, interval, max(_LEAST_S, left_s if timeout is None else min(left_s, timeout)))

@@ -8,7 +8,7 @@ import tenacity
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from accountant.errors import LedgerUnavailable
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 
 VERSION_TABLE = "ledger_version"  # which no other application has: where it is, there is a ledger
 # any number, the same for every version: openers queue on it before the tables exist.
@@ -35,7 +35,7 @@ def migrate(engine: sa.Engine) -> None:
 
     Raises `LedgerUnavailable` where none leads on from its schema.
     """
-    if _stored_revision(engine) != newest_revision():
+    if _read_revision(engine) != find_newest_revision():
         _upgrade(engine)
 
 
@@ -49,12 +49,12 @@ def is_made(engine: sa.Engine) -> bool:
 
 
 @cache
-def newest_revision() -> str:
+def find_newest_revision() -> str:
     """Return the revision of the last migration, as its file's name has it."""
     return max(path.name.removeprefix("r").partition("_")[0] for path in (_MIGRATIONS / "versions").glob("r*.py"))
 
 
-def _stored_revision(engine: sa.Engine) -> str | None:
+def _read_revision(engine: sa.Engine) -> str | None:
     try:
         with engine.connect() as connection, connection.execution_options(keyhole_begin="BEGIN").begin():
             return connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
@@ -70,7 +70,7 @@ def _upgrade(engine: sa.Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    with within(_MIGRATION_S), engine.begin() as connection:
+    with limit_waits(_MIGRATION_S), engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
         config.attributes["connection"] = connection

@@ -18,9 +18,9 @@ from accountant.balances.monitor_balances import MonitorAccount, MonitorRuns, Op
 from accountant.balances.noise_paths import NoisePaths, PathHead, Refund
 from accountant.charges import Charge, NanoArray, Reservation, Spent
 from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable
-from accountant.events.digests import Domain, canonical
+from accountant.events.digests import Domain, write_canonical
 from accountant.events.owner_events import Grant
-from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
+from accountant.events.payloads import make_charge_payload, make_grant_payload, parse_charge, parse_grant
 from accountant.monitor_model import MonitorState, WindowAxis
 from accountant.unit_balance import UnitLoss
 
@@ -30,41 +30,41 @@ SNAPSHOT_FORMAT = 7
 Json = dict[str, Any]
 
 
-def to_bytes(balances: Balances) -> bytes:
+def pack_balances(balances: Balances) -> bytes:
     """Return the balances of a fold over the newest window."""
     writer = _SnapshotWriter()
     document = {
         "format": SNAPSHOT_FORMAT,
-        "shared": writer.account(balances.shared),
-        "worst": writer.account(balances.worst_case),
-        "refunds": [[name, writer.account(account)] for name, account in balances.refunds.items()],
-        "analysts": [[name, writer.account(account)] for name, account in balances.analysts.items()],
-        "open": [writer.reservation(item) for item in balances.open_reservations.values()],
+        "shared": writer.write_account(balances.shared),
+        "worst": writer.write_account(balances.worst_case),
+        "refunds": [[name, writer.write_account(account)] for name, account in balances.refunds.items()],
+        "analysts": [[name, writer.write_account(account)] for name, account in balances.analysts.items()],
+        "open": [writer.write_reservation(item) for item in balances.open_reservations.values()],
         "held": [[*key, reservation] for key, reservation in balances.paid_answers.items()],
         "heads": [
             [*key, head.table, head.state, head.questions, head.origin, head.taken_by]
             for key, head in balances.paths.heads.items()
         ],
-        "path_refunds": [[name, writer.refund(refund)] for name, refund in balances.paths.refunds.items()],
-        "grants": [[name, grant_payload(grant)] for name, grant in balances.grants.items()],
+        "path_refunds": [[name, writer.write_refund(refund)] for name, refund in balances.paths.refunds.items()],
+        "grants": [[name, make_grant_payload(grant)] for name, grant in balances.grants.items()],
         "approved": sorted(balances.approved),
         "declined": [[question, one.at.isoformat(), one.why] for question, one in balances.declined.items()],
-        "ended": [[name, writer.charge(charge)] for name, charge in balances.cut_continuations.items()],
-        "monitors": [writer.monitor(account) for account in balances.monitors.runs.values()],
+        "ended": [[name, writer.write_charge(charge)] for name, charge in balances.cut_continuations.items()],
+        "monitors": [writer.write_monitor(account) for account in balances.monitors.runs.values()],
     }
     document["domains"] = [list(values) for values in writer.domains]
     document["blobs"] = [len(blob) for blob in writer.blobs]
-    return b"".join([canonical(document).encode(), b"\n", *writer.blobs])
+    return b"".join([write_canonical(document).encode(), b"\n", *writer.blobs])
 
 
-def from_bytes(content: bytes) -> Balances:
+def unpack_balances(content: bytes) -> Balances:
     """Parse a snapshot of `to_bytes`. Raise `LedgerUnavailable` if it did not write it."""
     header, _, rest = content.partition(b"\n")
     try:
         document = json.loads(header)
         if document["format"] != SNAPSHOT_FORMAT:
             raise LedgerUnavailable("a snapshot of another format")
-        return _SnapshotReader(document, rest).balances(document)
+        return _SnapshotReader(document, rest).read_balances(document)
     except (KeyError, TypeError, ValueError, IndexError, LedgerMisuse) as error:
         raise LedgerUnavailable("a snapshot cannot be read") from error
 
@@ -84,13 +84,13 @@ class _SnapshotWriter:
         self.domains: dict[Domain, str] = {}
         self.blobs: list[bytes] = []
 
-    def account(self, account: Account) -> Json:
+    def write_account(self, account: Account) -> Json:
         return {
             "tables": [
                 [
                     table,
                     [
-                        [[[label.column, label.unit, label.version] for label in partition], *self.sums(sums)]
+                        [[[label.column, label.unit, label.version] for label in partition], *self.write_sums(sums)]
                         for partition, sums in partitions.items()
                     ],
                 ]
@@ -102,37 +102,37 @@ class _SnapshotWriter:
             "table_nano": list(account.table_nano.items()),
         }
 
-    def sums(self, sums: CellSums) -> tuple[list[str], int]:
-        axes = [self.domain(values) for values in sums.axes]
-        return axes, self.blob(np.ascontiguousarray(sums.array, dtype="<i8").tobytes())
+    def write_sums(self, sums: CellSums) -> tuple[list[str], int]:
+        axes = [self.add_domain(values) for values in sums.axes]
+        return axes, self.add_blob(np.ascontiguousarray(sums.array, dtype="<i8").tobytes())
 
-    def reservation(self, reservation: Reservation) -> list[Any]:
-        return [reservation.id, reservation.reserved_at.isoformat(), self.charge(reservation.charge)]
+    def write_reservation(self, reservation: Reservation) -> list[Any]:
+        return [reservation.id, reservation.reserved_at.isoformat(), self.write_charge(reservation.charge)]
 
-    def charge(self, charge: Charge) -> Json:
+    def write_charge(self, charge: Charge) -> Json:
         for _, values in charge.cells.columns:
-            self.domain(values)
-        return charge_payload(charge, self.domains)
+            self.add_domain(values)
+        return make_charge_payload(charge, self.domains)
 
-    def refund(self, refund: Refund) -> Json:
+    def write_refund(self, refund: Refund) -> Json:
         return {
-            "charge": self.charge(refund.charge),
-            "spent": self.spent(refund.spent),  # not as it is kept: what zlib writes is not the same everywhere
+            "charge": self.write_charge(refund.charge),
+            "spent": self.write_spent(refund.spent),  # not as it is kept: what zlib writes is not the same everywhere
             "heads": refund.heads,
             "held_by": sorted(refund.held_by),
         }
 
-    def spent(self, spent: Spent) -> list[int | None]:
-        keys = None if spent.keys is None else self.blob(spent.keys)
+    def write_spent(self, spent: Spent) -> list[int | None]:
+        keys = None if spent.keys is None else self.add_blob(spent.keys)
         return [spent.epsilon_nano, spent.unit_epsilon_nano, keys]
 
-    def monitor(self, account: MonitorAccount) -> Json:
+    def write_monitor(self, account: MonitorAccount) -> Json:
         axis = account.windows
         return {
             "run": account.run,
             "monitor": account.monitor,
             "fingerprint": account.fingerprint,
-            "charge": self.charge(account.charge),
+            "charge": self.write_charge(account.charge),
             "windows": None if axis is None else [axis.column, axis.overlap, axis.first],
             "started_at": account.started_at.isoformat(),
             "reason": account.reason,
@@ -140,17 +140,17 @@ class _SnapshotWriter:
             "looks": [account.looks_made, account.last_look],
             "open": [[window, one.look, one.state] for window, one in sorted(account.open_windows.items())],
             "closed": [
-                [window, None if spent is None else self.spent(spent)]
+                [window, None if spent is None else self.write_spent(spent)]
                 for window, spent in sorted(account.closed_windows.items())
             ],
             "readers": sorted(account.readers),
             "anew": account.is_restarted,
         }
 
-    def domain(self, values: Domain) -> str:
+    def add_domain(self, values: Domain) -> str:
         return self.domains.setdefault(values, str(len(self.domains)))
 
-    def blob(self, content: bytes) -> int:
+    def add_blob(self, content: bytes) -> int:
         self.blobs.append(content)
         return len(self.blobs) - 1
 
@@ -168,39 +168,39 @@ class _SnapshotReader:
             self.blobs.append(rest[start : start + length])
             start += length
 
-    def balances(self, document: Json) -> Balances:
+    def read_balances(self, document: Json) -> Balances:
         balances = Balances(
-            worst_case=self.account(document["worst"]),
-            refunds={name: self.account(account) for name, account in document["refunds"]},
-            analysts={name: self.account(account) for name, account in document["analysts"]},
-            open_reservations={item[0]: self.reservation(item) for item in document["open"]},
+            worst_case=self.read_account(document["worst"]),
+            refunds={name: self.read_account(account) for name, account in document["refunds"]},
+            analysts={name: self.read_account(account) for name, account in document["analysts"]},
+            open_reservations={item[0]: self.read_reservation(item) for item in document["open"]},
             paid_answers={(analyst, question, version): paid for analyst, question, version, paid in document["held"]},
             paths=NoisePaths(
                 heads={(identity, version): PathHead(*head) for identity, version, *head in document["heads"]},
-                refunds={name: self.refund(refund) for name, refund in document["path_refunds"]},
+                refunds={name: self.read_refund(refund) for name, refund in document["path_refunds"]},
             ),
-            grants={name: self.grant(grant) for name, grant in document["grants"]},
+            grants={name: self.read_grant(grant) for name, grant in document["grants"]},
             approved=set(document["approved"]),
             declined={
                 question: DeclineReason(datetime.fromisoformat(at), why) for question, at, why in document["declined"]
             },
-            cut_continuations={name: charge_of(charge, self.domains) for name, charge in document["ended"]},
-            monitors=MonitorRuns({item["run"]: self.monitor(item) for item in document["monitors"]}),
+            cut_continuations={name: parse_charge(charge, self.domains) for name, charge in document["ended"]},
+            monitors=MonitorRuns({item["run"]: self.read_monitor(item) for item in document["monitors"]}),
         )
-        balances.shared = self.account(document["shared"])
+        balances.shared = self.read_account(document["shared"])
         return balances
 
-    def account(self, document: Json) -> Account:
+    def read_account(self, document: Json) -> Account:
         unit = UnitLoss(document["unit_nano"], document["unit_in_curve_nano"], tuple(document["unit_curve"]))
         account = Account(unit=unit, table_nano=dict(document["table_nano"]))
         for table, partitions in document["tables"]:
             account.tables[table] = {
-                tuple(CellAxis(*label) for label in partition): self.sums(axes, blob)
+                tuple(CellAxis(*label) for label in partition): self.read_sums(axes, blob)
                 for partition, axes, blob in partitions
             }
         return account
 
-    def sums(self, axes: list[str], blob: int) -> CellSums:
+    def read_sums(self, axes: list[str], blob: int) -> CellSums:
         values = [self.domains[axis] for axis in axes]
         array: NanoArray = np.frombuffer(self.blobs[blob], dtype="<i8").astype(np.int64)
         sums = CellSums(dimensions=len(axes))
@@ -209,27 +209,27 @@ class _SnapshotReader:
         sums.add(values, array.reshape([len(axis) for axis in values]))
         return sums
 
-    def reservation(self, document: list[Any]) -> Reservation:
+    def read_reservation(self, document: list[Any]) -> Reservation:
         identity, at, charge = document
-        return Reservation(identity, charge_of(charge, self.domains), datetime.fromisoformat(at))
+        return Reservation(identity, parse_charge(charge, self.domains), datetime.fromisoformat(at))
 
-    def refund(self, document: Json) -> Refund:
-        charge = charge_of(document["charge"], self.domains)
-        refund = Refund.from_loss(charge, self.spent(document["spent"]), heads=document["heads"])
+    def read_refund(self, document: Json) -> Refund:
+        charge = parse_charge(document["charge"], self.domains)
+        refund = Refund.from_loss(charge, self.read_spent(document["spent"]), heads=document["heads"])
         refund.held_by.update(document["held_by"])
         return refund
 
-    def spent(self, document: list[Any]) -> Spent:
+    def read_spent(self, document: list[Any]) -> Spent:
         epsilon_nano, unit_epsilon_nano, keys = document
         return Spent(epsilon_nano, unit_epsilon_nano, None if keys is None else self.blobs[keys])
 
-    def monitor(self, document: Json) -> MonitorAccount:
+    def read_monitor(self, document: Json) -> MonitorAccount:
         looks_made, last_look = document["looks"]
         return MonitorAccount(
             run=document["run"],
             monitor=document["monitor"],
             fingerprint=document["fingerprint"],
-            charge=charge_of(document["charge"], self.domains),
+            charge=parse_charge(document["charge"], self.domains),
             windows=None if document["windows"] is None else WindowAxis(*document["windows"]),
             started_at=datetime.fromisoformat(document["started_at"]),
             reason=document["reason"],
@@ -238,11 +238,11 @@ class _SnapshotReader:
             last_look=last_look,
             open_windows={window: OpenWindow(look, state) for window, look, state in document["open"]},
             closed_windows={
-                window: None if spent is None else self.spent(spent) for window, spent in document["closed"]
+                window: None if spent is None else self.read_spent(spent) for window, spent in document["closed"]
             },
             readers=set(document["readers"]),
             is_restarted=document["anew"],
         )
 
-    def grant(self, document: Json) -> Grant:
-        return grant_of(document)
+    def read_grant(self, document: Json) -> Grant:
+        return parse_grant(document)

@@ -17,11 +17,11 @@ import sqlalchemy as sa
 from sqlalchemy import event as engine_event
 
 from accountant.errors import LedgerUnavailable, NoLedger, StorageFull
-from accountant.storage_failures import told_in_words
+from accountant.storage_failures import explain_failures
 from accountant.store import ledger_tables
-from accountant.store.deadline import Deadline, by
+from accountant.store.deadline import Deadline, limit_waits_until
 from accountant.store.domain_cache import DomainCache
-from accountant.store.file_calls import NotedConnection
+from accountant.store.file_calls import TimedConnection
 from accountant.store.held_file import HeldFile
 from accountant.store.private_files import make_private_file
 from accountant.store.schema import VERSION_TABLE, is_made, migrate, retry_while_locked
@@ -51,26 +51,26 @@ class LedgerStore:
         self._cache = DomainCache()
 
     @classmethod
-    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS, create: bool = True) -> "LedgerStore":
+    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS, can_create: bool = True) -> "LedgerStore":
         """Open the ledger at an SQLAlchemy URL and bring its schema up to date; `create` makes one if there is none.
 
         `postgresql://` is read as `postgresql+psycopg://`. Raises `NoLedger`, `LedgerUnavailable`; never shows the URL,
         which may hold a password.
         """
-        with told_in_words(), ExitStack() as undo:
-            engine = _engine(url, timeout_ms=timeout_ms, create=create)
+        with explain_failures(), ExitStack() as undo:
+            engine = _make_engine(url, timeout_ms=timeout_ms, can_create=can_create)
             undo.callback(engine.dispose)
             held = None
             if (path := find_sqlite_file(engine.url)) is not None:
                 held = retry_while_locked(HeldFile)(engine, path)
                 undo.callback(held.close)
-            if not create and not is_made(engine):
+            if not can_create and not is_made(engine):
                 raise NoLedger("there is no ledger at that address")
             migrate(engine)
             undo.pop_all()
         return cls(engine, timeout_ms=timeout_ms, held=held)
 
-    def new_deadline(self) -> Deadline:
+    def make_deadline(self) -> Deadline:
         """Return the deadline by which a caller that comes now must be let in."""
         return Deadline(self._timeout_ms)
 
@@ -89,16 +89,16 @@ class LedgerStore:
                     raise StorageFull("the disk is full, or nearly")
 
     @contextmanager
-    def writing(self, deadline: Deadline) -> Iterator[Transaction]:
+    def begin_write(self, deadline: Deadline) -> Iterator[Transaction]:
         """Open one serialised transaction; durable when the block ends, undone when it raises.
 
         Raises `LedgerUnavailable`: by the deadline where it did not begin, and later where it is unknown whether it
         became durable, since the server was asked for that and did not answer, or the file is not at its path by then.
         """
-        with told_in_words(), ExitStack() as open_:
+        with explain_failures(), ExitStack() as open_:
             open_.callback(self._check_held)  # last of all: what was written must be where the next opener looks
             self._check_held()
-            with by(deadline.moment):
+            with limit_waits_until(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_deadline=deadline)
                 open_.enter_context(connection.begin())
@@ -110,14 +110,14 @@ class LedgerStore:
             yield Transaction(connection, self._cache)
 
     @contextmanager
-    def reading(self, deadline: Deadline) -> Iterator[Transaction]:
+    def begin_read(self, deadline: Deadline) -> Iterator[Transaction]:
         """Open a read-only view of what is committed at one moment.
 
         It waits for nobody. Raise `LedgerUnavailable` if it cannot be read.
         """
-        with told_in_words(), ExitStack() as open_:
+        with explain_failures(), ExitStack() as open_:
             self._check_held()
-            with by(deadline.moment):
+            with limit_waits_until(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_begin="BEGIN", keyhole_deadline=deadline)
                 if connection.dialect.name == "postgresql":
@@ -131,7 +131,7 @@ class LedgerStore:
             self._held.check()
 
 
-def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
+def _make_engine(url: str, *, timeout_ms: int, can_create: bool) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
@@ -151,14 +151,14 @@ def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
     if not parsed.database or parsed.database == ":memory:" or "mode" in parsed.query:
         raise LedgerUnavailable("a ledger in memory would forget what was spent")
     path = find_sqlite_file(parsed)
-    if path is not None and create:
+    if path is not None and can_create:
         make_private_file(path)
     elif path is not None and not path.exists():
         raise NoLedger(f"there is no ledger: {path.name} does not exist")
     engine = sa.create_engine(
         parsed,
         pool_timeout=timeout_ms / 1000,
-        connect_args={"timeout": timeout_ms / 1000, "factory": NotedConnection},
+        connect_args={"timeout": timeout_ms / 1000, "factory": TimedConnection},
     )
     engine_event.listen(engine, "connect", _prepare_sqlite)
     engine_event.listen(engine, "begin", partial(_begin_sqlite, timeout_ms=timeout_ms))

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from accountant.charges import Charge, PathState
 from accountant.errors import LedgerUnavailable, report_changed_path, report_missing_event
-from accountant.events.digests import Domain, canonical, digest, domain_body
-from accountant.events.events import GENESIS, Record, Reserved, domain_digests
+from accountant.events.digests import Domain, digest, encode_domain, write_canonical
+from accountant.events.events import GENESIS, Record, Reserved, list_domain_digests
 from accountant.events.owner_events import WindowOpened
 from accountant.store import ledger_tables
 from accountant.store.attempts import Attempts
@@ -71,7 +71,7 @@ class Transaction:
         self._connection = connection
         self._cache = cache
 
-    def records_after(self, number: int, event_hash: str) -> list[Record]:
+    def read_records_after(self, number: int, event_hash: str) -> list[Record]:
         """Return the events after event `number` of that hash, in order; 0 and `GENESIS` for all of them.
 
         Raises `LedgerUnavailable` where that event is not there any more.
@@ -83,7 +83,7 @@ class Transaction:
             raise report_missing_event(number)
         return records[1:]
 
-    def hash_of(self, number: int) -> str | None:
+    def find_hash(self, number: int) -> str | None:
         """Return the hash of an event, or None if there is no such event."""
         return self._connection.scalar(
             sa.select(ledger_tables.EVENTS.c.hash).where(ledger_tables.EVENTS.c.id == number)
@@ -99,12 +99,12 @@ class Transaction:
 
     def append(self, record: Record) -> None:
         """Append an event."""
-        self._connection.execute(ledger_tables.EVENTS.insert(), _row(record))
+        self._connection.execute(ledger_tables.EVENTS.insert(), _make_row(record))
         self.newest = (record.id, record.hash)
 
-    def digests(self, domains: Iterable[Domain]) -> dict[Domain, str]:
+    def store_domains(self, domains: Iterable[Domain]) -> dict[Domain, str]:
         """Store key values that are not stored yet; their digests."""
-        digests = {values: self._cache.digest_of(values) for values in domains}
+        digests = {values: self._cache.digest(values) for values in domains}
         missing = set(digests.values()).difference(
             self._connection.scalars(
                 sa.select(ledger_tables.DOMAINS.c.digest).where(ledger_tables.DOMAINS.c.digest.in_(digests.values()))
@@ -112,16 +112,16 @@ class Transaction:
         )
         if missing:
             rows = {
-                found: {"digest": found, "body": zlib.compress(domain_body(values), 1)}
+                found: {"digest": found, "body": zlib.compress(encode_domain(values), 1)}
                 for values, found in digests.items()
                 if found in missing
             }
             self._connection.execute(ledger_tables.DOMAINS.insert(), list(rows.values()))
         return digests
 
-    def domains_of(self, records: Sequence[Record]) -> dict[str, Domain]:
+    def read_domains(self, records: Sequence[Record]) -> dict[str, Domain]:
         """Return the key values that the records refer to, by digest, each checked against it."""
-        wanted = {domain for record in records for domain in domain_digests(record)}
+        wanted = {domain for record in records for domain in list_domain_digests(record)}
         found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
         missing = sorted(wanted.difference(found))
         for start in range(0, len(missing), READ_NAMES):
@@ -151,7 +151,9 @@ class Transaction:
             },
         )
 
-    def answer(self, *, fingerprint: str, version: str, reservation: str | None) -> tuple[bytes, list[Record]] | None:
+    def find_answer(
+        self, *, fingerprint: str, version: str, reservation: str | None
+    ) -> tuple[bytes, list[Record]] | None:
         """Return a stored answer with the events of its reservation, in order.
 
         It is the answer of `reservation`, or the first one to the question on that data version.
@@ -164,16 +166,16 @@ class Transaction:
         )
         if reservation is not None:
             chosen = chosen.where(ledger_tables.ANSWERS.c.reservation == reservation)
-        return self._with_events(chosen)
+        return self._add_events(chosen)
 
-    def answer_of(self, reservation: str) -> tuple[bytes, list[Record]] | None:
+    def read_answer(self, reservation: str) -> tuple[bytes, list[Record]] | None:
         """Return the answer that a reservation stored, with that reservation's events, in order."""
         chosen = sa.select(ledger_tables.ANSWERS.c.reservation, ledger_tables.ANSWERS.c.answer).where(
             ledger_tables.ANSWERS.c.reservation == reservation
         )
-        return self._with_events(chosen)
+        return self._add_events(chosen)
 
-    def _with_events(self, chosen: sa.Select[tuple[str, bytes]]) -> tuple[bytes, list[Record]] | None:
+    def _add_events(self, chosen: sa.Select[tuple[str, bytes]]) -> tuple[bytes, list[Record]] | None:
         row = self._connection.execute(chosen).one_or_none()
         if row is None:
             return None
@@ -187,7 +189,7 @@ class Transaction:
     def list_reservations(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
         """Return the newest reservations, the newest first: of one analyst, before an event, and so many, if asked."""
         chosen = sa.select(ledger_tables.EVENTS.c.reservation).where(
-            *_reservation_filters(analyst=analyst, before=before)
+            *_filter_reservations(analyst=analyst, before=before)
         )
         return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id.desc()).limit(limit)))
 
@@ -196,21 +198,21 @@ class Transaction:
         chosen = (
             sa.select(sa.func.count())
             .select_from(ledger_tables.EVENTS)
-            .where(*_reservation_filters(analyst=analyst, before=before))
+            .where(*_filter_reservations(analyst=analyst, before=before))
         )
         return int(self._connection.scalar(chosen) or 0)
 
-    def reserved_as(self, identity: str) -> list[str]:
+    def find_reservations(self, identity: str) -> list[str]:
         """Return the reservations whose id, or whose question's id, starts with this text, the oldest first."""
         found = sa.func.strpos if self._connection.dialect.name == "postgresql" else sa.func.instr
         begins = sa.func.substr(ledger_tables.EVENTS.c.reservation, 1, len(identity)) == identity
-        asks = found(ledger_tables.EVENTS.c.payload, f'"question":{canonical(identity)[:-1]}') > 0
+        asks = found(ledger_tables.EVENTS.c.payload, f'"question":{write_canonical(identity)[:-1]}') > 0
         chosen = sa.select(ledger_tables.EVENTS.c.reservation).where(
             ledger_tables.EVENTS.c.kind == Reserved.__name__, begins | asks
         )
         return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id)))
 
-    def number_of(self, reservation: str) -> int:
+    def find_event_number(self, reservation: str) -> int:
         """Return the number of the event that reserved it; 0 if there is none."""
         chosen = sa.select(ledger_tables.EVENTS.c.id).where(
             ledger_tables.EVENTS.c.reservation == reservation, ledger_tables.EVENTS.c.kind == Reserved.__name__
@@ -224,7 +226,7 @@ class Transaction:
         )
         return self._connection.scalar(chosen) is not None
 
-    def newest_of(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
+    def read_newest(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
         """Return the newest events of some kinds, the newest first."""
         chosen = (
             sa.select(ledger_tables.EVENTS)
@@ -234,7 +236,7 @@ class Transaction:
         )
         return [Record(*row) for row in self._connection.execute(chosen)]
 
-    def events_about(self, reservations: Sequence[str]) -> list[Record]:
+    def read_events_about(self, reservations: Sequence[str]) -> list[Record]:
         """Return all events about some reservations, and every opening of a window, in order."""
         records = self._connection.execute(
             sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == WindowOpened.__name__)
@@ -244,18 +246,18 @@ class Transaction:
             records = [*records, *self._connection.execute(sa.select(ledger_tables.EVENTS).where(about))]
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
-    def events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
+    def read_events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
         """Return the events of one kind, in order; those about one subject if asked."""
         chosen = sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == kind)
         if about is not None:
             chosen = chosen.where(ledger_tables.EVENTS.c.reservation == about)
         return [Record(*row) for row in self._connection.execute(chosen.order_by(ledger_tables.EVENTS.c.id))]
 
-    def columns_of(self, table: str) -> tuple[str, ...]:
+    def list_columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns, in one order for both databases."""
         return tuple(sorted(column["name"] for column in sa.inspect(self._connection).get_columns(table)))
 
-    def rows_of(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
+    def read_rows(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
         """Yield every row of a table; those with an `id` in its order, which is that of the log."""
         named: list[sa.ColumnClause[Any]] = [sa.column(name) for name in columns]
         ordered: list[sa.ColumnClause[Any]] = [sa.column("id")] if "id" in columns else []
@@ -291,7 +293,7 @@ class Transaction:
             if open_domain(stored, body) is not None
         )
 
-    def answers(self) -> Iterator[sa.Row[tuple[str, int, str, str, str, bytes]]]:
+    def read_answers(self) -> Iterator[sa.Row[tuple[str, int, str, str, str, bytes]]]:
         """Yield every stored answer: reservation, commit event, fingerprint, version, analyst and content."""
         yield from self._connection.execute(sa.select(ledger_tables.ANSWERS))
 
@@ -311,7 +313,7 @@ class Transaction:
         if rows:
             self._connection.execute(ledger_tables.PATHS.insert(), rows)
 
-    def path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
+    def read_path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
         """Return the stored values of paths in these states, each checked against its event."""
         found = {}
         for state in states:
@@ -330,14 +332,14 @@ class Transaction:
                 found[state] = row.body
         return found
 
-    def paths(self) -> Iterator[tuple[str, str, str, str, int, bytes]]:
+    def read_paths(self) -> Iterator[tuple[str, str, str, str, int, bytes]]:
         """Yield reservation, identity, table, version, commit event and content of every stored path."""
         for row in self._connection.execute(
             sa.select(ledger_tables.PATHS).order_by(ledger_tables.PATHS.c.event, ledger_tables.PATHS.c.identity)
         ):
             yield row[0], row[1], row[2], row[3], row[4], row[5]
 
-    def path_sizes(self) -> Iterator[tuple[str, str, int, int]]:
+    def measure_paths(self) -> Iterator[tuple[str, str, int, int]]:
         """Yield table, version, number of states and bytes of the stored paths."""
         size = sa.func.coalesce(sa.func.sum(sa.func.length(ledger_tables.PATHS.c.body)), 0)
         chosen = sa.select(ledger_tables.PATHS.c.family_table, ledger_tables.PATHS.c.version, sa.func.count(), size)
@@ -363,7 +365,7 @@ class Transaction:
             )
         )
 
-    def snapshots(self) -> Iterator[Snapshot]:
+    def read_snapshots(self) -> Iterator[Snapshot]:
         """Yield the stored balances of this ledger's chain, the newest first."""
         same = (ledger_tables.EVENTS.c.id == ledger_tables.SNAPSHOTS.c.event) & (
             ledger_tables.EVENTS.c.hash == ledger_tables.SNAPSHOTS.c.hash
@@ -376,7 +378,7 @@ class Transaction:
         for row in rows:
             yield Snapshot(row.event, row.hash, row.digest, row.body)
 
-    def all_snapshots(self) -> Iterator[Snapshot]:
+    def read_all_snapshots(self) -> Iterator[Snapshot]:
         """Yield the stored balances of every chain."""
         for row in self._connection.execute(sa.select(ledger_tables.SNAPSHOTS)):
             yield Snapshot(row.event, row.hash, row.digest, row.body)
@@ -406,15 +408,15 @@ def open_domain(stored_digest: str, body: bytes) -> Domain:
         raise LedgerUnavailable("stored key values cannot be read") from error
 
 
-def _reservation_filters(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
+def _filter_reservations(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
     yield ledger_tables.EVENTS.c.kind == Reserved.__name__
     if analyst is not None:
         # canonical JSON starts with the first of its sorted keys
-        start = f'{{"analyst":{canonical(analyst)},'
+        start = f'{{"analyst":{write_canonical(analyst)},'
         yield sa.func.substr(ledger_tables.EVENTS.c.payload, 1, len(start)) == start
     if before is not None:
         yield ledger_tables.EVENTS.c.id < before
 
 
-def _row(record: Record) -> Mapping[str, Any]:
+def _make_row(record: Record) -> Mapping[str, Any]:
     return {column.name: getattr(record, column.name) for column in ledger_tables.EVENTS.columns}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import row_digest
+from accountant.events.digests import digest_row
 
 MOST_OF_AN_ANALYST = 100  # older ones are forgotten: refusals do not fill the ledger, and a person reads them
 _waiting = sa.Table(
@@ -55,7 +55,7 @@ class WaitingQuestions:
             "text": one.text,
             "guarantee": one.guarantee,
         }
-        self._connection.execute(_waiting.insert(), {**row, "digest": row_digest(row.values())})
+        self._connection.execute(_waiting.insert(), {**row, "digest": digest_row(row.values())})
         newest = sa.select(_waiting.c.question).where(mine).order_by(_waiting.c.asked_at.desc(), _waiting.c.question)
         kept = self._connection.scalars(newest.limit(MOST_OF_AN_ANALYST)).all()
         self._connection.execute(_waiting.delete().where(mine, _waiting.c.question.not_in(kept)))
@@ -85,5 +85,5 @@ class WaitingQuestions:
     def check(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_waiting)):
-            if row_digest(cells) != written:
+            if digest_row(cells) != written:
                 raise LedgerUnavailable("a question that waits for approval is not what was written")

@@ -66,7 +66,7 @@ class Witness:
         """
         try:
             self._make(NOTHING)
-            with self._locked(wait=False) as file:
+            with self._lock(wait=False) as file:
                 if file is None:
                     return True
                 slots = [_parse(line) or NOTHING for line in _split(os.pread(file, 2 * _LINE_BYTES, 0))]
@@ -79,7 +79,7 @@ class Witness:
     def replace(self, mark: Mark) -> None:
         """Put a mark in the place of whatever is there, durably. Raise OSError if that fails."""
         self._make(mark)
-        with self._locked(wait=True) as file:
+        with self._lock(wait=True) as file:
             if file is not None:
                 os.pwrite(file, 2 * _format(mark), 0)
                 os.ftruncate(file, 2 * _LINE_BYTES)
@@ -101,7 +101,7 @@ class Witness:
             os.unlink(temporary)
 
     @contextmanager
-    def _locked(self, *, wait: bool) -> Iterator[int | None]:
+    def _lock(self, *, wait: bool) -> Iterator[int | None]:
         file = os.open(self.path, os.O_RDWR)
         try:
             try:

@@ -7,18 +7,18 @@ from accountant.events.digests import digest
 from accountant.events.events import Committed, Record, Released, Reserved
 from accountant.events.monitor_events import MonitorEnded
 from accountant.events.owner_events import Settled
-from accountant.store.journal import events_of
+from accountant.store.journal import parse_events
 from accountant.store.transaction import Transaction
 
 COMMITTED = "committed"
 RELEASED = "released"
 
 
-def how_it_ended(transaction: Transaction, reservation: str | None) -> str | None:
+def find_ending(transaction: Transaction, reservation: str | None) -> str | None:
     """Return how a reservation ended; None if it is open, or never was. An owner's settlement spends its worst case."""
     if reservation is None:
         return None
-    for event in events_of(transaction, transaction.events_about([reservation])):
+    for event in parse_events(transaction, transaction.read_events_about([reservation])):
         match event:
             case Committed():
                 return COMMITTED
@@ -33,7 +33,7 @@ def how_it_ended(transaction: Transaction, reservation: str | None) -> str | Non
     return None
 
 
-def charge_of_open(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
+def find_open_charge(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
     """Return the charge of a question's open reservation.
 
     Raise `MonitorStands` for a monitor's reservation, which ends by a verb of its own. Raise `LedgerMisuse`, with the
@@ -42,17 +42,19 @@ def charge_of_open(transaction: Transaction, balances: Balances, reservation: st
     balances.monitors.check_ended(reservation)
     if reservation in balances.open_reservations:
         return balances.open_reservations[reservation].charge
-    raise LedgerMisuse(f"the reservation is {how_it_ended(transaction, reservation) or 'not in this ledger'}")
+    raise LedgerMisuse(f"the reservation is {find_ending(transaction, reservation) or 'not in this ledger'}")
 
 
-def open_answer(transaction: Transaction, answer: bytes, records: list[Record], *, held: bool) -> StoredAnswer:
+def read_stored_answer(
+    transaction: Transaction, answer: bytes, records: list[Record], *, is_held: bool
+) -> StoredAnswer:
     """Return a stored answer with its cost, from its reservation's events.
 
     Raise `LedgerUnavailable` if it is not the committed answer.
     """
-    match events_of(transaction, records)[:2]:
+    match parse_events(transaction, records)[:2]:
         case [Reserved(charge=charge), Committed(reservation=paid_by, spent=spent, answer=committed)] if (
             committed == digest(answer)
         ):
-            return StoredAnswer(paid_by, charge, spent, answer, is_held=held)
+            return StoredAnswer(paid_by, charge, spent, answer, is_held=is_held)
     raise report_changed_answer()

@@ -26,10 +26,10 @@ class Exposures:
         are not written again.
         """
         wanted = {relation: table for table, relations in tables.items() for relation in relations}
-        with self._journal.reading() as (transaction, balances):
+        with self._journal.begin_read() as (transaction, balances):
             if _is_known(transaction, balances, wanted):
                 return
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             known = transaction.relations.find_tables(wanted)
             for relation, table in sorted(wanted.items()):
                 for other in known.get(relation, set()) - {table}:
@@ -40,15 +40,15 @@ class Exposures:
 
     def knows_any(self, relations: Collection[str]) -> bool:
         """Return True if one of the relations was exposed as a table of this ledger."""
-        with self._journal.looking() as transaction:
+        with self._journal.begin_log_read() as transaction:
             return bool(transaction.relations.find_tables(relations))
 
-    def charged_as(self, relations: Collection[str], *, names: Collection[str]) -> tuple[str, ...]:
+    def find_charged_names(self, relations: Collection[str], *, names: Collection[str]) -> tuple[str, ...]:
         """Return the names under which a relation, called by any of its own, has lost something.
 
         Return none if it was exposed under one of `names` as well, since the owner has confirmed that then.
         """
-        with self._journal.reading() as (transaction, balances):
+        with self._journal.begin_read() as (transaction, balances):
             tables = set().union(*transaction.relations.find_tables(relations).values())
             charged = {table for table in tables if balances.worst_case.read_table_loss(table)}
             return () if tables & set(names) else tuple(sorted(charged))

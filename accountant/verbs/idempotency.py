@@ -17,10 +17,10 @@ from enum import StrEnum
 from accountant.charges import StoredAnswer
 from accountant.errors import LedgerError, LedgerUnavailable
 from accountant.events.events import Committed
-from accountant.store.attempts import Attempt, Row
-from accountant.store.journal import Journal, events_of
+from accountant.store.attempts import Attempt, AttemptRow
+from accountant.store.journal import Journal, parse_events
 from accountant.store.transaction import Transaction
-from accountant.verbs.endings import COMMITTED, RELEASED, how_it_ended, open_answer
+from accountant.verbs.endings import COMMITTED, RELEASED, find_ending, read_stored_answer
 
 # room in the ledger against keys that one analyst may have at a time; set, not measured
 MOST_KEYS_OF_AN_ANALYST = 50_000
@@ -47,7 +47,7 @@ class AttemptState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierAttempt:
     """An attempt under the same key that stands in the way of another one.
 
     `reservation` is what it reserved; `answer` where the answer in its `response` is stored, or the answer it came to.
@@ -67,7 +67,9 @@ class Idempotency:
         self._journal = journal
         self._clock = clock
 
-    def begin(self, analyst: str, key: str, *, request: str, lease: timedelta, keep: timedelta) -> Attempt | Earlier:
+    def begin(
+        self, analyst: str, key: str, *, request: str, lease: timedelta, keep: timedelta
+    ) -> Attempt | EarlierAttempt:
         """Begin an attempt under a key, or return the attempt that had the key before.
 
         `request` is the SHA-256 of the request. The attempt is written to the ledger's database.
@@ -77,7 +79,7 @@ class Idempotency:
         `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
         """
         now = self._clock()
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             rows = transaction.attempts
             rows.forget_before(now - keep)
             attempt = Attempt(analyst, key, uuid.uuid4().hex, now)
@@ -89,7 +91,7 @@ class Idempotency:
                 return attempt
             if row.request != request:
                 raise OtherRequest
-            earlier = _earlier(transaction, row, still_running=abs(now - row.begun_at) < lease)
+            earlier = _describe_earlier(transaction, row, still_running=abs(now - row.begun_at) < lease)
             if earlier is None:
                 rows.take_over(attempt)
                 return attempt
@@ -97,7 +99,7 @@ class Idempotency:
 
     def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
         """Keep what was told; `answer` is the reservation under which the key set in it is stored, if it is."""
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             transaction.attempts.end(attempt, response=response, answer=answer)
 
     def fail(self, attempt: Attempt, *, response: bytes) -> None:
@@ -106,43 +108,43 @@ class Idempotency:
         Where the answer was committed nothing is kept: the refusal did not know of it, as a storage that failed may
         have written all the same, and the key stands for that answer.
         """
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             rows = transaction.attempts
             rows.forget_unpaid(attempt)
             row = rows.find(attempt.analyst, attempt.key)
-            if row is not None and how_it_ended(transaction, row.reservation) != COMMITTED:
+            if row is not None and find_ending(transaction, row.reservation) != COMMITTED:
                 rows.end(attempt, response=response, answer=None)
 
     def find_answer(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
         """Return the answer that a reservation stored, if the analyst has paid for it or read it; None else."""
-        with self._journal.reading() as (transaction, balances):
-            found = transaction.answer_of(reservation)
+        with self._journal.begin_read() as (transaction, balances):
+            found = transaction.read_answer(reservation)
             if found is None:
                 return None
-            answer = open_answer(transaction, *found, held=True)
+            answer = read_stored_answer(transaction, *found, is_held=True)
             asked = (analyst, answer.charge.question, answer.charge.family.version)
             return answer if answer.analyst == analyst or balances.paid_answers.get(asked) == reservation else None
 
 
-def _earlier(transaction: Transaction, row: Row, *, still_running: bool) -> Earlier | None:
+def _describe_earlier(transaction: Transaction, row: AttemptRow, *, still_running: bool) -> EarlierAttempt | None:
     """Return a row's attempt; None for one that is dead and has spent nothing."""
-    became = how_it_ended(transaction, row.reservation)
+    became = find_ending(transaction, row.reservation)
     if row.response is not None:
         state, answer = AttemptState.ENDED, row.answer
     elif row.reservation is not None and became == COMMITTED:
-        state, answer = AttemptState.ANSWERED, _answer_of(transaction, row.reservation)
+        state, answer = AttemptState.ANSWERED, _locate_answer(transaction, row.reservation)
     elif still_running:
         state, answer = AttemptState.RUNNING, None
     elif row.reservation is None or became == RELEASED:
         return None
     else:
         state, answer = AttemptState.SPENT, None
-    return Earlier(state, row.begun_at, row.reservation, answer, row.response)
+    return EarlierAttempt(state, row.begun_at, row.reservation, answer, row.response)
 
 
-def _answer_of(transaction: Transaction, reservation: str) -> str:
+def _locate_answer(transaction: Transaction, reservation: str) -> str:
     """Return the place of the answer that a committed reservation paid for: its own, or the one that it read."""
-    for event in events_of(transaction, transaction.events_about([reservation])):
+    for event in parse_events(transaction, transaction.read_events_about([reservation])):
         if isinstance(event, Committed) and event.reservation == reservation:
             return event.reads or reservation
     raise LedgerUnavailable("a committed reservation has no end")

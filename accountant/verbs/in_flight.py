@@ -39,7 +39,7 @@ class Repetition:
         self._is_at_work: dict[str, bool] = {}  # false for what failed in this process
 
     @contextmanager
-    def at_work(self, reservation: str) -> Iterator[None]:
+    def hold_in_flight(self, reservation: str) -> Iterator[None]:
         """Mark the reservation as under way while the block runs, however long; after a failure it is not."""
         with self._lock:
             self._is_at_work[reservation] = True
@@ -63,7 +63,7 @@ class Repetition:
             return
         question, version = charge.question, charge.family.version
         held = balances.paid_answers.get((charge.analyst, question, version))
-        if transaction.answer(fingerprint=question, version=version, reservation=held) is not None:
+        if transaction.find_answer(fingerprint=question, version=version, reservation=held) is not None:
             raise Repeated
         self.check_not_under_way(balances, question, version, analyst=charge.analyst, within=within)
 

@@ -13,27 +13,27 @@ from accountant.store.transaction import Transaction
 
 def read_alerts(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> AlertPage:
     """Return the alerts of the looks after one, up to the last that `run` knows."""
-    rows, end = transaction.monitors.alerts(run.run, after=after_number, last=run.last_look, limit=limit)
-    told = tuple(_alert_of(row, run) for row in rows)
-    return AlertPage(told, _last_of(run, after_number, end), end is not None)
+    rows, end = transaction.monitors.read_alerts(run.run, after=after_number, last=run.last_look, limit=limit)
+    told = tuple(_make_alert(row, run) for row in rows)
+    return AlertPage(told, _find_last_look(run, after_number, end), end is not None)
 
 
 def read_changes(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> ChangePage:
     """Return the alerts of the looks after one, up to the last that `run` knows, and those that these looks cleared."""
-    came, went, end = transaction.monitors.changes(run.run, after=after_number, last=run.last_look, limit=limit)
+    came, went, end = transaction.monitors.read_changes(run.run, after=after_number, last=run.last_look, limit=limit)
     return ChangePage(
-        alerts=tuple(_alert_of(row, run) for row in came),
-        cleared=tuple(_alert_of(row, run) for row in went),
-        last_look=_last_of(run, after_number, end),
+        alerts=tuple(_make_alert(row, run) for row in came),
+        cleared=tuple(_make_alert(row, run) for row in went),
+        last_look=_find_last_look(run, after_number, end),
         has_more=end is not None,
     )
 
 
-def _last_of(run: MonitorRun, after_number: int, end: int | None) -> int:
+def _find_last_look(run: MonitorRun, after_number: int, end: int | None) -> int:
     return max(run.last_look, after_number) if end is None else end
 
 
-def _alert_of(row: AlertRow, run: MonitorRun) -> MonitorAlert:
+def _make_alert(row: AlertRow, run: MonitorRun) -> MonitorAlert:
     return MonitorAlert(
         monitor=run.monitor,
         run=run.run,

@@ -68,7 +68,7 @@ class Monitors:
         wording: Wording | None,
         by: str,
         why: str,
-        anew: bool = False,
+        is_restarted: bool = False,
     ) -> MonitorRun:
         """Pay for all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
 
@@ -78,7 +78,7 @@ class Monitors:
         `Ledger.reserve` does. All of them write nothing.
         """
         check_startable(charge, windows)
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             newest = balances.monitors.find_newest(monitor)
             if newest is not None:
                 balances.monitors.check_ended(newest.run)
@@ -93,20 +93,27 @@ class Monitors:
                 wording=wording,
             )
             started = MonitorStarted(
-                reservation.id, reservation.reserved_at, monitor, fingerprint, windows, by=by, why=why, anew=anew
+                reservation.id,
+                reservation.reserved_at,
+                monitor,
+                fingerprint,
+                windows,
+                by=by,
+                why=why,
+                is_restarted=is_restarted,
             )
             self._journal.append(transaction, started)
-        return self._run(reservation.id)
+        return self._read_run(reservation.id)
 
     def find(self, monitor: str) -> MonitorRun | None:
         """Return the newest run of a monitor; None if it was never started."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             account = balances.monitors.find_newest(monitor)
             return None if account is None else balances.monitors.make_run(account)
 
-    def runs(self) -> tuple[MonitorRun, ...]:
+    def list_runs(self) -> tuple[MonitorRun, ...]:
         """Return all runs, the oldest first."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return tuple(balances.monitors.make_run(account) for account in balances.monitors.runs.values())
 
     def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
@@ -117,15 +124,15 @@ class Monitors:
         Time is the database's, one for all that share it. Nothing depends on a lease but work that would be in vain:
         who looks without one, or longer, is refused by `record_look` where somebody else has looked.
         """
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             rows = transaction.monitors
             return frozenset(one for one in monitors if rows.take_lease(one, holder=holder, seconds=seconds))
 
-    def give_leases_back(self, monitors: Collection[str], *, holder: str) -> None:
+    def release_leases(self, monitors: Collection[str], *, holder: str) -> None:
         """Let somebody else look at once. Nothing happens where the holder has no lease."""
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             for one in monitors:
-                transaction.monitors.give_lease_back(one, holder=holder)
+                transaction.monitors.release_lease(one, holder=holder)
 
     def begin_window(self, run: str, window: int, body: bytes) -> WindowState:
         """Store a window's drawn state, durably; only then may data be read for it.
@@ -135,32 +142,32 @@ class Monitors:
         gone, `MonitorStopped` where the monitor is paused or ended; nothing is written then.
         """
         drawn = StateRow.draw_salt(run, window, 0, body)
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             account = balances.monitors.find(run)
             if window in account.open_windows and account.state is MonitorState.RUNNING:
-                (stored,) = _states(transaction, account, (window,))
+                (stored,) = _read_states(transaction, account, (window,))
                 return stored
             self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn.digest))
             transaction.monitors.add_state(drawn)
             return WindowState(run, window, 0, body)
 
-    def open_windows(self, run: str) -> tuple[WindowState, ...]:
+    def list_open_windows(self, run: str) -> tuple[WindowState, ...]:
         """Return the windows that have begun and are not closed, in order, with their states.
 
         Raises `WindowLost`, which names them, where states are gone or not what was written: close those windows.
         """
-        with self._journal.reading() as (transaction, balances):
+        with self._journal.begin_read() as (transaction, balances):
             account = balances.monitors.find(run)
-            return _states(transaction, account, account.open_windows)
+            return _read_states(transaction, account, account.open_windows)
 
-    def begun_windows(self, run: str) -> frozenset[int]:
+    def list_begun_windows(self, run: str) -> frozenset[int]:
         """Return the windows that have begun, closed ones included."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return balances.monitors.find(run).begun_windows
 
-    def closed_windows(self, run: str) -> frozenset[int]:
+    def list_closed_windows(self, run: str) -> frozenset[int]:
         """Return the windows in which no look is made any more; all that have begun if the monitor has ended."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return frozenset(balances.monitors.find(run).closed_windows)
 
     def record_look(
@@ -195,14 +202,14 @@ class Monitors:
                 for one in in_order
             ),
         )
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             account, rows = balances.monitors.find(run), transaction.monitors
             balances.monitors.check(event, balances.open_reservations)
             for one in in_order:
                 if one.since != account.open_windows[one.window].look:
                     raise LookAlreadyRecorded(f"window {one.window} was looked at meanwhile")
                 if one.keys or one.cleared:
-                    _check_keys(one, rows.keys_in_answer(run, one.window))
+                    _check_keys(one, rows.find_keys_in_answer(run, one.window))
                 if not rows.replace_state(written[one.window], since=one.since):
                     raise WindowLost((one.window,))
             self._journal.append(transaction, event)
@@ -223,17 +230,17 @@ class Monitors:
         it is closed or has not begun, `MonitorStopped` where the monitor has ended, `LedgerMisuse` where it cost more
         than was reserved.
         """
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             self._close(transaction, balances, run, window, losses)
 
     def pause(self, run: str, *, by: str, why: str) -> None:
         """Stop the looks until the monitor is resumed. Raise `MonitorStopped` if it does not run."""
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             self._append(transaction, balances, MonitorPaused(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
 
     def resume(self, run: str, *, by: str, why: str) -> None:
         """Resume the looks, in the windows as they were left. Raise `MonitorStopped` if it is not paused."""
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             self._append(transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
 
     def end(self, run: str, *, by: str, why: str) -> None:
@@ -242,34 +249,34 @@ class Monitors:
         Windows that never began are refunded. Open windows cost all that was reserved, and their states are deleted.
         Raise `MonitorStopped` if it has ended.
         """
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             account = balances.monitors.find(run)
             spent = account.find_largest(account.find_losses(is_worst_case=False))
             self._append(transaction, balances, MonitorEnded(run, self._clock(), spent, by=by, why=why))
             transaction.monitors.drop_states(run)
 
-    def alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
+    def read_alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
         """Return the alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts.
 
         Cleared alerts are marked as of now: `changes` returns clearings by their own look.
         """
-        account = self._run(run)
-        with self._journal.looking() as transaction:
+        account = self._read_run(run)
+        with self._journal.begin_log_read() as transaction:
             return read_alerts(transaction, account, after_number=after_number, limit=limit)
 
-    def changes(self, run: str, *, after_number: int = 0, limit: int | None = None) -> ChangePage:
+    def read_changes(self, run: str, *, after_number: int = 0, limit: int | None = None) -> ChangePage:
         """Return the changes of the looks after one: keys that came into the answer, and keys that went out of it.
 
         Keys that went out may have come earlier. Only whole looks are returned, as few as make `limit` of both.
         """
-        account = self._run(run)
-        with self._journal.looking() as transaction:
+        account = self._read_run(run)
+        with self._journal.begin_log_read() as transaction:
             return read_changes(transaction, account, after_number=after_number, limit=limit)
 
-    def in_answer(self, run: str, window: int) -> tuple[int, ...]:
+    def find_keys_in_answer(self, run: str, window: int) -> tuple[int, ...]:
         """Return the keys that are in a window's answer now, alerted and not cleared since, rising."""
-        with self._journal.looking() as transaction:
-            return tuple(sorted(transaction.monitors.keys_in_answer(run, window)))
+        with self._journal.begin_log_read() as transaction:
+            return tuple(sorted(transaction.monitors.find_keys_in_answer(run, window)))
 
     def charge_reader(
         self, run: str, analyst: str, limits: Limits, *, wording: Wording | None = None
@@ -281,7 +288,7 @@ class Monitors:
 
         Returns None, charging nothing, where the analyst has paid. Raises `OverBudget`, `NotApproved`.
         """
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             account = balances.monitors.find(run)
             if analyst in account.readers:
                 return None
@@ -303,8 +310,8 @@ class Monitors:
             )
         return reservation
 
-    def _run(self, run: str) -> MonitorRun:
-        with self._journal.reading() as (_, balances):
+    def _read_run(self, run: str) -> MonitorRun:
+        with self._journal.begin_read() as (_, balances):
             return balances.monitors.make_run(balances.monitors.find(run))
 
     def _append(self, transaction: Transaction, balances: Balances, event: MonitorEvent) -> None:
@@ -315,7 +322,7 @@ class Monitors:
         self, transaction: Transaction, balances: Balances, run: str, window: int, losses: NanoArray | None
     ) -> None:
         account = balances.monitors.find(run)
-        spent = None if losses is None else _spent(losses, account)
+        spent = None if losses is None else _make_spent(losses, account)
         self._append(transaction, balances, MonitorWindowClosed(run, self._clock(), window, spent))
         transaction.monitors.drop_states(run, (window,))
 
@@ -327,7 +334,7 @@ def _check_keys(look: WindowLook, in_answer: set[int]) -> None:
         raise LedgerMisuse("a key that is cleared is in the answer")
 
 
-def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
+def _make_spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
     """Return the losses of a window as they are written: one number if all keys lost the same."""
     if account.windows is None or account.windows.overlap > 1:
         return None
@@ -340,7 +347,7 @@ def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
     return None if whole else Spent.from_uniform(spent.epsilon_nano, unit_epsilon_nano=0)
 
 
-def _states(
+def _read_states(
     transaction: Transaction, account: MonitorAccount, windows: Sequence[int] | Mapping[int, object]
 ) -> tuple[WindowState, ...]:
     """Return the states of windows that have begun, each checked against the event that wrote it."""

@@ -14,7 +14,7 @@ from typing import get_args
 
 from accountant.errors import LedgerMisuse
 from accountant.events.events import Event, check_chain
-from accountant.events.export import Exported, export
+from accountant.events.export import ExportedEvent, export
 from accountant.events.monitor_events import MonitorEnded, MonitorPaused, MonitorResumed, MonitorStarted
 from accountant.events.owner_events import (
     Approved,
@@ -28,9 +28,9 @@ from accountant.events.owner_events import (
     Settled,
     WindowOpened,
 )
-from accountant.store.journal import Journal, events_of
+from accountant.store.journal import Journal, parse_events
 from accountant.store.waiting import WaitingQuestion
-from accountant.verbs.endings import charge_of_open
+from accountant.verbs.endings import find_open_charge
 
 Decision = OwnerEvent | MonitorStarted | MonitorPaused | MonitorResumed | MonitorEnded
 """The decisions of an owner, with who and why."""
@@ -65,27 +65,27 @@ class Owner:
 
         Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.
         """
-        identity = _identity(once)
-        with self._journal.writing() as (transaction, _):
+        identity = _choose_id(once)
+        with self._journal.begin_write() as (transaction, _):
             if not transaction.has_event(Granted.__name__, identity):
                 self._journal.append(transaction, Granted(identity, self._clock(), by, why, grant))
         return identity
 
     def revoke(self, grant_id: str, *, by: str, why: str) -> None:
         """End a grant. A loss within it stays spent. Raise `LedgerMisuse` if it is not in force."""
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             if grant_id not in balances.grants:
                 raise LedgerMisuse("no such grant is in force")
             self._journal.append(transaction, Revoked(grant_id, self._clock(), by, why))
 
     def list_unchecked(self) -> tuple[str, ...]:
         """Return the checks that `verify` could not make on the ledger's database, as sentences."""
-        with self._journal.looking() as transaction:
+        with self._journal.begin_log_read() as transaction:
             return transaction.list_unchecked()
 
-    def grants(self) -> dict[str, Grant]:
+    def list_grants(self) -> dict[str, Grant]:
         """Return the grants in force, oldest first, by id."""
-        with self._journal.reading() as (_, balances):
+        with self._journal.begin_read() as (_, balances):
             return dict(balances.grants)
 
     def settle(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
@@ -96,8 +96,8 @@ class Owner:
         A process that is not dead after all cannot commit it any more, and withholds its answer. Raises `LedgerMisuse`
         when the reservation is not open, `MonitorStands` when it is that of a monitor.
         """
-        with self._journal.writing() as (transaction, balances):
-            charge_of_open(transaction, balances, reservation_id)
+        with self._journal.begin_write() as (transaction, balances):
+            find_open_charge(transaction, balances, reservation_id)
             self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
 
     def open_window(self, *, by: str, why: str, once: str | None = None) -> str:
@@ -107,8 +107,8 @@ class Owner:
         bound is n times the cap. Noise paths are continued no longer; stored answers stay. Raises `MonitorStands` where
         a monitor runs or is paused: its windows were charged to the balances that would start again.
         """
-        identity = _identity(once)
-        with self._journal.writing() as (transaction, balances):
+        identity = _choose_id(once)
+        with self._journal.begin_write() as (transaction, balances):
             if not transaction.has_event(WindowOpened.__name__, identity):
                 balances.monitors.check_all_ended()
                 self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
@@ -116,7 +116,7 @@ class Owner:
 
     def approve(self, question: str, *, by: str, why: str) -> bool:
         """Let the question of this fingerprint be asked; whether it had not been approved before."""
-        with self._journal.writing() as (transaction, balances):
+        with self._journal.begin_write() as (transaction, balances):
             if question in balances.approved:
                 return False
             self._journal.append(transaction, Approved(question, self._clock(), by, why))
@@ -128,7 +128,7 @@ class Owner:
 
         Nothing is forbidden by that: anybody who asks it again waits again.
         """
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             if not transaction.waiting.find(question):
                 return False
             self._journal.append(transaction, Declined(uuid.uuid4().hex, self._clock(), by, why, question=question))
@@ -140,17 +140,17 @@ class Owner:
 
         Of each analyst the newest hundred are kept.
         """
-        with self._journal.looking() as transaction:
+        with self._journal.begin_log_read() as transaction:
             return transaction.waiting.find(question)
 
-    def path_sizes(self) -> tuple[PathSizes, ...]:
+    def measure_paths(self) -> tuple[PathSizes, ...]:
         """Return the noise paths in the store, by table and data version."""
-        with self._journal.reading() as (transaction, _):
-            return tuple(PathSizes(*row) for row in transaction.path_sizes())
+        with self._journal.begin_read() as (transaction, _):
+            return tuple(PathSizes(*row) for row in transaction.measure_paths())
 
     def prune(self, table: str, version: str, *, by: str, why: str) -> None:
         """Remove a table's noise paths on one data version. They are continued no longer; balances stay as they are."""
-        with self._journal.writing() as (transaction, _):
+        with self._journal.begin_write() as (transaction, _):
             event = Pruned(uuid.uuid4().hex, self._clock(), by, why, table=table, version=version)
             record = self._journal.append(transaction, event)
             transaction.prune(event=record.id, table=table, version=version)
@@ -172,8 +172,8 @@ class Owner:
 
         Return False, and write nothing, if that publication was made before, by this process or another.
         """
-        with self._journal.writing() as (transaction, _):
-            if transaction.events_of_kind(Published.__name__, about=publication):
+        with self._journal.begin_write() as (transaction, _):
+            if transaction.read_events_of_kind(Published.__name__, about=publication):
                 return False
             event = Published(
                 publication,
@@ -192,15 +192,15 @@ class Owner:
 
     def find_published(self, publication: str | None = None) -> tuple[Published, ...]:
         """Return the files that no budget covers, the oldest first; or the one of a publication."""
-        with self._journal.looking() as transaction:
-            records = transaction.events_of_kind(Published.__name__, about=publication)
+        with self._journal.begin_log_read() as transaction:
+            records = transaction.read_events_of_kind(Published.__name__, about=publication)
             for record in records:
                 check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
-            return tuple(event for event in events_of(transaction, records) if isinstance(event, Published))
+            return tuple(event for event in parse_events(transaction, records) if isinstance(event, Published))
 
-    def events(self) -> Iterator[OwnerEvent]:
+    def read_decisions(self) -> Iterator[OwnerEvent]:
         """Yield the owners' decisions, oldest first."""
-        for _, event in self._journal.events():
+        for _, event in self._journal.read_events():
             if isinstance(event, OwnerEvent):
                 yield event
 
@@ -211,35 +211,35 @@ class Owner:
         if it differs.
         """
         kinds = [kind.__name__ for kind in get_args(Decision)]
-        with self._journal.looking() as transaction:
-            records = transaction.newest_of(kinds, limit=limit)
+        with self._journal.begin_log_read() as transaction:
+            records = transaction.read_newest(kinds, limit=limit)
             for record in records:
                 check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
-            decided = zip(records, events_of(transaction, records), strict=True)
+            decided = zip(records, parse_events(transaction, records), strict=True)
             return [(record.id, event) for record, event in decided if isinstance(event, Decision)]
 
-    def all_events(self) -> list[Event]:
+    def read_log(self) -> list[Event]:
         """Return the whole log."""
-        return [event for _, event in self._journal.events()]
+        return [event for _, event in self._journal.read_events()]
 
-    def export(self) -> Iterator[Exported]:
+    def export(self) -> Iterator[ExportedEvent]:
         """Return every event as a flat record, oldest first."""
-        return export(self._journal.events())
+        return export(self._journal.read_events())
 
-    def newest(self) -> tuple[int, str]:
+    def find_newest(self) -> tuple[int, str]:
         """Return the number and hash of the last event.
 
         Keep them elsewhere, and `holds` shows if a ledger was cut off.
         """
-        return self._journal.newest()
+        return self._journal.find_newest()
 
-    def holds(self, number: int, event_hash: str) -> bool:
+    def has_event(self, number: int, event_hash: str) -> bool:
         """Return True if event `number` of this ledger has that hash: the ledger has lost nothing up to there."""
-        records = [record for record, _ in self._journal.events()[number - 1 : number]] if number > 0 else []
+        records = [record for record, _ in self._journal.read_events()[number - 1 : number]] if number > 0 else []
         return [record.hash for record in records] == [event_hash]
 
 
-def _identity(once: str | None) -> str:
+def _choose_id(once: str | None) -> str:
     """Return the given id of an event, or a new one.
 
     Raise `LedgerMisuse` for an id that is not 32 hexadecimal digits.

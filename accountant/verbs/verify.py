@@ -5,13 +5,13 @@ from dataclasses import replace
 from accountant.balances.fold import Balances
 from accountant.errors import LedgerError, LedgerUnavailable, report_changed_answer, report_changed_path
 from accountant.events.digests import digest
-from accountant.events.events import MAY_HAVE_LOSSES_PER_KEY, Committed, Event, Record, Reserved, domain_digests
+from accountant.events.events import MAY_HAVE_LOSSES_PER_KEY, Committed, Event, Record, Reserved, list_domain_digests
 from accountant.events.monitor_events import MonitorLooked
 from accountant.events.owner_events import Pruned
-from accountant.store.deadline import within
-from accountant.store.journal import all_events, open_snapshot
+from accountant.store.deadline import limit_waits
+from accountant.store.journal import open_snapshot, read_all_events
 from accountant.store.monitor_rows import AlertRow
-from accountant.store.snapshot import from_bytes, is_older, to_bytes
+from accountant.store.snapshot import is_older, pack_balances, unpack_balances
 from accountant.store.transaction import Snapshot, Transaction
 
 # for a PostgreSQL that holds every index of millions of events against its table
@@ -28,7 +28,7 @@ def verify(transaction: Transaction, kept: Balances) -> int:
     may be missing, though: compare the newest hash with a copy kept elsewhere.
     """
     try:
-        with within(_LONGEST_S):
+        with limit_waits(_LONGEST_S):
             return _verify(transaction, kept)
     except LedgerError:
         raise
@@ -39,10 +39,10 @@ def verify(transaction: Transaction, kept: Balances) -> int:
 
 def _verify(transaction: Transaction, kept: Balances) -> int:
     transaction.check_database()
-    found = all_events(transaction)
+    found = read_all_events(transaction)
     _check_keys(transaction, [record for record, _ in found])
     events = [event for _, event in found]
-    snapshots = {snapshot.event: snapshot for snapshot in transaction.all_snapshots()}
+    snapshots = {snapshot.event: snapshot for snapshot in transaction.read_all_snapshots()}
     if any(found[number - 1 : number] == [] for number in snapshots):
         raise LedgerUnavailable("stored balances are those of an event that is not there")
     reserved = [event.reservation for event in events if isinstance(event, Reserved)]
@@ -53,7 +53,7 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
         again.apply(event)
         if number in snapshots:
             _check_snapshot(snapshots[number], record, again)
-    if to_bytes(again) != to_bytes(kept):
+    if pack_balances(again) != pack_balances(kept):
         raise LedgerUnavailable("the balances kept are not the fold of the events")
     _check_answers(transaction, events)
     _check_paths(transaction, events)
@@ -68,7 +68,7 @@ def _check_keys(transaction: Transaction, records: list[Record]) -> None:
     """Check the key values that events charge. Losses per key may stand only beside events whose payload says so."""
     stored = transaction.check_domains()
     for record in records:
-        if not stored.issuperset(domain_digests(record)):
+        if not stored.issuperset(list_domain_digests(record)):
             raise LedgerUnavailable("stored key values are missing")
         if record.spent_keys is not None and record.kind not in MAY_HAVE_LOSSES_PER_KEY:
             raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
@@ -78,14 +78,14 @@ def _check_snapshot(snapshot: Snapshot, record: Record, balances: Balances) -> N
     if snapshot.hash != record.hash:
         raise LedgerUnavailable("stored balances are those of another event")
     content = open_snapshot(snapshot)
-    if not is_older(content) and to_bytes(from_bytes(content)) != to_bytes(balances):
+    if not is_older(content) and pack_balances(unpack_balances(content)) != pack_balances(balances):
         raise LedgerUnavailable("the stored balances are not the fold of the events")
 
 
 def _check_answers(transaction: Transaction, events: list[Event]) -> None:
     missing = {event.reservation for event in events if isinstance(event, Committed) and event.answer is not None}
     charges = {event.reservation: event.charge for event in events if isinstance(event, Reserved)}
-    for row in transaction.answers():
+    for row in transaction.read_answers():
         charge = charges.get(row.reservation)
         match events[row.event - 1 : row.event]:
             case [Committed(reservation=committed, answer=stored)] if (
@@ -118,7 +118,7 @@ def _check_paths(transaction: Transaction, events: list[Event]) -> None:
                 pass
     if pruned != list(transaction.list_pruned()):
         raise LedgerUnavailable("what was pruned is not what the events say")
-    for reservation, identity, table, version, number, body in transaction.paths():
+    for reservation, identity, table, version, number, body in transaction.read_paths():
         if expected.pop((reservation, identity), None) != (table, version, number, digest(body)):
             raise report_changed_path()
     if expected:
@@ -136,12 +136,12 @@ def _check_monitors(transaction: Transaction, balances: Balances, events: list[E
             raise LedgerUnavailable("the state of a monitor's window is not what was written")
     if expected:
         raise LedgerUnavailable("the state of a monitor's window is missing")
-    if _alerts_of(events) != set(transaction.monitors.all_alerts()):
+    if _list_alerts(events) != set(transaction.monitors.list_alerts()):
         raise LedgerUnavailable("the alerts of monitors are not those of their looks")
     transaction.monitors.check_leases()
 
 
-def _alerts_of(events: list[Event]) -> set[AlertRow]:
+def _list_alerts(events: list[Event]) -> set[AlertRow]:
     """Return the alerts that the looks' events name, with what cleared them."""
     in_answer: dict[tuple[str, int, int], AlertRow] = {}
     cleared: set[AlertRow] = set()

@@ -367,7 +367,7 @@ class _Demonstration:
 
     def _describe_spent(self) -> str:
         """Return the last question's real cost, as owners may read it: of groups near a threshold, and of others."""
-        spent = self._service.ledger.history()[-1]
+        spent = self._service.ledger.read_history()[-1]
         assert spent.spent is not None
         losses = np.broadcast_to(spent.spent.read_amounts(spent.charge.cells), spent.charge.cells.shape)
         least, most = int(losses.min()), int(losses.max())

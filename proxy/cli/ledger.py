@@ -78,7 +78,7 @@ def list_questions(
     """List the questions, newest first, with their cost and outcome."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         start = None if before is None else _reservation(ledger, before)
-        page = ledger.page(analyst=analyst, before=start, limit=limit, only_open=only_open)
+        page = ledger.read_page(analyst=analyst, before=start, limit=limit, only_open=only_open)
         everything = analyst is None and before is None and not only_open
         published = ledger.owner.find_published() if everything else ()
     if as_json:
@@ -93,7 +93,7 @@ def list_questions(
 
 def _reservation(ledger: Ledger, identity: str) -> str:
     given = identity.strip().lower()
-    found = ledger.asked_as(given) if given else ()
+    found = ledger.find_questions(given) if given else ()
     return the_one(given, (question.reservation for question in found), hint="--before")
 
 
@@ -114,7 +114,7 @@ def show(
 
 def _find_asked(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
     given = identity.strip().lower()
-    found = ledger.asked_as(given) if given else ()
+    found = ledger.find_questions(given) if given else ()
     about = {question.charge.question for question in found}
     if len(about) != 1:
         problem = "nothing in the ledger has that id" if not about else "several start with that; give more characters"
@@ -164,8 +164,8 @@ def settle(
     if spent == untouched:
         raise typer.BadParameter("say one of the two", param_hint="--spent, --untouched")
     with refusals(as_json=False), owners_ledger(policy) as ledger:
-        monitors = (run.run for run in ledger.monitors.runs() if run.state is not MonitorState.ENDED)
-        opened = (item.id for item in ledger.open_reservations())
+        monitors = (run.run for run in ledger.monitors.list_runs() if run.state is not MonitorState.ENDED)
+        opened = (item.id for item in ledger.list_open_reservations())
         reservation = the_one(identity, (*opened, *monitors), hint="ID")
         try:
             ledger.owner.settle(reservation, untouched=untouched, by=decided_by(by), why=reason(why))
@@ -240,7 +240,7 @@ def copy(
 def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the stored noise paths. Later questions may read or sharpen them."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        sizes = ledger.owner.path_sizes()
+        sizes = ledger.owner.measure_paths()
     if as_json:
         print_json(
             [
@@ -264,7 +264,7 @@ def prune(
 ) -> None:
     """Remove the noise paths of a table's old data version. Balances and stored answers stay."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
-        found = [size for size in ledger.owner.path_sizes() if (size.table, size.version) == (table, version)]
+        found = [size for size in ledger.owner.measure_paths() if (size.table, size.version) == (table, version)]
         if not found:
             raise typer.BadParameter("no noise path of that table and data version is stored", param_hint="VERSION")
         ledger.owner.prune(table, version, by=decided_by(by), why=reason(why))

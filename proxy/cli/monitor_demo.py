@@ -177,7 +177,7 @@ class _Live:
 
     def _find_recorded(self) -> Sequence[MonitorAlert]:
         """Return all alerts so far, as the ledger has them."""
-        return self._service.ledger.monitors.alerts(self._run).alerts
+        return self._service.ledger.monitors.read_alerts(self._run).alerts
 
     def _picture(self) -> RenderableType:
         heading = Text(f"{self._replay.now:%A %d %B %Y, %H:%M}   {self._looks:,} looks   {len(self._alerts)} alerts")

@@ -62,7 +62,7 @@ def revoke(
 ) -> None:
     """End a grant. Epsilon that was spent within it stays spent."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
-        found = the_one(identity, ledger.owner.grants(), hint="ID")
+        found = the_one(identity, ledger.owner.list_grants(), hint="ID")
         try:
             ledger.owner.revoke(found, by=decided_by(by), why=reason(why))
         except LedgerMisuse as error:
@@ -73,7 +73,7 @@ def revoke(
 def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the grants in force."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        found = ledger.owner.grants()
+        found = ledger.owner.list_grants()
     if as_json:
         print_json(
             [
@@ -113,7 +113,7 @@ def approve(
         question = read_fingerprint(identity)
         waiting = ledger.owner.find_waiting(question)
         new = ledger.owner.approve(question, by=decided_by(by), why=reason(why))
-        asked = [one.wording.text for one in ledger.asked_as(question) if one.wording is not None]
+        asked = [one.wording.text for one in ledger.find_questions(question) if one.wording is not None]
     print(f"{question}: {'approved' if new else 'was approved before'}")
     for text in sorted({text for text in (*asked, *(one.text for one in waiting)) if text is not None}):
         print(f"asked as: {visible(text)}")

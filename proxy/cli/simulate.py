@@ -255,7 +255,7 @@ def _caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[st
 def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
     by_scope = {scope: cap // questions for scope, cap in _caps(caps, adding, plan)}
     if caps.delta is not None and caps.per_unit_nano is not None and worst_curve(plan) is not None:
-        by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).largest_by_curve(adding * questions)
+        by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).find_largest_by_curve(adding * questions)
         by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
     shared = min(by_scope.values())
     return min([shared, *(cap for _, cap in _caps_of_one(caps, own, plan))])

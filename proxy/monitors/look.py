@@ -92,7 +92,7 @@ class PreparedLook:
         own = subtract_offsets(self.reading.question, values)
         looked = plan.standing.take_look(self.state.body, own, look=due.look, noise=service.noise)
         places = Places.of(plan, run)
-        before = places.marks(service.ledger.monitors.in_answer(run.run, due.window))
+        before = places.marks(service.ledger.monitors.find_keys_in_answer(run.run, due.window))
         told = WindowLook(
             window=due.window,
             since=self.state.look,

@@ -297,7 +297,7 @@ class MonitorReading:
 
     def _read(self, run: MonitorRun, telling: Telling, *, after: int, most: int | None = None) -> AlertsRead:
         with _asking_ledger():
-            page = self._ledger.monitors.changes(run.run, after_number=after, limit=most)
+            page = self._ledger.monitors.read_changes(run.run, after_number=after, limit=most)
         came, cleared = tuple(map(telling.tell, page.alerts)), tuple(map(telling.tell_clearing, page.cleared))
         return AlertsRead(came, cleared, page.last_look, page.has_more)
 

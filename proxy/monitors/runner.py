@@ -118,7 +118,7 @@ class MonitorRunner:
                 self._begin_anew(service)
             if not service.catalog.monitors or not self._trust_clock(service):
                 return
-            newest = {run.monitor: run for run in service.ledger.monitors.runs()}
+            newest = {run.monitor: run for run in service.ledger.monitors.list_runs()}
             waiting: list[_WaitingRun] = []
             for monitor in service.catalog.monitors:
                 run = newest.get(monitor.name)
@@ -151,7 +151,7 @@ class MonitorRunner:
         catalog = self._catalog = service.catalog
         self._plans.clear()
         with suppress(LedgerError):  # it is said again where the ledger is gone
-            for run in service.ledger.monitors.runs():
+            for run in service.ledger.monitors.list_runs():
                 if run.state is MonitorState.RUNNING and catalog.find_monitor(run.monitor) is None:
                     gone = gone_from_policy(run.monitor)
                     service.telemetry.note_stuck_monitor(run.monitor, code=gone.code, why=gone.message)
@@ -204,13 +204,13 @@ class MonitorRunner:
         newest = moment_of(windows, watched.run.last_look) if watched.run.last_look else now
         if newest - now > windows.every:
             raise looks_in_the_future(watched.plan.monitor.name, newest)
-        states = {state.window: state for state in monitors.open_windows(watched.run.run)}
+        states = {state.window: state for state in monitors.list_open_windows(watched.run.run)}
         due = list_due(
             windows,
             since=self._since(watched.run).astimezone(UTC).replace(tzinfo=None),
             now=now,
             made={window: state.look for window, state in states.items()},
-            closed=monitors.closed_windows(watched.run.run) | watched.run.excluded,
+            closed=monitors.list_closed_windows(watched.run.run) | watched.run.excluded_windows,
             early=watched.plan.early,
         )
         kept.late_since = min((one.at + windows.delay for one in due), default=None)
@@ -247,7 +247,7 @@ class MonitorRunner:
         finally:
             if held:
                 with suppress(LedgerError):
-                    monitors.give_leases_back(held, holder=self._holder)
+                    monitors.release_leases(held, holder=self._holder)
 
     def _prepare(self, one: _WaitingRun) -> list[PreparedLook]:
         """Return the looks that are due, prepared."""

@@ -88,7 +88,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
             wording=wording,
             by=by,
             why=why,
-            anew=plan.clears_at_once,
+            is_restarted=plan.clears_at_once,
         )
 
 

@@ -85,7 +85,9 @@ def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
     """
     for name in policy.private_tables:
         try:
-            before = ledger.exposures.charged_as(identities[name].names, names=(name, _ledger_name(policy, name)))
+            before = ledger.exposures.find_charged_names(
+                identities[name].names, names=(name, _ledger_name(policy, name))
+            )
         except LedgerError as error:
             raise ledger_unreadable(error) from None
         if before:

@@ -238,7 +238,7 @@ class Service:
         """Return the spent and remaining budget, over everybody or for one analyst. Raise KH401, KH502."""
         analyst = OWNER if name is None else self.analyst(name)
         try:
-            return self.ledger.balances(limits(self.catalog, analyst), analyst=name)
+            return self.ledger.report_balances(limits(self.catalog, analyst), analyst=name)
         except LedgerError:
             raise ledger_unavailable() from None
 
@@ -262,7 +262,7 @@ class Service:
     def questions(self, name: str) -> tuple[AskedQuestion, ...]:
         """Return the questions of an analyst, oldest first. Raise KH502."""
         try:
-            return self.ledger.history(analyst=name)
+            return self.ledger.read_history(analyst=name)
         except LedgerError:
             raise ledger_unavailable() from None
 
@@ -286,9 +286,9 @@ def open_ledger(
             clock=lambda: datetime.now(UTC),
             knowledge=knowledge,
             timeout_ms=policy.ledger.timeout_ms,
-            create=create,
+            can_create=create,
             witness=ledger_witness(policy),
-            trust=trust,
+            is_trusted=trust,
             on_fault=on_fault,
         )
         if not trust and is_of_others(policy, ledger):

@@ -68,14 +68,14 @@ def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> Verified:
     ledger.verify()
     if kept is not None:
         _check_kept(ledger, kept)
-    number, newest = ledger.owner.newest()
+    number, newest = ledger.owner.find_newest()
     return Verified(number, newest, ledger.owner.list_unchecked(), kept)
 
 
 def _check_kept(ledger: Ledger, kept: KeptEvent) -> None:
-    if kept.number == 0 or ledger.owner.holds(kept.number, kept.hash):
+    if kept.number == 0 or ledger.owner.has_event(kept.number, kept.hash):
         return
-    newest, _ = ledger.owner.newest()
+    newest, _ = ledger.owner.find_newest()
     if newest < kept.number:
         missing = kept.number - newest
         lost = f"the ledger ends at event {newest}, and {kept.number} were there: {missing} or more are missing"

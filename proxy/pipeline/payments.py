@@ -59,7 +59,7 @@ def payment_after(service: Service, claim: Claim, charge: Charge) -> Payment | N
     """
     another = replace(charge, path_continuation=None)
     try:
-        room = service.ledger.left_for(another, claim.limits)
+        room = service.ledger.find_headroom(another, claim.limits)
         anew = room_for_all(service, another, claim.limits, room=room)
     except LedgerError:
         return None
@@ -75,7 +75,7 @@ def room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Head
     Raises:
         LedgerError: the ledger does not answer.
     """
-    return room if charge.shared else service.ledger.left_for(replace(charge, shared=True), limits)
+    return room if charge.shared else service.ledger.find_headroom(replace(charge, shared=True), limits)
 
 
 _SHARED = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)

@@ -65,7 +65,7 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
             check_same_data(service, claim, paid=False)
             with service.stage(Stage.RESERVE):
                 paid = ledger_verbs.reserve(service, claim, on_paths)
-            paying.enter_context(service.ledger.at_work(paid.reservation))
+            paying.enter_context(service.ledger.hold_in_flight(paid.reservation))
             limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
             with moments.told():

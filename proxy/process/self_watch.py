@@ -17,7 +17,7 @@ from io import UnsupportedOperation
 
 import structlog
 
-from accountant.store.file_calls import longest_call_s
+from accountant.store.file_calls import measure_longest_call
 
 log = structlog.get_logger("keyhole.serving")
 
@@ -38,7 +38,7 @@ async def end_if_hung(
     hung_s: float = HUNG_S,
     stalled_s: float = STALLED_S,
     beat_s: float = BEAT_S,
-    stalled_for_s: Callable[[], float] = longest_call_s,
+    stalled_for_s: Callable[[], float] = measure_longest_call,
 ) -> AsyncIterator[None]:
     """End this process if it hangs while the block runs. Once in a process, in its main thread."""
     allowed_s = ledger_timeout_ms / 1000 + stalled_s

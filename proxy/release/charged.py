@@ -144,7 +144,7 @@ def make_release(
                 once_within=timedelta(milliseconds=LONGEST_MS),
                 wording=Wording(text=release.text, guarantee=release.promise, fnr=None, fpr=None),
             )
-        working.enter_context(service.ledger.at_work(reservation))
+        working.enter_context(service.ledger.hold_in_flight(reservation))
         counts = release.counts
         with given_back_unread(service, reservation):
             found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
@@ -167,7 +167,7 @@ def _stopped_release(ledger: Ledger, release: Release[CountingStatement], charge
     version = charge.family.version
     try:
         is_made = ledger.find_answer(release.identity, version, analyst=RELEASED_BY) is not None
-        left_open = [one.id for one in ledger.open_reservations() if _is_for(one.charge, release, version)]
+        left_open = [one.id for one in ledger.list_open_reservations() if _is_for(one.charge, release, version)]
     except LedgerError:
         return say_stopped_unknown()
     return say_stopped(

@@ -42,7 +42,8 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
     for analyst in catalog.analysts:
         now = limits(catalog, analyst)
         reports = [
-            ledger.balances(each, analyst=analyst.name) for each in (replace(now, separates_analysts=were_apart), now)
+            ledger.report_balances(each, analyst=analyst.name)
+            for each in (replace(now, separates_analysts=were_apart), now)
         ]
         before, after = map(_left, reports)
         told += [

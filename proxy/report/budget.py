@@ -149,7 +149,7 @@ def _by_grouping(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str
 
 def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     for balance in report.families:
-        for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
+        for key, spent, left in zip(balance.list_keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
                 f"{column_of(label)} = {quote_in_row(value)}"
                 for label, value in zip(balance.family.columns, key, strict=True)

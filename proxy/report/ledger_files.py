@@ -14,7 +14,7 @@ from shlex import quote
 from sqlalchemy import make_url
 from sqlalchemy.engine import URL
 
-from accountant.events.export import Exported
+from accountant.events.export import ExportedEvent
 from accountant.ledger import Ledger
 from accountant.store.ledger_copy import copy_ledger
 from accountant.store.private_files import OWNER_ALONE, make_private_file
@@ -23,20 +23,20 @@ from accountant.store.store import TIMEOUT_MS
 _KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
 
 
-def write_json_lines(events: Iterable[Exported], path: Path) -> int:
+def write_json_lines(events: Iterable[ExportedEvent], path: Path) -> int:
     """Write one JSON object a line; returns the number of events. The file is there whole or not at all."""
     with _whole(path) as part, part.open("w", encoding="utf-8") as file:
         return sum(1 for event in events if file.write(json.dumps(asdict(event), ensure_ascii=False) + "\n"))
 
 
-def write_parquet(events: Iterable[Exported], path: Path) -> int:
+def write_parquet(events: Iterable[ExportedEvent], path: Path) -> int:
     """Write the same records as parquet, a column for each field; returns the number of events."""
     import duckdb  # which takes as long to import as some of the other commands
 
     with tempfile.TemporaryDirectory() as directory, _whole(path) as part:
         lines = Path(directory) / "events.jsonl"
         count = write_json_lines(events, lines)
-        columns = {field.name: _KINDS[_kind(field.type)] for field in fields(Exported)}
+        columns = {field.name: _KINDS[_kind(field.type)] for field in fields(ExportedEvent)}
         with duckdb.connect() as connection:
             records = connection.read_json(str(lines), columns=columns, format="newline_delimited")
             records.write_parquet(str(part))
@@ -77,7 +77,7 @@ def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
             target.execute("PRAGMA journal_mode = DELETE")
         with Ledger.open(f"sqlite:///{part.resolve()}", clock=lambda: datetime.now(UTC)) as copy:
             copy.verify()
-            newest = copy.owner.newest()
+            newest = copy.owner.find_newest()
         with closing(sqlite3.connect(part)) as target:
             target.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
         with part.open("rb") as file:
@@ -91,9 +91,9 @@ def copy_verified(source: str, target: str) -> tuple[int, str]:
     Raises `LedgerMisuse` where the target is not empty, `LedgerUnavailable` where either fails.
     """
     copy_ledger(source, target, timeout_ms=TIMEOUT_MS)
-    with Ledger.open(target, clock=lambda: datetime.now(UTC), create=False) as copy:
+    with Ledger.open(target, clock=lambda: datetime.now(UTC), can_create=False) as copy:
         copy.verify()
-        return copy.owner.newest()
+        return copy.owner.find_newest()
 
 
 def is_sqlite(url: str) -> bool:

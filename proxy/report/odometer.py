@@ -254,14 +254,14 @@ def risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
 
 def windows(ledger: Ledger) -> int:
     """Return the number of windows: one more than were opened."""
-    return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.events())
+    return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.read_decisions())
 
 
 def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
     """Return the reading of a ledger. Raise `LedgerUnavailable`."""
     budget = policy.budget
-    report = ledger.balances(_limits(policy), all_windows=True)
-    asked = [question for question in ledger.history() if question.status != "released"]
+    report = ledger.report_balances(_limits(policy), all_windows=True)
+    asked = [question for question in ledger.read_history() if question.status != "released"]
     counts = Counter((question.charge.family.table, question.charge.family.unit) for question in asked)
     return OdometerReading(
         windows=report.windows,
@@ -288,13 +288,13 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
             )
             for one in report.analysts
         ),
-        unit_epsilon=report.unit.nano_surely(budget.delta) / NANO,
+        unit_epsilon=report.unit.bound_odds_change(budget.delta) / NANO,
         unit_balance=report.unit_spent_nano / NANO,
         delta=budget.delta if report.unit.in_curve_nano else None,
         epsilon_per_predicate=budget.epsilon_per_predicate,
         epsilon_per_unit=budget.epsilon_per_unit,
         cap_delta=budget.delta,
-        granted=len(ledger.owner.grants()),
+        granted=len(ledger.owner.list_grants()),
         published=tuple(_read_published(event) for event in ledger.owner.find_published()),
     )
 

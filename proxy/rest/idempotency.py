@@ -21,7 +21,7 @@ import structlog
 
 from accountant.errors import LedgerError
 from accountant.store.attempts import Attempt, AttemptTaken
-from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys
+from accountant.verbs.idempotency import AttemptState, EarlierAttempt, OtherRequest, TooManyKeys
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
@@ -83,7 +83,7 @@ def ask(
         raise too_many_keys() from None
     except LedgerError:
         raise ledger_unavailable() from None
-    if isinstance(begun, Earlier):
+    if isinstance(begun, EarlierAttempt):
         return Told(_outcome_of(service, body, analyst, begun, labels), _REPLAYED)
     return Told(_first(service, body, analyst, begun, labels), {})
 
@@ -145,7 +145,7 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
 
 
 def _outcome_of(
-    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, labels: LabelReader | None
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: EarlierAttempt, labels: LabelReader | None
 ) -> Reply | KeyholeError:
     """Return the result of the first request under the key. Raise KH432 if that is not known, KH502."""
     match earlier.state:
@@ -161,7 +161,7 @@ def _outcome_of(
 
 
 def _told_before(
-    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, document: Mapping[str, Any]
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: EarlierAttempt, document: Mapping[str, Any]
 ) -> Reply | KeyholeError:
     if "refusal" in document:
         return _refusal_of(document["refusal"])
@@ -189,7 +189,9 @@ def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> Select
         return None
 
 
-def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
+def _constant_again(
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: EarlierAttempt, *, digest: str
+) -> KeySet:
     """Return the keys that the question alone decided, if it still decides the same ones."""
     _, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
     keys = None if plan.reads_data else KeySet.constant(plan)
@@ -202,7 +204,7 @@ def _answered_before(
     service: Service,
     body: QuestionIn,
     analyst: Analyst,
-    earlier: Earlier,
+    earlier: EarlierAttempt,
     reservation: str,
     labels: LabelReader | None,
 ) -> Reply | KeyholeError:

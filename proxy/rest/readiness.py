@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.open_policy.service import Serving
@@ -110,7 +110,7 @@ def readiness(
 def shadow_connections(shadow: ShadowAddress) -> int:
     """Return the number of the shadow's connections beside this one. Raise psycopg.Error when it does not answer."""
     with (
-        within(SHADOW_S),
+        limit_waits(SHADOW_S),
         PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
     ):
         found = connection.execute(_CONNECTIONS).fetchone()
@@ -124,7 +124,7 @@ def shadow_version(shadow: ShadowAddress) -> int:
     Raise psycopg.Error like the other.
     """
     with (
-        within(SHADOW_S),
+        limit_waits(SHADOW_S),
         PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
     ):
         return connection.info.server_version

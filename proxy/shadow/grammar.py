@@ -12,7 +12,7 @@ from threading import Lock
 import psycopg
 from psycopg import generators, pq
 
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
@@ -46,7 +46,7 @@ class Grammar:
     def _parse(self, refusal: KeyholeError, sql: str, analyst: str) -> KeyholeError:
         address, database = self.find_shadow()
         conninfo = address.conninfo(user=analyst, database=database)
-        with within(_LONGEST_S), PunctualConnection.connect(conninfo, client_encoding="utf8") as connection:
+        with limit_waits(_LONGEST_S), PunctualConnection.connect(conninfo, client_encoding="utf8") as connection:
             connection.pgconn.send_prepare(b"", sql.encode())
             (found,) = connection.wait(generators.execute(connection.pgconn))
         is_unreadable = refusal.code == _UNREADABLE

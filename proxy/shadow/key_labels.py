@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import format_values
@@ -115,7 +115,7 @@ class LabelReader:
             address, database = self.find_shadow()
             conninfo = address.conninfo(user=analyst, database=database)
             with (
-                within(_LONGEST_S),
+                limit_waits(_LONGEST_S),
                 PunctualConnection.connect(conninfo, client_encoding="utf8", options=_OPTIONS) as connection,
             ):
                 columns = tuple(_read_column(one, shown, question, space, connection) for one in shown.items)

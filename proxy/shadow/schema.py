@@ -14,7 +14,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from planner.catalog.catalog import BandColumn, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table, Value
 from planner.catalog.key_space import format_value, quote_in_row
@@ -130,7 +130,7 @@ def _refusals() -> Iterator[None]:
 def _owning(address: ShadowAddress, database: str, *, autocommit: bool = False) -> Iterator[PunctualConnection]:
     """Open the owner's connection, which does not wait for ever for a shadow that hangs."""
     with (
-        within(_LONGEST_S),
+        limit_waits(_LONGEST_S),
         PunctualConnection.connect(
             address.conninfo(user=OWNER, database=database), autocommit=autocommit
         ) as connection,

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import psycopg
 
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
 from proxy.sources.failures import log_unreached
@@ -45,7 +45,7 @@ def given_up(*, after_ms: int) -> AbstractContextManager[None]:
     The source ends them by itself. If it says nothing, the connection is closed `GIVEN_UP_S` later, which is a
     psycopg.OperationalError.
     """
-    return within(after_ms / 1000 + GIVEN_UP_S)
+    return limit_waits(after_ms / 1000 + GIVEN_UP_S)
 
 
 def reach(url: str) -> None:

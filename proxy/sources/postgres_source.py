@@ -8,7 +8,7 @@ import numpy as np
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 from accountant.store.pinned_session import pin_settings
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
@@ -226,7 +226,7 @@ class PostgresSource:
         """
 
         def run(sql: str) -> list[tuple[Any, ...]]:
-            with self._owners() as connection, within(_ROWS_S):
+            with self._owners() as connection, limit_waits(_ROWS_S):
                 return _run(connection, sql)
 
         return public_rows(relation, columns, self.schema(relation), most=most, run=run)
@@ -235,7 +235,7 @@ class PostgresSource:
         """Return exact rows, for the owner alone. Raise KH006, and KH008 when nothing answers."""
 
         def query() -> tuple[Row, ...]:
-            with self._owners() as connection, within(_ROWS_S):
+            with self._owners() as connection, limit_waits(_ROWS_S):
                 return tuple(_run(connection, sql))
 
         return hide_shape_failures(query, relation=relation)
@@ -256,7 +256,7 @@ class PostgresSource:
     def _alive(self, timeout_ms: int) -> bool:
         longest_s = max(_CHECK_S, min(_OPENING_S, timeout_ms / 1000))
         try:
-            with within(longest_s), self._pool.connection(timeout=longest_s):
+            with limit_waits(longest_s), self._pool.connection(timeout=longest_s):
                 return True
         except (psycopg.Error, PoolTimeout):
             return False
@@ -364,7 +364,7 @@ class PostgresSource:
 
 def _check(connection: SourceConnection) -> None:
     """Check that an idle connection still answers. Raise psycopg.Error; the pool then tries another."""
-    with within(_CHECK_S):
+    with limit_waits(_CHECK_S):
         ConnectionPool.check_connection(connection)
 
 

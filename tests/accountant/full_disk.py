@@ -52,12 +52,12 @@ def main() -> None:
             story["commit refused"] = refused(
                 lambda: ledger.commit(held, Spent.from_uniform(1, unit_epsilon_nano=0), b"x" * 100_000)
             )
-            story["open"] = sorted(one.id for one in ledger.open_reservations()) == sorted(granted)
-            story["left"] = ledger.left_for(charge(0), limits(10**6)).epsilon_nano
+            story["open"] = sorted(one.id for one in ledger.list_open_reservations()) == sorted(granted)
+            story["left"] = ledger.find_headroom(charge(0), limits(10**6)).epsilon_nano
         story["granted"] = granted
         story["events"] = ledger.verify()
         ledger.commit(held, Spent.from_uniform(1, unit_epsilon_nano=0), b"answer")
-        story["left afterwards"] = ledger.left_for(charge(0), limits(10**6)).epsilon_nano
+        story["left afterwards"] = ledger.find_headroom(charge(0), limits(10**6)).epsilon_nano
     print(json.dumps(story))
 
 

@@ -78,7 +78,7 @@ def set_up(ledger: Ledger, scene: str) -> None:
 
 def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
     """The verb, ready to be called: everything that it needs to know first is looked up."""
-    opened, owner = ledger.open_reservations(), ledger.owner
+    opened, owner = ledger.list_open_reservations(), ledger.owner
     states = tuple(path.state for path in ledger.find_paths(PATHS, "v1").values())
     match verb:
         case "reserve":
@@ -124,11 +124,11 @@ def prepared_on_monitor(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "begin a window":
             return partial(monitors.begin_window, standing.run, 1, b"drawn")
         case "record a look":
-            looks = [look(state, 0, 1) for state in monitors.open_windows(standing.run)]
+            looks = [look(state, 0, 1) for state in monitors.list_open_windows(standing.run)]
             closing = {0: np.array([1, 2, NANO])}
             return partial(monitors.record_look, standing.run, looks, number=2, at=moment(2), closing=closing)
         case "clear an alert":
-            first, second = monitors.open_windows(standing.run)
+            first, second = monitors.list_open_windows(standing.run)
             looks = [look(first, 0, cleared=(2,)), look(second, cleared=(2,))]
             return partial(monitors.record_look, standing.run, looks, number=2, at=moment(2))
         case "end a monitor":
@@ -157,27 +157,27 @@ def seen(ledger: Ledger) -> Seen:
     stored = [ledger.find_answer(question, "v1", analyst="bob") for question in ("q1", "q2")]
     return Seen(
         events=events,
-        open_worst=tuple(one.charge.epsilon_nano for one in ledger.open_reservations()),
-        left=tuple(ledger.left_for(charge(0, keys=ALL_KEYS, analyst=analyst), CAPS) for analyst in ("ann", "bob")),
-        families=ledger.balances(CAPS).families,
+        open_worst=tuple(one.charge.epsilon_nano for one in ledger.list_open_reservations()),
+        left=tuple(ledger.find_headroom(charge(0, keys=ALL_KEYS, analyst=analyst), CAPS) for analyst in ("ann", "bob")),
+        families=ledger.report_balances(CAPS).families,
         paths=tuple(
             (name, path.body, path.is_taken, path.questions) for name, path in ledger.find_paths(PATHS, "v1").items()
         ),
-        stored_paths=sum(sizes.states for sizes in ledger.owner.path_sizes()),
+        stored_paths=sum(sizes.states for sizes in ledger.owner.measure_paths()),
         answers=tuple(None if one is None else (one.answer, one.is_held) for one in stored),
-        grants=len(ledger.owner.grants()),
-        monitors=tuple(seen_of_monitor(ledger, run) for run in ledger.monitors.runs()),
+        grants=len(ledger.owner.list_grants()),
+        monitors=tuple(seen_of_monitor(ledger, run) for run in ledger.monitors.list_runs()),
     )
 
 
 def seen_of_monitor(ledger: Ledger, run: MonitorRun) -> tuple[object, ...]:
     """What a ledger tells of a monitor, but for the name of its reservation."""
-    opened = tuple((one.window, one.look, one.body) for one in ledger.monitors.open_windows(run.run))
+    opened = tuple((one.window, one.look, one.body) for one in ledger.monitors.list_open_windows(run.run))
     alerts = tuple(
         (one.number, one.window, one.key, one.at, one.cleared_number, one.cleared_at)
-        for one in ledger.monitors.alerts(run.run).alerts
+        for one in ledger.monitors.read_alerts(run.run).alerts
     )
-    closed = sorted(ledger.monitors.closed_windows(run.run))
+    closed = sorted(ledger.monitors.list_closed_windows(run.run))
     return run.monitor, run.state.value, run.looks_made, run.last_look, opened, closed, alerts
 
 

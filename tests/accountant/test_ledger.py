@@ -26,32 +26,32 @@ def engine_of(url: str) -> sa.Engine:
 def test_a_reservation_counts_in_full_until_it_is_committed(ledger: Ledger) -> None:
     question = charge(3 * NANO)
     reservation = ledger.reserve(question, limits())
-    assert ledger.left_for(question, limits()).plain == BalanceRoom(NANO, None)
-    assert ledger.open_reservations() == (reservation,)
+    assert ledger.find_headroom(question, limits()).plain == BalanceRoom(NANO, None)
+    assert ledger.list_open_reservations() == (reservation,)
     ledger.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=0), None)
-    assert ledger.left_for(question, limits()).plain == BalanceRoom(3 * NANO, None)
-    assert ledger.open_reservations() == ()
+    assert ledger.find_headroom(question, limits()).plain == BalanceRoom(3 * NANO, None)
+    assert ledger.list_open_reservations() == ()
 
 
 def test_a_release_gives_everything_back(ledger: Ledger) -> None:
     question = charge(3 * NANO, unit="customer_id", unit_epsilon_nano=9 * NANO)
-    before = ledger.left_for(question, limits()).plain
+    before = ledger.find_headroom(question, limits()).plain
     ledger.release(ledger.reserve(question, limits()))
-    assert ledger.left_for(question, limits()).plain == before == BalanceRoom(4 * NANO, 100 * NANO)
+    assert ledger.find_headroom(question, limits()).plain == before == BalanceRoom(4 * NANO, 100 * NANO)
 
 
 def test_a_commit_per_key_charges_each_key_its_own_loss(ledger: Ledger) -> None:
     question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
     reservation = ledger.reserve(question, limits())
     ledger.commit(reservation, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
-    (family,) = ledger.balances(limits()).families
-    assert list(family.keys()) == [("DE",), ("FR",), ("UK",)]
+    (family,) = ledger.report_balances(limits()).families
+    assert list(family.list_keys()) == [("DE",), ("FR",), ("UK",)]
     assert family.spent_nano == (NANO, 0, 2 * NANO)
     assert family.left_nano == (3 * NANO, 4 * NANO, 2 * NANO)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(3 * NANO + 1, unit="customer_id"), limits())
     assert (refusal.value.left_nano, refusal.value.short_keys, refusal.value.total_keys) == (2 * NANO, 2, 3)
-    assert ledger.left_for(question, limits()).unit_epsilon_nano == 97 * NANO
+    assert ledger.find_headroom(question, limits()).unit_epsilon_nano == 97 * NANO
 
 
 def test_verbs_out_of_order_change_nothing(ledger: Ledger) -> None:
@@ -83,7 +83,7 @@ def test_verbs_out_of_order_change_nothing(ledger: Ledger) -> None:
     with pytest.raises(LedgerMisuse):
         ledger.reserve(charge(shared=False), limits())
     assert ledger.verify() == events
-    assert ledger.open_reservations() == (still_open,)
+    assert ledger.list_open_reservations() == (still_open,)
 
 
 def test_each_balance_refuses_by_its_own_name(ledger: Ledger) -> None:
@@ -111,8 +111,8 @@ def test_exactly_the_last_of_a_budget_can_be_taken(ledger: Ledger) -> None:
         ledger.reserve(charge(NANO), limits(4 * NANO))
     with pytest.raises(OverBudget):
         ledger.reserve(charge(1), limits(4 * NANO))
-    assert ledger.left_for(charge(1), limits(4 * NANO)).epsilon_nano == 0
-    assert ledger.left_for(charge(1), limits(NANO)).epsilon_nano == -3 * NANO
+    assert ledger.find_headroom(charge(1), limits(4 * NANO)).epsilon_nano == 0
+    assert ledger.find_headroom(charge(1), limits(NANO)).epsilon_nano == -3 * NANO
 
 
 def test_a_unit_pays_over_all_questions_and_tables_whatever_their_keys(ledger: Ledger) -> None:
@@ -139,8 +139,8 @@ def test_an_analyst_s_cap_counts_that_analyst_alone(ledger: Ledger) -> None:
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, analyst="bob"), caps)
     assert refusal.value.scope is BalanceScope.ANALYST_PER_PREDICATE
-    assert ledger.balances(caps, analyst="bob").families[0].left_nano == (0, 0, 0)
-    assert ledger.balances(caps).families[0].left_nano == (6 * NANO,) * 3
+    assert ledger.report_balances(caps, analyst="bob").families[0].left_nano == (0, 0, 0)
+    assert ledger.report_balances(caps).families[0].left_nano == (6 * NANO,) * 3
 
 
 def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledger) -> None:
@@ -168,7 +168,7 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     assert again.is_held
 
     fresh = charge(1, unit="customer_id")
-    assert ledger.left_for(fresh, limits()).plain == BalanceRoom(3 * NANO, 97 * NANO)
+    assert ledger.find_headroom(fresh, limits()).plain == BalanceRoom(3 * NANO, 97 * NANO)
     ledger.reserve(charge(NANO, unit="customer_id", analyst="bob"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, unit="customer_id", analyst="bob"), caps)
@@ -179,18 +179,20 @@ def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refund
     question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
     apart, together = limits(apart=True), limits()
     before = ledger.reserve(question, apart)
-    seen = ledger.left_for(replace(question, analyst="bob"), apart).plain
+    seen = ledger.find_headroom(replace(question, analyst="bob"), apart).plain
     ledger.commit(before, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
-    assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen == BalanceRoom(2 * NANO, 94 * NANO)
+    assert (
+        ledger.find_headroom(replace(question, analyst="bob"), apart).plain == seen == BalanceRoom(2 * NANO, 94 * NANO)
+    )
     for caps in (apart, together):
-        assert ledger.left_for(question, caps).plain == BalanceRoom(2 * NANO, 97 * NANO)
+        assert ledger.find_headroom(question, caps).plain == BalanceRoom(2 * NANO, 97 * NANO)
     with pytest.raises(OverBudget):
         ledger.reserve(charge(2 * NANO + 1, unit="customer_id", analyst="bob"), apart)
-    (hers,) = ledger.balances(apart, analyst="ann").families
+    (hers,) = ledger.report_balances(apart, analyst="ann").families
     assert hers.left_nano == (3 * NANO, 4 * NANO, 2 * NANO)
     released = ledger.reserve(question, apart)
     ledger.release(released)
-    assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen
+    assert ledger.find_headroom(replace(question, analyst="bob"), apart).plain == seen
 
 
 def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:
@@ -200,7 +202,7 @@ def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
     ledger.charge_reader(stored.make_reading_charge("bob"), limits(), answer=stored)
-    assert ledger.balances(limits(), analyst="bob").families[0].spent_nano == tuple(losses)
+    assert ledger.report_balances(limits(), analyst="bob").families[0].spent_nano == tuple(losses)
 
 
 def test_a_reader_is_charged_exactly_what_the_answer_was_charged_for(ledger: Ledger) -> None:
@@ -243,9 +245,17 @@ def test_reopening_gives_identical_balances(ledger_url: str) -> None:
                 first.commit(reservation, Spent.from_keys([index] * keys.size, unit_epsilon_nano=0), b"x")
             if index % 3 == 1:
                 first.release(reservation)
-        before = first.balances(limits()), first.left_for(charge(), limits()), first.open_reservations()
+        before = (
+            first.report_balances(limits()),
+            first.find_headroom(charge(), limits()),
+            first.list_open_reservations(),
+        )
     with Ledger.open(ledger_url, clock=now) as second:
-        assert (second.balances(limits()), second.left_for(charge(), limits()), second.open_reservations()) == before
+        assert (
+            second.report_balances(limits()),
+            second.find_headroom(charge(), limits()),
+            second.list_open_reservations(),
+        ) == before
         assert second.verify() == 10
 
 
@@ -356,14 +366,14 @@ def test_the_losses_of_an_event_that_is_folded_are_not_read_again(ledger: Ledger
     for _ in range(2):
         reservation = ledger.reserve(charge(2 * NANO), limits())
         ledger.commit(reservation, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=0), None)
-    with ledger._journal.looking() as transaction:
-        events = transaction.records_after(0, GENESIS)
+    with ledger._journal.begin_log_read() as transaction:
+        events = transaction.read_records_after(0, GENESIS)
         assert [event.spent_keys is None for event in events] == [True, False, True, False]
-        assert transaction.records_after(2, events[1].hash) == events[2:]
+        assert transaction.read_records_after(2, events[1].hash) == events[2:]
         folded, *later = transaction._read_events(2, known=2)
         assert (folded.hash, folded.spent_keys, later) == (events[1].hash, None, events[2:])
         with pytest.raises(LedgerUnavailable, match="event 2 is gone"):
-            transaction.records_after(2, events[2].hash)
+            transaction.read_records_after(2, events[2].hash)
 
 
 def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> None:
@@ -380,7 +390,7 @@ def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> N
 
 
 def test_an_unknown_event_is_refused_rather_than_skipped(tmp_path: Path) -> None:
-    from accountant.events.events import chain_record, check_chain, event_of
+    from accountant.events.events import chain_record, check_chain, parse_event
 
     foreign = [("Reserved", '{"v":3}'), ("Granted", '{"v":1}'), ("Moved", '{"v":1}'), ("Committed", "[]")]
     for kind, payload in (*foreign, ("Reserved", "{}"), ("Settled", '{"v":2}')):
@@ -390,7 +400,7 @@ def test_an_unknown_event_is_refused_rather_than_skipped(tmp_path: Path) -> None
         )  # fmt: skip
         check_chain([record], last_id=0, last_hash="0" * 64)
         with pytest.raises(LedgerUnavailable):
-            event_of(record, domains={})
+            parse_event(record, domains={})
 
 
 @pytest.mark.parametrize(
@@ -432,24 +442,24 @@ def test_impossible_charges_cannot_be_expressed() -> None:
 def test_a_question_without_grouping_columns_has_one_key(ledger: Ledger) -> None:
     whole = charge(NANO, keys=cells())
     ledger.reserve(whole, limits())
-    assert ledger.left_for(whole, limits()).epsilon_nano == 3 * NANO
-    assert ledger.left_for(charge(), limits()).epsilon_nano == 3 * NANO
-    assert ledger.balances(limits()).families[0].spent_nano == (NANO,)
+    assert ledger.find_headroom(whole, limits()).epsilon_nano == 3 * NANO
+    assert ledger.find_headroom(charge(), limits()).epsilon_nano == 3 * NANO
+    assert ledger.report_balances(limits()).families[0].spent_nano == (NANO,)
 
 
 def test_a_report_shows_all_questions_on_a_live_table_as_one_family(ledger: Ledger) -> None:
     for number, losses in enumerate(([3, 1, 2], [1, 1, 4])):
         asked = charge(5, question=f"q{number}", version=f"live {number:032x}")
         ledger.commit(ledger.reserve(asked, limits()), Spent.from_keys(losses, unit_epsilon_nano=0), b"DE")
-    (family,) = ledger.balances(limits(100)).families
+    (family,) = ledger.report_balances(limits(100)).families
     assert family.family.version == "live"
     assert family.spent_nano == (4, 2, 6)
     assert family.lost_nano == (7, 7, 7)  # a row may have been wherever most was lost, both times
     assert family.left_nano == (93, 93, 93)
-    (own,) = ledger.balances(limits(100), analyst="ann").families
+    (own,) = ledger.report_balances(limits(100), analyst="ann").families
     assert (own.spent_nano, own.lost_nano) == (family.spent_nano, family.lost_nano)
     asked = charge(93, question="q3", version=f"live {3:032x}")
-    assert ledger.left_for(asked, limits(100)).shared.epsilon_nano == 93
+    assert ledger.find_headroom(asked, limits(100)).shared.epsilon_nano == 93
 
 
 def test_long_lists_of_key_values_are_distinct_each_time_they_are_looked_at() -> None:

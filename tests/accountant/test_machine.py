@@ -70,7 +70,7 @@ class LedgerMachine(RuleBasedStateMachine):
         states = [] if asked.path_continuation is None else list(asked.path_continuation.paths)
         if self.model.caps.delta is not None and self.model.unit != "row" and not states:
             asked = with_curve(data, asked)
-        left = self.ledgers[1 - which].left_for(asked, self.model.caps)
+        left = self.ledgers[1 - which].find_headroom(asked, self.model.caps)
         self.check_left(asked, left)
         taken = self.model.is_taken(states)
         try:
@@ -308,17 +308,17 @@ class LedgerMachine(RuleBasedStateMachine):
         if not self.opened:
             return
         for ledger in self.opened:
-            assert {reservation.id for reservation in ledger.open_reservations()} == set(self.model.open)
+            assert {reservation.id for reservation in ledger.list_open_reservations()} == set(self.model.open)
         self.steps += 1
         if self.steps % REPORT_EVERY_STEPS == 0:
             self.check_report()
 
     def check_report(self) -> None:
         paid = self.model.in_window()
-        report = self.ledgers[0].balances(self.model.caps)
+        report = self.ledgers[0].report_balances(self.model.caps)
         for analyst in ANALYSTS:
             everything = charge(1, keys=cells(), unit=self.model.unit, immutable=IMMUTABLE, analyst=analyst)
-            assert self.ledgers[1].left_for(everything, self.model.caps) == self.model.left(everything, OWN_CAP)
+            assert self.ledgers[1].find_headroom(everything, self.model.caps) == self.model.left(everything, OWN_CAP)
         assert report.unit_spent_nano == self.model.balance([(item.charge, item.shared) for item in paid])
         assert {table.table: table.spent_nano for table in report.tables}.get("sales", 0) == sum(
             item.shared.largest.table_nano for item in paid
@@ -339,7 +339,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if not self.opened:
             return
         self.check_report()
-        self.ledgers[0].balances(CAPS, all_windows=True)
+        self.ledgers[0].report_balances(CAPS, all_windows=True)
         self.ledgers[0].verify()
         for ledger in self.opened:
             ledger.close()

@@ -27,13 +27,13 @@ def most_excess(kinds: tuple[tuple[int, Curve | None], ...], *, cap: float, step
         loss = UnitLoss(0)
         for kind, count in zip(kinds, asked, strict=True):
             for _ in range(count):
-                loss = loss.plus(*kind)
+                loss = loss.add_question(*kind)
         return UnitRoom(loss, round(cap * NANO), DELTA)
 
     @cache
     def admitted(asked: tuple[int, ...]) -> tuple[int, ...]:
         here = room(asked)
-        return tuple(place for place, kind in enumerate(kinds) if here.needed_nano(*kind) <= here.left_nano)
+        return tuple(place for place, kind in enumerate(kinds) if here.find_needed(*kind) <= here.left_nano)
 
     @cache
     def most(asked: tuple[int, ...], lost: int) -> float:
@@ -70,7 +70,7 @@ def test_as_many_fit_as_can_be_charged_one_after_the_other(
     cap = min(added) + 300
     loss = UnitLoss(0)
     for earlier in asked:
-        loss = loss.plus(*earlier)
+        loss = loss.add_question(*earlier)
     room = UnitRoom(loss, cap, 1e-5)
     # all of them together, since by curve the first may need more than the balance has for one alone
     count = room.count_more(nano, form)
@@ -81,22 +81,22 @@ def test_as_many_fit_as_can_be_charged_one_after_the_other(
             loss.curve if form is None else tuple(a + more * b for a, b in zip(loss.curve, form, strict=True)),
         )
         if more:
-            assert (together.nano(1e-5) <= cap) is fits
+            assert (together.find_balance(1e-5) <= cap) is fits
 
 
 def test_without_a_delta_a_balance_is_the_plain_sum() -> None:
-    loss = UnitLoss(0).plus(7, (1,) * len(ORDERS)).plus(5, None)
-    assert (loss.nano(None), loss.nano_surely(None)) == (12, 12)
+    loss = UnitLoss(0).add_question(7, (1,) * len(ORDERS)).add_question(5, None)
+    assert (loss.find_balance(None), loss.bound_odds_change(None)) == (12, 12)
     room = UnitRoom(loss, 20, None)
-    assert (room.left_nano, room.count_more(4, (1,) * len(ORDERS)), room.largest_by_curve(3)) == (8, 2, 0)
+    assert (room.left_nano, room.count_more(4, (1,) * len(ORDERS)), room.find_largest_by_curve(3)) == (8, 2, 0)
 
 
 def test_odds_that_may_move_either_way_fail_with_half_of_delta_in_each() -> None:
     order = ORDERS[3]
-    loss = UnitLoss(0).plus(9 * NANO, tuple(0 if one == order else 9 * NANO for one in ORDERS))
+    loss = UnitLoss(0).add_question(9 * NANO, tuple(0 if one == order else 9 * NANO for one in ORDERS))
     part = DELTA / 2 / len(ORDERS)
     least = min(math.log(1 / part) / (one - 1) + (0 if one == order else 9) for one in ORDERS)
-    assert loss.nano_surely(DELTA) == pytest.approx(least * NANO, abs=100)
+    assert loss.bound_odds_change(DELTA) == pytest.approx(least * NANO, abs=100)
 
 
 def test_a_curve_is_charged_only_where_it_leaves_more() -> None:
@@ -111,7 +111,7 @@ def test_a_smaller_delta_leaves_less_and_none_least() -> None:
     dear = tuple(2 * NANO // 100 * order for order in ORDERS)
     loss = UnitLoss(0)
     for _ in range(10):
-        loss = loss.plus(2 * NANO, dear)
+        loss = loss.add_question(2 * NANO, dear)
     left = [UnitRoom(loss, 8 * NANO, delta).left_nano for delta in (1e-5, 1e-9, 1e-20, None)]
     assert left == sorted(left, reverse=True)
     assert left[-1] == -12 * NANO
@@ -119,7 +119,7 @@ def test_a_smaller_delta_leaves_less_and_none_least() -> None:
 
 def test_what_fits_by_curve_fits_whatever_its_noise() -> None:
     room = UnitRoom(UnitLoss(NANO), 8 * NANO, 1e-9)
-    found = room.largest_by_curve(52)
-    assert room.needed_nano(52 * found, bound_curve(found, groups=52)) <= room.left_nano
+    found = room.find_largest_by_curve(52)
+    assert room.find_needed(52 * found, bound_curve(found, groups=52)) <= room.left_nano
     beyond = found + 200_000
-    assert room.needed_nano(52 * beyond, bound_curve(beyond, groups=52)) > room.left_nano
+    assert room.find_needed(52 * beyond, bound_curve(beyond, groups=52)) > room.left_nano

@@ -43,7 +43,7 @@ def start(
 ) -> MonitorRun:
     charged = horizon() if charged is None else charged
     return ledger.monitors.start(
-        monitor, charged, caps, windows=windows, fingerprint=charged.question, wording=None, anew=anew, **BY
+        monitor, charged, caps, windows=windows, fingerprint=charged.question, wording=None, is_restarted=anew, **BY
     )
 
 

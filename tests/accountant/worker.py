@@ -32,7 +32,9 @@ def do(ledger: Ledger, command: dict[str, Any]) -> dict[str, Any]:
     if what == "left":
         return {
             "left": [
-                ledger.left_for(charge(0, keys=cells(key=(key,)), table=command["table"]), limits(CAP)).epsilon_nano
+                ledger.find_headroom(
+                    charge(0, keys=cells(key=(key,)), table=command["table"]), limits(CAP)
+                ).epsilon_nano
                 for key in KEYS
             ]
         }

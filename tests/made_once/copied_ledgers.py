@@ -15,11 +15,11 @@ import pytest
 import sqlalchemy as sa
 
 from accountant.store import schema, store
-from accountant.store.deadline import within
+from accountant.store.deadline import limit_waits
 
 _LONGEST_S = 600.0
 _migrate = schema._upgrade
-_make_engine = store._engine
+_make_engine = store._make_engine
 _postgres_script: list[str] = []
 
 
@@ -35,7 +35,7 @@ def copied_ledgers() -> Iterator[None]:
 def _make_engine_that_compiles_once(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
     """`_engine` of the store. SQLAlchemy keeps the texts of statements by engine and dialect, and would write all of
     them anew for each ledger."""
-    engine = _make_engine(url, timeout_ms=timeout_ms, create=create)
+    engine = _make_engine(url, timeout_ms=timeout_ms, can_create=create)
     if engine.dialect.name == "sqlite":
         known = _known_sqlite()
         assert type(engine.dialect) is type(known.dialect)
@@ -67,7 +67,7 @@ def _make_tables(engine: sa.Engine) -> None:
 
 def _made_in_postgres(engine: sa.Engine) -> bool:
     """Make the tables in an empty database, and return True; False if it is not empty."""
-    with within(_LONGEST_S), engine.begin() as connection:
+    with limit_waits(_LONGEST_S), engine.begin() as connection:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(schema.MIGRATION_LOCK)))
         there = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
         if connection.exec_driver_sql(there).scalar():

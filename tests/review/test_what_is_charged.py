@@ -66,7 +66,7 @@ def test_hours_of_one_group_share_its_budget(service: Service) -> None:
     assert refusal.value.code == "KH301"
     spent = affordable * each
     _, claim = _planned(service, IN_FRANCE.format(""))
-    left = service.ledger.left_for(claim.charge, claim.limits).epsilon_nano / NANO
+    left = service.ledger.find_headroom(claim.charge, claim.limits).epsilon_nano / NANO
     assert left <= cap - spent + 1e-6
 
 

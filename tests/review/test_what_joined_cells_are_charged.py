@@ -195,7 +195,7 @@ def _read_world(plan: Plan, *, others: int, tests: tuple[tuple[str, int], ...]) 
 def test_wards_asked_one_by_one_add_up_on_a_day_of_tests(service: Service) -> None:
     """Each tells of the same tests; the days' balance saw the largest of them before, and a sum was true."""
     _, of_day = _claim(service, BY_DAY)
-    before = service.ledger.left_for(of_day.charge, of_day.limits).epsilon_nano
+    before = service.ledger.find_headroom(of_day.charge, of_day.limits).epsilon_nano
     spent = 0
     for ward in "ABCD":
         plan, claim = _claim(service, BY_WARD.format(f"WHERE ward = '{ward}'"))
@@ -206,7 +206,7 @@ def test_wards_asked_one_by_one_add_up_on_a_day_of_tests(service: Service) -> No
             b"",
         )
         spent += nano(plan.worst_case_epsilon)
-    assert before - service.ledger.left_for(of_day.charge, of_day.limits).epsilon_nano == spent
+    assert before - service.ledger.find_headroom(of_day.charge, of_day.limits).epsilon_nano == spent
 
 
 def test_what_a_run_cost_is_charged_by_the_same_rule(service: Service) -> None:

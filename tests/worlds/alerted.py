@@ -207,7 +207,7 @@ def start(service: Service, name: str) -> Watch:
         wording=None,
         by="the owner",
         why="to see",
-        anew=plan.clears_at_once,
+        is_restarted=plan.clears_at_once,
     )
     assert charge.epsilon_nano < 100 * NANO
     return Watch(service, plan, run)

@@ -123,7 +123,7 @@ class Clinic:
 
     def alerts(self, run: str) -> list[tuple[int, int, str]]:
         """What was alerted: the look's number, the window, the ward."""
-        page = self.service.ledger.monitors.alerts(run)
+        page = self.service.ledger.monitors.read_alerts(run)
         return [(one.number, one.window, "ABC"[one.key]) for one in page.alerts]
 
 

@@ -49,7 +49,7 @@ class House:
     @property
     def events(self) -> int:
         """How many events the ledger has, those that were not seen before read anew; its end verifies all of them."""
-        number, _ = self.service.ledger.owner.newest()
+        number, _ = self.service.ledger.owner.find_newest()
         return number
 
     def most_spent(self, table: str) -> float:

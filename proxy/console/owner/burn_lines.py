@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accountant.charges import NANO
-from accountant.reports.burn_down import EVERYBODY, BurnDown, Burning
+from accountant.reports.burn_down import EVERYBODY, BurnDown, BurnDownLine
 from proxy.report.terminal import visible
 
 
@@ -65,7 +65,7 @@ def _left(cap: int, spent: Sequence[int]) -> list[float]:
     return [cap / NANO, *(max(0, cap - nano) / NANO for nano in spent)]
 
 
-def _name(line: Burning) -> str:
+def _name(line: BurnDownLine) -> str:
     return "everybody together" if line.analyst == EVERYBODY else visible(line.analyst)
 
 

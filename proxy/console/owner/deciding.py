@@ -156,7 +156,7 @@ def _grant(service: Service, fields: Fields) -> str:
 
 def _revoke(service: Service, fields: Fields) -> str:
     identity, why = fields.get("id", ""), _reason(fields)
-    if identity not in service.ledger.owner.grants():
+    if identity not in service.ledger.owner.list_grants():
         return "That grant is not in force, so there is nothing to revoke."
     service.ledger.owner.revoke(identity, by=BY, why=why)
     return f"The grant {visible(identity[:SHORT_ID])} is revoked. What was spent within it stays spent."

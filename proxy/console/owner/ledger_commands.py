@@ -33,10 +33,10 @@ def ledger_commands(service: Service) -> Iterator[CommandRow]:
     yield _row("Copy the ledger while it is in use, and verify the copy", path, "ledger", "backup", "ledger-copy.db")
     yield _row("Write every event to a file", path, "ledger", "export", "events.jsonl")
     yield _row("Say in sentences for a report what was promised and spent, over all windows", path, "odometer")
-    for size in ledger.owner.path_sizes():
+    for size in ledger.owner.measure_paths():
         purpose = f"Remove the noise paths of {size.table}, data version {size.version}: {size.states:,} states"
         yield _row(purpose, path, "ledger", "prune", size.table, size.version, event=True)
-    for one in ledger.open_reservations()[:MOST_SETTLED]:
+    for one in ledger.list_open_reservations()[:MOST_SETTLED]:
         purpose = f"Close the reservation of {one.charge.analyst} from {one.reserved_at:%Y-%m-%d %H:%M} UTC, spent"
         yield _row(f"{purpose}, if its process is dead", path, "ledger", "settle", one.id, "--spent", event=True)
 

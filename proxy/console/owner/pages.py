@@ -81,8 +81,8 @@ def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
         with parts.serving.using() as service:
             report = service.balances(None)
             ledger = service.ledger
-            newest = ledger.page(analyst=None, before=None, limit=_NEWEST, only_open=False)
-            number, last = ledger.owner.newest()
+            newest = ledger.read_page(analyst=None, before=None, limit=_NEWEST, only_open=False)
+            number, last = ledger.owner.find_newest()
             return page(
                 request,
                 "owner/overview.html",
@@ -114,7 +114,7 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
             report = service.balances(None)
             found = choose_map(report, MapWish(table, keys, condition, find))
             try:
-                burning = service.ledger.burn_down(limits(service.catalog, OWNER))
+                burning = service.ledger.report_burn_down(limits(service.catalog, OWNER))
             except LedgerError:
                 raise ledger_unavailable() from None
             return page(
@@ -139,7 +139,7 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
     ) -> Response:
         with parts.serving.using() as service:
             try:
-                found = service.ledger.page(
+                found = service.ledger.read_page(
                     analyst=analyst or None, before=before or None, limit=_PAGE, only_open=only == "open"
                 )
             except LedgerError:
@@ -163,7 +163,7 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
             raise no_such_page()
         with parts.serving.using() as service:
             try:
-                found = service.ledger.asked_as(given)
+                found = service.ledger.find_questions(given)
             except LedgerError:
                 raise ledger_unavailable() from None
         if len({one.charge.question for one in found}) != 1:

@@ -73,7 +73,7 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
         request,
         "grants",
         told,
-        grants=tuple(grant_rows(service.ledger.owner.grants())),
+        grants=tuple(grant_rows(service.ledger.owner.list_grants())),
         caps=[cap.value for cap in Cap],
         tables=[(name, visible(name)) for name in policy.private_tables],
         analysts=[(name, visible(name)) for name in policy.analysts],
@@ -83,7 +83,7 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
 
 def show_windows(request: Request, service: Service, told: DecisionTold) -> Response:
     """Return the page of the budget windows, and of the risk of another one."""
-    report = service.ledger.balances(limits(service.catalog, OWNER))
+    report = service.ledger.report_balances(limits(service.catalog, OWNER))
     warned = odometer.risk(windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate)
     since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")
     standing = [visible(run.monitor) for run in report.monitors]
@@ -134,7 +134,7 @@ def _describe_alert(alert: ToldAlert) -> tuple[str, str, str, str]:
 
 def show_ledger(request: Request, service: Service, told: DecisionTold) -> Response:
     """Return the page of the ledger's end, and of owners' decisions."""
-    number, newest = service.ledger.owner.newest()
+    number, newest = service.ledger.owner.find_newest()
     rows = tuple(decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(ledger_commands(service))}
     return _show(request, "ledger", told, number=number, newest=newest, **values)

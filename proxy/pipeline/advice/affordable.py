@@ -111,7 +111,7 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
         if found is None or found.is_held:
             return None if found is None else StoredPayment(payment=None)
         reading = found.make_reading_charge(name)
-        own = service.ledger.left_for(reading, claim.limits)
+        own = service.ledger.find_headroom(reading, claim.limits)
         anew = room_for_all(service, reading, claim.limits, room=own)
     except LedgerError:
         raise ledger_unavailable() from None
@@ -121,7 +121,7 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
 
 def _room(service: Service, claim: Claim) -> Headroom:
     try:
-        return service.ledger.left_for(claim.charge, claim.limits)
+        return service.ledger.find_headroom(claim.charge, claim.limits)
     except LedgerError:
         raise ledger_unavailable() from None
 

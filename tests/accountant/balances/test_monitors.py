@@ -24,7 +24,7 @@ from accountant.events.monitor_events import (
 )
 from accountant.events.owner_events import Settled, WindowOpened
 from accountant.monitor_model import WindowAxis
-from accountant.store.snapshot import from_bytes, to_bytes
+from accountant.store.snapshot import pack_balances, unpack_balances
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of
 from tests.accountant.watching import BY_DAY, DAYS, KEYS, OWNER, WARDS, horizon
@@ -149,7 +149,7 @@ class World:
         anew = self.data.draw(st.booleans())
         self.runs.append(ByHand(self.charge, self.axis, anew=anew))
         self.balances.apply(Reserved(self.name, now(), self.charge))
-        self.balances.apply(MonitorStarted(self.name, now(), "crowded", "m1", self.axis, "kim", "x", anew=anew))
+        self.balances.apply(MonitorStarted(self.name, now(), "crowded", "m1", self.axis, "kim", "x", is_restarted=anew))
 
     def take(self, step: str) -> None:
         """One step, where it can be taken now."""
@@ -222,7 +222,7 @@ def test_balances_are_those_kept_by_hand(charged: str, axis: WindowAxis | None, 
     for step in data.draw(st.lists(st.sampled_from(STEPS), min_size=4, max_size=20)):
         world.take(step)
         check_by_hand(world.balances, world.runs)
-        assert to_bytes(from_bytes(to_bytes(world.balances))) == to_bytes(world.balances)
+        assert pack_balances(unpack_balances(pack_balances(world.balances))) == pack_balances(world.balances)
     assert list(world.balances.open_reservations) == ["open"] + [world.name] * world.runs[-1].standing
     assert [one.id for one in world.balances.list_open_questions()] == ["open"]
 

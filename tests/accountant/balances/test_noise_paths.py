@@ -36,7 +36,7 @@ def sharper(
 
 
 def spent_on(ledger: Ledger, caps: Limits, analyst: str | None = None) -> tuple[int, ...]:
-    (family,) = ledger.balances(caps, analyst=analyst).families
+    (family,) = ledger.report_balances(caps, analyst=analyst).families
     return family.spent_nano
 
 
@@ -79,12 +79,12 @@ def test_each_balance_is_compared_with_its_own_amount(ledger: Ledger) -> None:
         with pytest.raises(OverBudget) as refusal:
             ledger.reserve(asked, caps)
         assert (refusal.value.scope, refusal.value.needed_nano) == (scope, needed)
-        assert not ledger.left_for(asked, caps).admits(asked)
+        assert not ledger.find_headroom(asked, caps).admits(asked)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(asked, limits(3 * NANO - 1, apart=True))
     assert refusal.value.needed_nano == NANO
     caps = limits(3 * NANO, apart=True, analyst_per_predicate=3 * NANO)
-    assert ledger.left_for(asked, caps).admits(asked)
+    assert ledger.find_headroom(asked, caps).admits(asked)
     ledger.reserve(asked, caps)
 
 
@@ -187,7 +187,7 @@ def test_values_can_be_read_while_another_question_continues_the_path(ledger: Le
 
 
 def known_left(ledger: Ledger, analyst: str) -> BalanceRoom:
-    return ledger.left_for(charge(analyst=analyst), limits(9 * NANO, apart=True)).plain
+    return ledger.find_headroom(charge(analyst=analyst), limits(9 * NANO, apart=True)).plain
 
 
 def test_refunds_are_withdrawn_while_a_path_is_continued_and_for_good_once_it_was(ledger: Ledger) -> None:
@@ -197,16 +197,16 @@ def test_refunds_are_withdrawn_while_a_path_is_continued_and_for_good_once_it_wa
     before = known_left(ledger, "ann")
     narrow = charge(analyst="ann", keys=replace(charge().cells, columns=(("country", ("DE",)),)))
     caps = limits(9 * NANO, apart=True)
-    assert ledger.left_for(narrow, caps).epsilon_nano == 9 * NANO
+    assert ledger.find_headroom(narrow, caps).epsilon_nano == 9 * NANO
     reservation = ledger.reserve(sharper(state, known=NANO), caps)
-    assert ledger.left_for(narrow, caps).epsilon_nano == 6 * NANO
+    assert ledger.find_headroom(narrow, caps).epsilon_nano == 6 * NANO
     ledger.release(reservation)
     assert known_left(ledger, "ann") == before
-    assert ledger.left_for(narrow, caps).epsilon_nano == 9 * NANO
+    assert ledger.find_headroom(narrow, caps).epsilon_nano == 9 * NANO
     reservation = ledger.reserve(sharper(state, known=NANO), caps)
     ledger.commit(reservation, per_key([3 * NANO] * 3, fresh=[3 * NANO, 2 * NANO, NANO]), None, paths=PATHS)
-    assert ledger.left_for(narrow, caps).epsilon_nano == 6 * NANO
-    assert ledger.left_for(replace(narrow, analyst="bob"), caps).epsilon_nano == 6 * NANO
+    assert ledger.find_headroom(narrow, caps).epsilon_nano == 6 * NANO
+    assert ledger.find_headroom(replace(narrow, analyst="bob"), caps).epsilon_nano == 6 * NANO
     assert spent_on(ledger, caps) == (3 * NANO,) * 3
 
 
@@ -223,15 +223,15 @@ def test_a_refund_that_was_spent_elsewhere_does_not_pay_for_going_on(ledger: Led
     state = ledger.find_paths(["f"], "v1")["f"].state
     on = continuing(state, shared=3 * NANO // 2, known=0, unit=unit)
     third = charge(2 * NANO, question="f2", analyst="ada", continuing=on, unit=unit)
-    assert not ledger.left_for(third, caps).admits(third)
+    assert not ledger.find_headroom(third, caps).admits(third)
     with pytest.raises(OverBudget) as refused:
         ledger.reserve(third, caps)
     assert refused.value.scope is BalanceScope.PER_PREDICATE
     wider = limits(7 * NANO // 2, apart=True)
-    assert ledger.left_for(third, wider).admits(third)
+    assert ledger.find_headroom(third, wider).admits(third)
     fresh = per_key([2 * NANO] * 3, fresh=[3 * NANO // 2] * 3, unit=unit)
     ledger.commit(ledger.reserve(third, wider), fresh, b"x", paths={"f": b"y2"})
-    (family,) = ledger.balances(wider).families
+    (family,) = ledger.report_balances(wider).families
     assert list(family.spent_nano) == [7 * NANO // 2] * 3
 
 
@@ -277,20 +277,20 @@ def test_the_database_lets_paths_go_only_with_their_pruned_version(ledger_url: s
                 pytest.raises(DatabaseError, match=r"append-only|syntax error"),
             ):
                 connection.execute(sa.text(statement))
-        (sizes,) = ledger.owner.path_sizes()
+        (sizes,) = ledger.owner.measure_paths()
         assert (sizes.table, sizes.version, sizes.states, sizes.size_bytes) == ("sales", "v1", 1, 6)
         ledger.owner.prune("sales", "v2", by="owner", why="old")
         assert len(ledger.find_paths(PATHS, "v1")) == 1
         ledger.owner.prune("sales", "v1", by="owner", why="old")
         assert ledger.find_paths(PATHS, "v1") == {}
-        assert ledger.owner.path_sizes() == ()
+        assert ledger.owner.measure_paths() == ()
         with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
             connection.execute(sa.text("DELETE FROM pruned"))
         drawn(ledger, losses=[NANO] * 3)
         with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
             connection.execute(sa.text("DELETE FROM paths"))
         ledger.owner.prune("sales", "v1", by="owner", why="old")
-        assert ledger.owner.path_sizes() == ()
+        assert ledger.owner.measure_paths() == ()
         engine.dispose()
         assert ledger.verify() == 7
 
@@ -326,9 +326,9 @@ def test_a_unit_pays_the_fresh_part_too(ledger: Ledger) -> None:
     second = ledger.reserve(unit_charge(3 * NANO, analyst="bob", question="q2", news=news), caps)
     spent = Spent(3 * NANO, 6 * NANO, None, Spent.from_uniform(NANO, unit_epsilon_nano=2 * NANO))
     ledger.commit(second, spent, None, paths=PATHS)
-    assert ledger.balances(caps).unit_spent_nano == 6 * NANO
-    assert ledger.balances(caps, analyst="bob").unit_spent_nano == 6 * NANO
-    (table,) = ledger.balances(caps).tables
+    assert ledger.report_balances(caps).unit_spent_nano == 6 * NANO
+    assert ledger.report_balances(caps, analyst="bob").unit_spent_nano == 6 * NANO
+    (table,) = ledger.report_balances(caps).tables
     assert table.spent_nano == 6 * NANO
 
 

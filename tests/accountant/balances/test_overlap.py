@@ -14,7 +14,7 @@ from accountant.charges import Cells, Charge, Family, Spent, is_lasting
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.owner_events import Approved, Declined
-from accountant.store.snapshot import to_bytes
+from accountant.store.snapshot import pack_balances
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge
 from tests.effort import examples
@@ -204,7 +204,7 @@ def test_balances_of_a_live_table_do_not_grow_with_its_questions(immutable: froz
                 Reserved(f"{number:032x}", now(), asked),
                 Released(end.reservation, now()) if number % 5 else end,
             ]
-        return len(to_bytes(fold(events)))
+        return len(pack_balances(fold(events)))
 
     assert size_after(300) <= size_after(30) + 50  # a digit more in each sum
 

@@ -40,17 +40,17 @@ def test_what_fits_one_after_the_other_is_granted(data: st.DataObject, unit: str
         for charge in charges[:before]:
             if ledger.find_shortage(charge, cap) is None:
                 ask(data, ledger, charge, cap)
-        left = [ledger.left_for(charge, cap) for charge in charges]
+        left = [ledger.find_headroom(charge, cap) for charge in charges]
         stage = ledger.rehearse(frozenset(charge.family.table for charge in charges))
         run, fitting = stage.copy(), []
         for charge in charges[before:]:
             if run.find_shortage(charge, cap) is None:
                 run.spend(charge, cap)
                 fitting.append(charge)
-        assert [ledger.left_for(charge, cap) for charge in charges] == left
+        assert [ledger.find_headroom(charge, cap) for charge in charges] == left
         assert [stage.find_headroom(charge, cap) for charge in charges] == left
         for charge in fitting:
             ask(data, ledger, charge, cap)
         for charge in charges:
-            there, rehearsed = ledger.left_for(charge, cap), run.find_headroom(charge, cap)
+            there, rehearsed = ledger.find_headroom(charge, cap), run.find_headroom(charge, cap)
             assert there.epsilon_nano >= rehearsed.epsilon_nano

@@ -41,7 +41,7 @@ def last(found: BurnDown) -> dict[str, tuple[int, int]]:
 
 
 def reported(ledger: Ledger) -> dict[str, tuple[int, int]]:
-    report = ledger.balances(CAPS)
+    report = ledger.report_balances(CAPS)
     most = max((max(family.lost_nano) for family in report.families), default=0)
     return {
         EVERYBODY: (most, report.unit_spent_nano),
@@ -55,8 +55,8 @@ def test_lines_end_where_the_report_is(questions: int, tmp_path: Path) -> None:
         for number in range(questions):
             ask(ledger, number, "bob" if number % 4 == 0 else "ann")
             if number % 50 == 0:
-                assert last(ledger.burn_down(CAPS)) == reported(ledger)
-        found = ledger.burn_down(CAPS)
+                assert last(ledger.report_burn_down(CAPS)) == reported(ledger)
+        found = ledger.report_burn_down(CAPS)
         assert last(found) == reported(ledger)
     for line in found.lines:
         assert line.cap_nano == line.unit_cap_nano == 900 * NANO
@@ -70,7 +70,7 @@ def test_each_window_begins_anew(tmp_path: Path) -> None:
             ask(ledger, number, "ann")
         before = reported(ledger)
         ledger.owner.open_window(**BY)
-        found = ledger.burn_down(CAPS)
+        found = ledger.report_burn_down(CAPS)
         assert last(found)[EVERYBODY] == (0, 0)
         assert len(found.windows) == 1
         earlier = [one for one in found.lines[0].spent if one.at < found.windows[0]]
@@ -81,12 +81,12 @@ def test_an_analysts_own_cap_counts_where_it_is_lower(tmp_path: Path) -> None:
     caps = replace(CAPS, analyst_per_predicate_nano=2 * NANO, analyst_per_unit_nano=3 * NANO)
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock=Clock()) as ledger:
         ask(ledger, 0, "ann")
-        everybody, ann = ledger.burn_down(caps).lines
+        everybody, ann = ledger.report_burn_down(caps).lines
         assert (everybody.cap_nano, everybody.unit_cap_nano) == (900 * NANO, 900 * NANO)
         assert (ann.cap_nano, ann.unit_cap_nano) == (2 * NANO, 3 * NANO)
 
 
 def test_a_ledger_without_questions_has_no_line_but_everybodys(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock=Clock()) as ledger:
-        (line,) = ledger.burn_down(CAPS).lines
+        (line,) = ledger.report_burn_down(CAPS).lines
         assert (line.analyst, line.spent) == (EVERYBODY, ())

@@ -13,7 +13,7 @@ from accountant.errors import BalanceScope, LedgerUnavailable, OverBudget
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.reports.balance_report import Tally, report
-from accountant.reports.history import AskedQuestion, asked_questions
+from accountant.reports.history import AskedQuestion, list_questions
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
 
@@ -45,7 +45,7 @@ def filled(ledger: Ledger) -> Ledger:
 
 
 def whole(ledger: Ledger, analyst: str | None) -> tuple[AskedQuestion, ...]:
-    return asked_questions(ledger.owner.all_events(), analyst=analyst)
+    return list_questions(ledger.owner.read_log(), analyst=analyst)
 
 
 def test_pages_together_are_the_whole_log(filled: Ledger) -> None:
@@ -55,7 +55,7 @@ def test_pages_together_are_the_whole_log(filled: Ledger) -> None:
         seen: list[AskedQuestion] = []
         while True:
             before = seen[-1].reservation if seen else None
-            page = filled.page(analyst=analyst, before=before, limit=limit, only_open=only_open)
+            page = filled.read_page(analyst=analyst, before=before, limit=limit, only_open=only_open)
             assert len(page.questions) == min(limit, len(wanted) - len(seen))
             seen += page.questions
             assert page.older == len(wanted) - len(seen)
@@ -66,12 +66,12 @@ def test_pages_together_are_the_whole_log(filled: Ledger) -> None:
 
 def test_an_analysts_questions_and_those_of_an_id_are_the_logs(filled: Ledger) -> None:
     for analyst in ("ann", "bob", "nobody"):
-        assert filled.history(analyst=analyst) == whole(filled, analyst)
-    for one in filled.history():
-        assert one in filled.asked_as(one.reservation[:20])
-        assert filled.asked_as(one.charge.question) == (one,)
-    assert filled.asked_as("0" * 63) == filled.history()
-    assert filled.asked_as("%") == filled.asked_as("_") == ()
+        assert filled.read_history(analyst=analyst) == whole(filled, analyst)
+    for one in filled.read_history():
+        assert one in filled.find_questions(one.reservation[:20])
+        assert filled.find_questions(one.charge.question) == (one,)
+    assert filled.find_questions("0" * 63) == filled.read_history()
+    assert filled.find_questions("%") == filled.find_questions("_") == ()
 
 
 def test_a_report_is_that_of_the_whole_log_whoever_wrote_since_the_last(ledger_url: str) -> None:
@@ -83,10 +83,10 @@ def test_a_report_is_that_of_the_whole_log_whoever_wrote_since_the_last(ledger_u
             if number != 6:
                 other.commit(made, all_of(made.charge), None)
             tally = Tally()
-            for event in other.owner.all_events():
+            for event in other.owner.read_log():
                 tally.apply(event)
             for analyst in (None, "ann", "bob"):
-                assert ledger.balances(CAPS, analyst=analyst) == report(tally, CAPS, analyst=analyst)
+                assert ledger.report_balances(CAPS, analyst=analyst) == report(tally, CAPS, analyst=analyst)
 
 
 def test_an_altered_event_is_shown_on_no_page(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_an_altered_event_is_shown_on_no_page(tmp_path: Path) -> None:
         connection.commit()
     with Ledger.open(url, clock=now) as ledger:  # from stored balances
         with pytest.raises(LedgerUnavailable, match="broken at event 2"):
-            ledger.page(analyst=None, before=None, limit=2, only_open=False)
-        assert len(ledger.page(analyst=None, before=None, limit=1, only_open=False).questions) == 1
+            ledger.read_page(analyst=None, before=None, limit=2, only_open=False)
+        assert len(ledger.read_page(analyst=None, before=None, limit=1, only_open=False).questions) == 1
 
 
 def test_a_tables_own_cap_holds_instead_of_the_one_for_all_and_is_raised_by_grants(ledger: Ledger) -> None:
@@ -114,7 +114,7 @@ def test_a_tables_own_cap_holds_instead_of_the_one_for_all_and_is_raised_by_gran
             ledger.reserve(charge(2 * NANO), caps)
         assert (caught.value.scope, caught.value.left_nano) == (BalanceScope.PER_TABLE, NANO)
         given = ledger.owner.grant(Grant(BalanceScope.PER_TABLE, NANO, "sales", None), **BY)
-        (table,) = ledger.balances(caps).tables
+        (table,) = ledger.report_balances(caps).tables
         assert (table.cap_nano, table.left_nano) == (4 * NANO, 2 * NANO)
         ledger.release(ledger.reserve(charge(2 * NANO), caps))
         ledger.owner.revoke(given, **BY)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accountant.events.digests import Domain, digest, domain_body
+from accountant.events.digests import Domain, digest, encode_domain
 from accountant.store import domain_cache
 from accountant.store.domain_cache import DomainCache
 
@@ -12,7 +12,7 @@ def domain(number: int, size: int) -> Domain:
 
 
 def kept(cache: DomainCache, *domains: Domain) -> list[bool]:
-    return [cache.get(digest(domain_body(values))) is not None for values in domains]
+    return [cache.get(digest(encode_domain(values))) is not None for values in domains]
 
 
 def test_long_key_values_are_kept_by_how_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,13 +20,13 @@ def test_long_key_values_are_kept_by_how_many_they_are(monkeypatch: pytest.Monke
     cache = DomainCache()
     first, second, third = (domain(number, 40) for number in range(3))
     for values in (first, second, first, third):
-        assert cache.digest_of(values) == digest(domain_body(values))
+        assert cache.digest(values) == digest(encode_domain(values))
     assert kept(cache, first, second, third) == [True, False, True]
     huge = domain(3, 1000)
-    assert cache.digest_of(huge) == digest(domain_body(huge))
+    assert cache.digest(huge) == digest(encode_domain(huge))
     assert kept(cache, first, third, huge) == [False, False, True]
     for values in (first, second):
-        cache.digest_of(values)
+        cache.digest(values)
     assert kept(cache, first, second, huge) == [True, True, False]
 
 
@@ -35,6 +35,6 @@ def test_short_key_values_are_kept_by_their_number(monkeypatch: pytest.MonkeyPat
     cache = DomainCache()
     domains = [domain(number, 2) for number in range(5)]
     for values in (*domains, domains[2]):
-        cache.digest_of(values)
-        cache.digest_of(values)
+        cache.digest(values)
+        cache.digest(values)
     assert kept(cache, *domains) == [False, False, True, True, True]

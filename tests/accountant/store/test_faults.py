@@ -54,7 +54,7 @@ def test_a_full_disk_refuses_forgets_nothing_and_heals(tmp_path: Path) -> None:
     assert story["left afterwards"] == story["left"] + 2
     with Ledger.open(f"sqlite:///{file}", clock=now) as ledger:
         assert ledger.verify() == len(granted) + 1
-        assert [one.id for one in ledger.open_reservations()] == granted[1:]
+        assert [one.id for one in ledger.list_open_reservations()] == granted[1:]
 
 
 def test_an_outage_before_the_reservation_writes_nothing(on_postgres: str, postgres_url: str) -> None:
@@ -66,7 +66,7 @@ def test_an_outage_before_the_reservation_writes_nothing(on_postgres: str, postg
             with pytest.raises(LedgerUnavailable):
                 Ledger.open(on_postgres, clock=now)
         assert ledger.verify() == 0
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 4
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 4
 
 
 def test_an_outage_between_reservation_and_commit_leaves_the_reservation(on_postgres: str, postgres_url: str) -> None:
@@ -75,14 +75,14 @@ def test_an_outage_between_reservation_and_commit_leaves_the_reservation(on_post
         with outage(postgres_url, name_of(on_postgres)), pytest.raises(LedgerUnavailable):
             ledger.commit(reservation, ONE, b"answer")
         for one in (ledger, another):
-            assert [item.id for item in one.open_reservations()] == [reservation.id]
+            assert [item.id for item in one.list_open_reservations()] == [reservation.id]
             assert one.find_answer("q1", "v1", analyst="ann") is None
             with pytest.raises(OverBudget):
                 one.reserve(charge(2), limits(4))
         another.owner.settle(reservation.id, untouched=False, by="the owner", why="its answer was withheld")
         with pytest.raises(LedgerMisuse):
             ledger.commit(reservation, ONE, b"answer")
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 1
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 1
 
 
 def test_an_outage_after_the_commit_loses_nothing(on_postgres: str, postgres_url: str) -> None:
@@ -93,7 +93,7 @@ def test_an_outage_after_the_commit_loses_nothing(on_postgres: str, postgres_url
         stored = ledger.find_answer("q1", "v1", analyst="ann")
         assert stored is not None
         assert stored.answer == b"answer"
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 3
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 3
 
 
 def test_connections_cut_in_the_middle_of_verbs_leave_what_was_told_or_more(
@@ -125,9 +125,9 @@ def test_connections_cut_in_the_middle_of_verbs_leave_what_was_told_or_more(
             stop.set()
             cutter.join()
         ledger.verify()
-        still_open = {one.id for one in ledger.open_reservations()}
+        still_open = {one.id for one in ledger.list_open_reservations()}
         assert not {one for one, cost in told.items() if cost == 1} & still_open
-        spent = 10**6 - ledger.left_for(charge(0), limits(10**6)).epsilon_nano
+        spent = 10**6 - ledger.find_headroom(charge(0), limits(10**6)).epsilon_nano
         written_unsaid = still_open - set(told)
         assert len(written_unsaid) <= unknown
         committed_unsaid = {one for one, cost in told.items() if cost == 2} - still_open
@@ -142,7 +142,7 @@ def test_a_ledger_whose_writer_hangs_refuses_and_writes_nothing(on_postgres: str
             holder.execute(sa.text("SELECT id FROM writer FOR UPDATE"))
             with pytest.raises(LedgerUnavailable):
                 ledger.reserve(charge(3), limits(4))
-            assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 4
+            assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 4
         engine.dispose()
         ledger.reserve(charge(3), limits(4))
         assert ledger.verify() == 1

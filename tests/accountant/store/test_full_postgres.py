@@ -111,11 +111,11 @@ def test_tables_that_cannot_grow_refuse_a_commit_and_keep_its_reservation(server
     with Ledger.open(url, clock=now) as ledger:
         with tables_full(server):
             held, committed = commits_until_refused(ledger)
-            assert [one.id for one in ledger.open_reservations()] == [held.id]
-            assert ledger.left_for(charge(0), CAPS).epsilon_nano == 10**6 - committed - 3
+            assert [one.id for one in ledger.list_open_reservations()] == [held.id]
+            assert ledger.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - committed - 3
             assert ledger.verify() == 2 * committed + 1
         ledger.commit(held, ONE, os.urandom(ANSWER_BYTES))
-        assert ledger.left_for(charge(0), CAPS).epsilon_nano == 10**6 - committed - 1
+        assert ledger.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - committed - 1
         with Ledger.open(url, clock=now) as reopened:
             assert reopened.verify() == 2 * committed + 2
 
@@ -135,10 +135,10 @@ def test_a_log_that_cannot_grow_stops_the_server_and_loses_nothing(server: Postg
             ledger.verify()
         server.start()
         # the log could not take the commit: it has not happened
-        assert [one.id for one in ledger.open_reservations()] == [held.id]
-        assert ledger.left_for(charge(0), CAPS).epsilon_nano == 10**6 - 4
+        assert [one.id for one in ledger.list_open_reservations()] == [held.id]
+        assert ledger.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - 4
         assert ledger.verify() == 3
         ledger.commit(held, ONE, b"answer")
         with Ledger.open(url, clock=now) as reopened:
             assert reopened.verify() == 4
-            assert reopened.left_for(charge(0), CAPS).epsilon_nano == 10**6 - 2
+            assert reopened.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - 2

@@ -25,11 +25,11 @@ PATIENT_MS = 1000 * PATIENCE_S
 HURRIED_MS = 1_000
 ONE = Spent.from_uniform(1, unit_epsilon_nano=0)
 READERS: tuple[Callable[[Ledger], object], ...] = (
-    lambda ledger: ledger.left_for(charge(0), limits(4)).epsilon_nano,
-    lambda ledger: ledger.balances(limits(4), analyst="ann").unit_spent_nano,
+    lambda ledger: ledger.find_headroom(charge(0), limits(4)).epsilon_nano,
+    lambda ledger: ledger.report_balances(limits(4), analyst="ann").unit_spent_nano,
     lambda ledger: ledger.find_answer("q1", "v1", analyst="ann", once_within=timedelta(seconds=1)),
-    lambda ledger: len(ledger.history(analyst="ann")),
-    lambda ledger: len(ledger.open_reservations()),
+    lambda ledger: len(ledger.read_history(analyst="ann")),
+    lambda ledger: len(ledger.list_open_reservations()),
     lambda ledger: ledger.is_approved("q1"),
 )
 
@@ -106,7 +106,7 @@ def test_a_server_that_hangs_is_given_up_by_everybody_while_it_does(server: Serv
             with pytest.raises(LedgerUnavailable):
                 Ledger.open(on_own_server, clock=now, timeout_ms=HURRIED_MS)
         ledger.commit(reservation, ONE, b"answer")
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 3
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 3
         assert ledger.verify() == 2
 
 
@@ -117,11 +117,11 @@ def test_a_commit_that_is_never_confirmed_is_not_told_of_and_stands(server: Serv
         with at_next_commit(ledger, way.cut), pytest.raises(LedgerUnavailable):
             ledger.commit(reservation, ONE, b"answer")
     with Ledger.open(on_own_server, clock=now) as ledger:
-        eventually(lambda: not ledger.open_reservations())
+        eventually(lambda: not ledger.list_open_reservations())
         found = ledger.find_answer("q1", "v1", analyst="ann")
         assert found is not None
         assert (found.answer, found.spent) == (b"answer", ONE)
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 3
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 3
         assert ledger.verify() == 2
 
 
@@ -136,8 +136,8 @@ def test_a_commit_that_a_server_hangs_in_is_there_wholly_or_not_at_all(server: S
             server.go_on()
         eventually(lambda: is_writable(ledger))
         found = ledger.find_answer("q1", "v1", analyst="ann")
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == (1 if found is None else 3)
-        assert [one.id for one in ledger.open_reservations()] == ([reservation.id] if found is None else [])
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == (1 if found is None else 3)
+        assert [one.id for one in ledger.list_open_reservations()] == ([reservation.id] if found is None else [])
         assert ledger.verify() == (1 if found is None else 2)
 
 
@@ -152,8 +152,8 @@ def test_a_reservation_that_is_never_confirmed_grants_nothing_and_stands_as_spen
     ):
         ledger.reserve(charge(3), limits(4))
     with Ledger.open(on_own_server, clock=now) as ledger:
-        eventually(lambda: len(ledger.open_reservations()) == 1)
-        assert ledger.left_for(charge(0), limits(4)).epsilon_nano == 1
+        eventually(lambda: len(ledger.list_open_reservations()) == 1)
+        assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 1
         assert ledger.verify() == 1
 
 

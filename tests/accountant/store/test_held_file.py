@@ -72,7 +72,7 @@ def test_no_verb_works_on_a_file_that_is_not_at_its_path(
             lambda: ledger.commit(held, ONE, b"answer"),
             lambda: ledger.release(held),
             lambda: ledger.find_answer("q1", "v1", analyst="ann"),
-            lambda: ledger.left_for(charge(0), limits()),
+            lambda: ledger.find_headroom(charge(0), limits()),
             lambda: ledger.check_writable(room_bytes=1),
             ledger.verify,
         )
@@ -88,7 +88,7 @@ def test_a_ledger_that_goes_while_it_is_written_grants_nothing(tmp_path: Path) -
     """The check after the commit: what was written went into a file that nobody will open again."""
     file = tmp_path / "ledger.db"
     with Ledger.open(f"sqlite:///{file}", clock=now) as ledger:
-        with pytest.raises(LedgerMoved), ledger._journal.writing():
+        with pytest.raises(LedgerMoved), ledger._journal.begin_write():
             delete(file)
         with pytest.raises(LedgerMoved):
             ledger.reserve(charge(1), limits())
@@ -100,7 +100,7 @@ def test_a_file_that_is_put_back_is_the_ledger_again(tmp_path: Path) -> None:
         ledger.reserve(charge(3), limits())
         file.rename(tmp_path / "elsewhere")
         with pytest.raises(LedgerMoved):
-            ledger.left_for(charge(0), limits())
+            ledger.find_headroom(charge(0), limits())
         (tmp_path / "elsewhere").rename(file)
         ledger.reserve(charge(1, question="q2"), limits())
         assert ledger.verify() == 2

@@ -26,8 +26,10 @@ def new_place(tmp_path: Path, new_database: Callable[[], str]) -> NewPlace:
 
 
 def rows(url: str) -> dict[str, list[Any]]:
-    with Ledger.open(url, clock=now, create=False) as ledger, ledger._journal.looking() as transaction:
-        return {table: sorted(map(repr, transaction.rows_of(table, transaction.columns_of(table)))) for table in TABLES}
+    with Ledger.open(url, clock=now, can_create=False) as ledger, ledger._journal.begin_log_read() as transaction:
+        return {
+            table: sorted(map(repr, transaction.read_rows(table, transaction.list_columns(table)))) for table in TABLES
+        }
 
 
 @pytest.mark.parametrize(
@@ -39,17 +41,17 @@ def test_a_copy_has_every_row_verifies_and_goes_on_under_the_same_witness(
     source, target, witness = new_place(first), new_place(second), Witness(tmp_path / "w")
     write_everything(source)
     with Ledger.open(source, clock=now, witness=witness) as original:
-        newest = original.owner.newest()
+        newest = original.owner.find_newest()
     copy_ledger(source, target, timeout_ms=30_000)
     written = rows(target)
     assert written == rows(source)
     assert all(written.values())
-    with Ledger.open(target, clock=now, witness=witness, create=False) as copy:
+    with Ledger.open(target, clock=now, witness=witness, can_create=False) as copy:
         assert copy.verify() == newest[0]
-        assert copy.owner.newest() == newest
+        assert copy.owner.find_newest() == newest
         ask(copy)
     with pytest.raises(LedgerError, match="its witness has seen event"):
-        Ledger.open(source, clock=now, witness=witness, create=False)  # it is the older one now
+        Ledger.open(source, clock=now, witness=witness, can_create=False)  # it is the older one now
 
 
 def test_nothing_is_copied_over_a_ledger_or_from_nowhere(new_place: NewPlace, tmp_path: Path) -> None:
@@ -87,5 +89,5 @@ def test_a_copy_that_fails_in_the_middle_leaves_nothing(
         with pytest.raises(LedgerUnavailable):
             copy_ledger(source, target, timeout_ms=30_000)
     copy_ledger(source, target, timeout_ms=30_000)
-    with Ledger.open(target, clock=now, create=False) as copy:
+    with Ledger.open(target, clock=now, can_create=False) as copy:
         assert copy.verify() == len(rows(source)["events"])

@@ -16,11 +16,11 @@ from sqlalchemy.exc import DatabaseError
 import accountant
 from accountant.charges import NANO, Spent
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import Domain, digest, domain_body
-from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
+from accountant.events.digests import Domain, digest, encode_domain
+from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, make_record, parse_event
 from accountant.events.monitor_events import LookOfWindow, MonitorLooked, MonitorStarted, MonitorWindowBegun
 from accountant.ledger import Ledger
-from accountant.store.schema import newest_revision
+from accountant.store.schema import find_newest_revision
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, charge, limits, per_key
@@ -55,9 +55,9 @@ def records(events: Sequence[Event] = EVENTS) -> list[Record]:
     previous = GENESIS
     for number, event in enumerate(events, start=1):
         domains: dict[Domain, str] = {
-            values: digest(domain_body(values)) for values in (COUNTRIES, *(values for _, values in KEYS.columns))
+            values: digest(encode_domain(values)) for values in (COUNTRIES, *(values for _, values in KEYS.columns))
         }
-        written.append(record_of(event, number=number, previous_hash=previous, domains=domains))
+        written.append(make_record(event, number=number, previous_hash=previous, domains=domains))
         previous = written[-1].hash
     return written
 
@@ -73,16 +73,16 @@ def test_losses_per_key_beside_another_largest_one_are_not_read(losses: list[int
     wrong = Spent(2 * NANO, 0, np.array(losses, dtype="<i8").tobytes())
     for spent in (wrong, Spent(2 * NANO, 0, None, wrong)):
         event = Committed("r1", now(), spent, None, None)
-        written = record_of(event, number=1, previous_hash=GENESIS, domains={})
+        written = make_record(event, number=1, previous_hash=GENESIS, domains={})
         with pytest.raises(LedgerUnavailable):
-            event_of(written, domains={})
+            parse_event(written, domains={})
 
 
 def test_the_newest_revision_is_where_the_migrations_lead() -> None:
     """Opening a ledger compares with it whether there is anything to do."""
     config = Config()
     config.set_main_option("script_location", str(Path(accountant.__file__).parent / "migrations"))
-    assert ScriptDirectory.from_config(config).get_heads() == [newest_revision()]
+    assert ScriptDirectory.from_config(config).get_heads() == [find_newest_revision()]
 
 
 def bring_to(connection: sa.Connection, revision: str) -> None:
@@ -98,7 +98,7 @@ def store(connection: sa.Connection, written: list[Record], *domains: Domain) ->
     for values in domains:
         connection.execute(
             sa.text("INSERT INTO domains VALUES (:digest, :body)"),
-            {"digest": digest(domain_body(values)), "body": zlib.compress(domain_body(values), 1)},
+            {"digest": digest(encode_domain(values)), "body": zlib.compress(encode_domain(values), 1)},
         )
     columns = ", ".join(f":{name}" for name in asdict(written[0]))
     connection.execute(sa.text(f"INSERT INTO events VALUES ({columns})"), [asdict(record) for record in written])
@@ -114,12 +114,12 @@ def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
         )
     with Ledger.open(ledger_url, clock=now) as ledger:
         assert ledger.verify() == 5
-        assert ledger.owner.newest() == (5, records()[-1].hash)
-        assert ledger.balances(limits()).families[0].spent_nano == (2 * NANO, NANO, 3 * NANO)
+        assert ledger.owner.find_newest() == (5, records()[-1].hash)
+        assert ledger.report_balances(limits()).families[0].spent_nano == (2 * NANO, NANO, 3 * NANO)
         stored = ledger.find_answer("q1", "v1", analyst="bob")
         assert stored is not None
         assert (stored.answer, stored.is_held) == (b"UK", True)
-        (still_open,) = ledger.open_reservations()
+        (still_open,) = ledger.list_open_reservations()
         ledger.commit(still_open, Spent.from_uniform(0, unit_epsilon_nano=0), b"FR", paths={"sum": b"values"})
         for statement in ("UPDATE events SET at = at", "DELETE FROM events", "DELETE FROM answers"):
             with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
@@ -151,13 +151,16 @@ def test_alerts_of_before_clearings_are_migrated(ledger_url: str) -> None:
             )
     with Ledger.open(ledger_url, clock=now) as ledger:
         assert ledger.verify() == 6
-        assert ledger.owner.newest() == (6, HASH_OF_MONITORED)
-        alerts = ledger.monitors.alerts("r").alerts
+        assert ledger.owner.find_newest() == (6, HASH_OF_MONITORED)
+        alerts = ledger.monitors.read_alerts("r").alerts
         assert [(one.key, one.cleared_number) for one in alerts] == [(0, None), (2, None), (1, None)]
         look_at(ledger, "r", 0, number=3, keys=(1,), cleared=(0,))
-        assert (ledger.monitors.in_answer("r", 0), ledger.monitors.in_answer("r", 1)) == ((1, 2), (1,))
+        assert (ledger.monitors.find_keys_in_answer("r", 0), ledger.monitors.find_keys_in_answer("r", 1)) == (
+            (1, 2),
+            (1,),
+        )
         look_at(ledger, "r", 0, number=4, keys=(0,))
-        newest = [record for record, _ in ledger._journal.events()][-2:]
+        newest = [record for record, _ in ledger._journal.read_events()][-2:]
         assert ['"v":2' in record.payload for record in newest] == [True, False]
         for statement in ("UPDATE monitor_alerts SET at = at", "DELETE FROM monitor_alerts"):
             with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):

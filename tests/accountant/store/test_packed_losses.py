@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from accountant.charges import NANO
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import Domain, digest, domain_body
-from accountant.events.events import GENESIS, Committed, Reserved, record_of
+from accountant.events.digests import Domain, digest, encode_domain
+from accountant.events.events import GENESIS, Committed, Reserved, make_record
 from accountant.events.packed_losses import pack_losses, unpack_losses
 from accountant.ledger import Ledger
 from tests.accountant.balances.test_noise_paths import engine_of
@@ -48,20 +48,20 @@ def test_what_was_not_packed_by_keyhole_is_said_to_be_unreadable(damage: slice) 
 
 def test_a_ledger_with_losses_as_they_lay_before_goes_on_packed(ledger_url: str) -> None:
     asked = charge(NANO, keys=cells(country=KEYS))
-    domains: dict[Domain, str] = {KEYS: digest(domain_body(KEYS))}
-    reserved = record_of(Reserved("r1", now(), asked), number=1, previous_hash=GENESIS, domains=domains)
+    domains: dict[Domain, str] = {KEYS: digest(encode_domain(KEYS))}
+    reserved = make_record(Reserved("r1", now(), asked), number=1, previous_hash=GENESIS, domains=domains)
     event = Committed("r1", now(), per_key(LOSSES), None, None)
-    committed = record_of(event, number=2, previous_hash=reserved.hash, domains=domains)
+    committed = make_record(event, number=2, previous_hash=reserved.hash, domains=domains)
     engine = engine_of(ledger_url)
     with engine.begin() as connection:
         bring_to(connection, "0009")
         store(connection, [reserved, committed], KEYS)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.owner.newest() == (2, committed.hash)
+        assert ledger.owner.find_newest() == (2, committed.hash)
         second = ledger.reserve(replace(asked, question="q2"), limits())
         ledger.commit(second, per_key(LOSSES), None)
         assert ledger.verify() == 4
-        assert set(ledger.balances(limits()).families[0].spent_nano) == {2 * loss for loss in LOSSES}
+        assert set(ledger.report_balances(limits()).families[0].spent_nano) == {2 * loss for loss in LOSSES}
     with engine.connect() as connection:
         lying = connection.execute(sa.text("SELECT spent_keys FROM events WHERE kind = 'Committed' ORDER BY id"))
         first, packed = (bytes(body) for (body,) in lying)

@@ -178,7 +178,9 @@ class Parallel(RuleBasedStateMachine):
         said = self.workers[which].killed()
         self.workers[which].start()
         assert self.workers[which].answer() == {"ready": True}
-        still_open = {one.id for one in self.owner.open_reservations() if one.charge.family.table == self.books.table}
+        still_open = {
+            one.id for one in self.owner.list_open_reservations() if one.charge.family.table == self.books.table
+        }
         if command["do"] == "reserve":
             orphans = still_open - set(self.books.open)
             assert len(orphans) <= 1
@@ -210,7 +212,9 @@ class Parallel(RuleBasedStateMachine):
             worker.send({"do": "left", "table": self.books.table})
         for worker in self.workers:
             assert worker.answer() == {"left": (CAP - self.books.counted).tolist()}
-        still_open = {one.id for one in self.owner.open_reservations() if one.charge.family.table == self.books.table}
+        still_open = {
+            one.id for one in self.owner.list_open_reservations() if one.charge.family.table == self.books.table
+        }
         assert still_open == set(self.books.open)
 
 

@@ -61,7 +61,7 @@ def test_processes_never_take_more_than_there_is(ledger_url: str) -> None:
     assert sum(int(number) for _, number in taken) == 30
     with Ledger.open(ledger_url, clock=now) as ledger:
         assert ledger.verify() == 30
-        assert ledger.left_for(charge(1), limits(30)).epsilon_nano == 0
+        assert ledger.find_headroom(charge(1), limits(30)).epsilon_nano == 0
 
 
 def looks_told(process: "subprocess.Popen[str]") -> list[int]:
@@ -92,12 +92,12 @@ def test_processes_that_look_at_one_window_record_each_look_once(ledger_url: str
             looked = {holder: looks_told(process) for holder, process in processes.items()}
         numbers = sorted(number for made in looked.values() for number in made)
         assert numbers == list(range(1, looks + 1))
-        (state,) = ledger.monitors.open_windows(run)
+        (state,) = ledger.monitors.list_open_windows(run)
         drawn, *steps = state.body.decode().split("|")
         assert drawn in {f"drawn by {holder}" for holder in processes}
         by = {number: holder for holder, made in looked.items() for number in made}
         assert steps == [f"{by[number]} {number}" for number in numbers]
-        assert [(one.number, one.key, one.cleared_number) for one in ledger.monitors.alerts(run).alerts] == [
+        assert [(one.number, one.key, one.cleared_number) for one in ledger.monitors.read_alerts(run).alerts] == [
             (number, (number - 1) % 3, number + 1 if number < looks else None) for number in numbers
         ]
         assert ledger.verify() == 3 + looks
@@ -143,7 +143,7 @@ def test_threads_never_take_more_than_there_is(ledger_url: str, own_connections:
         thread.join()
     assert failures == []
     assert len({reservation.id for reservation in granted}) == 25
-    assert {reservation.id for reservation in shared.open_reservations()} == {r.id for r in granted}
+    assert {reservation.id for reservation in shared.list_open_reservations()} == {r.id for r in granted}
     for ledger in {shared, *ledgers}:
         ledger.close()
 
@@ -174,7 +174,7 @@ def test_threads_never_close_a_reservation_twice(ledger_url: str) -> None:
         for thread in threads:
             thread.join()
         assert sorted(outcomes) == ["committed", "refused", "refused", "refused"]
-    assert ledgers[0].left_for(charge(1), limits(100)).epsilon_nano == 95
+    assert ledgers[0].find_headroom(charge(1), limits(100)).epsilon_nano == 95
     for ledger in ledgers:
         ledger.close()
 
@@ -196,8 +196,8 @@ def test_what_is_spent_survives_sigkill(ledger_url: str, where: str, spent: int,
         process.wait()
     with Ledger.open(ledger_url, clock=now) as ledger:
         ledger.verify()
-        assert len(ledger.open_reservations()) == still_open
-        assert ledger.left_for(charge(1), limits(4)).epsilon_nano == 4 - spent
+        assert len(ledger.list_open_reservations()) == still_open
+        assert ledger.find_headroom(charge(1), limits(4)).epsilon_nano == 4 - spent
         ledger.reserve(charge(4 - spent), limits(4))
         with pytest.raises(OverBudget):
             ledger.reserve(charge(1), limits(4))
@@ -221,14 +221,14 @@ def test_nothing_told_is_lost_when_processes_are_killed_at_random_moments(ledger
     assert committed
     with Ledger.open(ledger_url, clock=now) as ledger:
         events = ledger.verify()
-        still_open = {reservation.id for reservation in ledger.open_reservations()}
+        still_open = {reservation.id for reservation in ledger.list_open_reservations()}
         assert not committed & still_open
         for told_and_closed in reserved - still_open:
             with pytest.raises(LedgerMisuse, match="committed"):
                 ledger.release(Reservation(told_and_closed, charge(2), now()))
         closed = (events - len(still_open)) // 2
         assert len(committed) <= closed <= len(committed) + workers
-        assert ledger.left_for(charge(1), limits(10**9)).epsilon_nano == 10**9 - closed - 2 * len(still_open)
+        assert ledger.find_headroom(charge(1), limits(10**9)).epsilon_nano == 10**9 - closed - 2 * len(still_open)
 
 
 def test_processes_that_create_a_ledger_at_once_create_one(ledger_url: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from accountant.charges import NANO, Amounts, Charge, PathContinuation, PathState, Spent, Wording
 from accountant.errors import LedgerMisuse, OverBudget, PathTaken
-from accountant.events.events import GENESIS, Reserved, event_of, record_of
+from accountant.events.events import GENESIS, Reserved, make_record, parse_event
 from accountant.ledger import Ledger
 from accountant.unit_balance import UnitLoss
 from mechanisms.threshold.renyi import ORDERS, bound_curve
@@ -28,8 +28,8 @@ def numbered(number: int) -> Charge:
 @pytest.mark.parametrize("wording", [None, WORDING])
 def test_a_charge_with_its_curve_and_back(wording: Wording | None) -> None:
     event = Reserved("r1", now(), ASKED, wording)
-    record = record_of(event, number=1, previous_hash=GENESIS, domains={COUNTRIES: "d"})
-    assert event_of(record, domains={"d": COUNTRIES}) == event
+    record = make_record(event, number=1, previous_hash=GENESIS, domains={COUNTRIES: "d"})
+    assert parse_event(record, domains={"d": COUNTRIES}) == event
     assert json.loads(record.payload)["v"] == 4
 
 
@@ -40,19 +40,19 @@ def test_a_ledger_reopens_with_its_curves_verifies_and_exports_them(ledger_url: 
         ledger.reserve(numbered(2), CAPS)
         ledger.release(ledger.reserve(numbered(3), CAPS))
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
-        unit = ledger.balances(CAPS).unit
+        unit = ledger.report_balances(CAPS).unit
         assert unit == UnitLoss(4 * NANO, 4 * NANO, tuple(2 * nano for nano in CURVE))
         assert ledger.verify() == 5
         exported = [one.renyi_nano for one in ledger.owner.export() if one.kind == "Reserved"]
         assert exported == [" ".join(map(str, CURVE))] * 3
         ledger.owner.open_window(by="kim", why="all rows are new")
-        assert ledger.balances(CAPS).unit == UnitLoss(2 * NANO, 2 * NANO, CURVE)
-        assert ledger.balances(CAPS, all_windows=True).unit == unit
+        assert ledger.report_balances(CAPS).unit == UnitLoss(2 * NANO, 2 * NANO, CURVE)
+        assert ledger.report_balances(CAPS, all_windows=True).unit == unit
 
 
 def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
-        told = ledger.left_for(ASKED, CAPS)
+        told = ledger.find_headroom(ASKED, CAPS)
         assert told.uses_curve
         room = next(one.unit for one in told.balances if one.unit is not None)
         fit = room.count_more(2 * NANO, CURVE)
@@ -63,7 +63,7 @@ def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: 
             ledger.reserve(numbered(fit), CAPS)
         # nothing is forgotten: without a delta the sum counts, thirty-two epsilon, and a grant of less is not enough
         without = replace(CAPS, delta=None)
-        assert ledger.balances(without).unit_spent_nano == 32 * NANO
+        assert ledger.report_balances(without).unit_spent_nano == 32 * NANO
         with pytest.raises(OverBudget):
             ledger.reserve(numbered(fit), replace(without, per_unit_nano=33 * NANO))
         granted = ledger.reserve(numbered(fit), replace(without, per_unit_nano=34 * NANO))
@@ -91,7 +91,11 @@ def test_what_is_charged_by_curve_is_spent_in_full_and_never_continued(ledger_ur
     "wrong",
     [
         {"shared": False},
-        {"path_continuation": PathContinuation((PathState("f", "v1", "r0"),), shared=Amounts(0, 0), known=Amounts(0, 0))},
+        {
+            "path_continuation": PathContinuation(
+                (PathState("f", "v1", "r0"),), shared=Amounts(0, 0), known=Amounts(0, 0)
+            )
+        },
         {"renyi": CURVE[1:]},
         {"renyi": (2 * NANO + 1,) * len(ORDERS)},
         {"renyi": (-1,) * len(ORDERS)},

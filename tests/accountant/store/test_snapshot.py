@@ -15,7 +15,7 @@ from accountant.errors import LedgerUnavailable, NotApproved
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Event, Reserved
 from accountant.ledger import Ledger
-from accountant.store.snapshot import SNAPSHOT_FORMAT, from_bytes, to_bytes
+from accountant.store.snapshot import SNAPSHOT_FORMAT, pack_balances, unpack_balances
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.balances.test_overlap import workloads
 from tests.accountant.conftest import now
@@ -47,11 +47,11 @@ def test_balances_come_back_from_bytes_and_go_on_alike(
 ) -> None:
     events, _, _ = workload
     half = len(events) // 2
-    balances = from_bytes(to_bytes(fold(events[:half])))
-    assert to_bytes(balances) == to_bytes(fold(events[:half]))
+    balances = unpack_balances(pack_balances(fold(events[:half])))
+    assert pack_balances(balances) == pack_balances(fold(events[:half]))
     for event in events[half:]:
         balances.apply(event)
-    assert to_bytes(balances) == to_bytes(fold(events))
+    assert pack_balances(balances) == pack_balances(fold(events))
 
 
 def stored(url: str) -> list[tuple[int, str]]:
@@ -71,9 +71,9 @@ def test_reopening_from_a_snapshot_gives_identical_balances(ledger_url: str) -> 
         with Ledger.open(ledger_url, clock=now, snapshot_every=3) as ledger:
             assert ledger.verify() == number
             busy(ledger)
-            report, left = ledger.balances(CAPS), ledger.left_for(charge(), CAPS)
+            report, left = ledger.report_balances(CAPS), ledger.find_headroom(charge(), CAPS)
         with Ledger.open(ledger_url, clock=now, snapshot_every=10**6) as ledger:
-            assert (ledger.balances(CAPS), ledger.left_for(charge(), CAPS)) == (report, left)
+            assert (ledger.report_balances(CAPS), ledger.find_headroom(charge(), CAPS)) == (report, left)
             ((newer, _),) = stored(ledger_url)
             assert newer == ledger.verify() > number
             number = newer
@@ -94,13 +94,13 @@ def test_a_wrong_or_foreign_snapshot_is_ignored(tmp_path: Path, change: str) -> 
     url = f"sqlite:///{tmp_path}/ledger.db"
     with Ledger.open(url, clock=now, snapshot_every=3) as ledger:
         busy(ledger)
-        before = ledger.left_for(charge(), CAPS)
+        before = ledger.find_headroom(charge(), CAPS)
     engine = engine_of(url)
     with engine.begin() as connection:
         connection.execute(sa.text(change))
     engine.dispose()
     with Ledger.open(url, clock=now) as ledger:
-        assert ledger.left_for(charge(), CAPS) == before
+        assert ledger.find_headroom(charge(), CAPS) == before
         ledger.reserve(charge(), CAPS)
 
 
@@ -123,19 +123,19 @@ def test_a_forged_snapshot_is_found_out(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_balances_are_refused() -> None:
-    whole = to_bytes(fold([]))
+    whole = pack_balances(fold([]))
     ours = b'"format":%d' % SNAPSHOT_FORMAT
     others = [whole.replace(ours, b'"format":%d' % other) for other in (SNAPSHOT_FORMAT - 1, SNAPSHOT_FORMAT + 1)]
     for content in (b"", b"{}", b"[]\n", whole + b"x", *others):
         with pytest.raises(LedgerUnavailable):
-            from_bytes(content)
+            unpack_balances(content)
 
 
 def test_a_snapshot_of_an_older_format_is_passed_over(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     with Ledger.open(url, clock=now, snapshot_every=3) as ledger:
         busy(ledger)
-        before = ledger.left_for(charge(), CAPS)
+        before = ledger.find_headroom(charge(), CAPS)
     engine = engine_of(url)
     older = b'{"format":1,"shared":"in another way"}\n'
     with engine.begin() as connection:
@@ -145,7 +145,7 @@ def test_a_snapshot_of_an_older_format_is_passed_over(tmp_path: Path) -> None:
         )
     engine.dispose()
     with Ledger.open(url, clock=now) as ledger:
-        assert ledger.left_for(charge(), CAPS) == before
+        assert ledger.find_headroom(charge(), CAPS) == before
         assert ledger.verify() == 7
 
 
@@ -159,7 +159,7 @@ def test_balances_are_the_same_bytes_whatever_compresses_them() -> None:
             Committed("r1", now(), spent, None, None, paths=(("f", "digest"),)),
         ]
     )
-    content = to_bytes(balances)
+    content = pack_balances(balances)
     refund = balances.paths.refunds["r1"]
     assert refund.packed_loss.keys is not None
     before = len(refund.packed_loss.keys) - len(
@@ -168,6 +168,6 @@ def test_balances_are_the_same_bytes_whatever_compresses_them() -> None:
     again = zlib.compress(zlib.decompress(zlib_part), 9)
     assert again != zlib_part
     refund.packed_loss = replace(refund.packed_loss, keys=refund.packed_loss.keys[:before] + again)
-    assert to_bytes(balances) == content
-    assert to_bytes(from_bytes(content)) == content
-    assert from_bytes(content).paths.refunds["r1"].spent == spent
+    assert pack_balances(balances) == content
+    assert pack_balances(unpack_balances(content)) == content
+    assert unpack_balances(content).paths.refunds["r1"].spent == spent

@@ -32,7 +32,7 @@ def witness(tmp_path: Path) -> Witness:
 
 
 def opened(url: str, witness: Witness | None, trust: bool = False) -> Ledger:
-    return Ledger.open(url, clock=now, witness=witness, create=False, trust=trust)
+    return Ledger.open(url, clock=now, witness=witness, can_create=False, is_trusted=trust)
 
 
 def test_the_witness_knows_each_event_once_it_is_durable(ledger_url: str, witness: Witness) -> None:
@@ -40,7 +40,7 @@ def test_the_witness_knows_each_event_once_it_is_durable(ledger_url: str, witnes
         assert witness.read() is None
         for number in (2, 4, 6):
             ask(ledger)
-            assert witness.read() == Mark(*ledger.owner.newest())
+            assert witness.read() == Mark(*ledger.owner.find_newest())
             assert ledger.size == number
     assert witness.path.stat().st_mode & 0o077 == 0
     assert len(witness.path.read_bytes()) < 300
@@ -68,7 +68,7 @@ def test_a_ledger_that_lost_events_is_not_opened_until_its_owner_accepts_that(
         with pytest.raises(LedgerBehind):
             accepted.check_witness()
         accepted.accept()
-        assert witness.read() == Mark(*accepted.owner.newest())
+        assert witness.read() == Mark(*accepted.owner.find_newest())
         ask(accepted)
     with opened(older, witness) as ledger:
         assert ledger.size == 10
@@ -106,7 +106,7 @@ def test_the_witness_lags_behind_a_crash_and_never_leads(ledger_url: str, witnes
     with Ledger.open(ledger_url, clock=now, witness=witness) as ledger:
         for _ in range(3):
             ask(ledger)
-            marks.append(Mark(*ledger.owner.newest()))
+            marks.append(Mark(*ledger.owner.find_newest()))
     for mark in marks:
         witness.replace(mark)
         with opened(ledger_url, witness) as ledger:
@@ -140,7 +140,7 @@ def test_processes_share_a_witness_whose_mark_only_grows(ledger_url: str, witnes
         assert seen == sorted(seen)
         ask(first)
         assert first.size == 52
-        assert witness.read() == Mark(*first.owner.newest())
+        assert witness.read() == Mark(*first.owner.find_newest())
 
 
 @given(cut=st.integers(0, 118), garbage=st.binary(max_size=130), first=st.booleans())

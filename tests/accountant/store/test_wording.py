@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from accountant.charges import NANO, PathState, Spent, Wording
 from accountant.errors import LedgerUnavailable
-from accountant.events.events import GENESIS, Committed, Reserved, chain_record, event_of, record_of
+from accountant.events.events import GENESIS, Committed, Reserved, chain_record, make_record, parse_event
 from accountant.ledger import Ledger
-from accountant.store.snapshot import to_bytes
+from accountant.store.snapshot import pack_balances
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, all_of, charge, continuing, limits
@@ -25,13 +25,13 @@ PATH = PathState("sum", "v1", "r0")
 @pytest.mark.parametrize("wording", [None, WORDING, replace(WORDING, text=None, fpr="0.1")])
 def test_a_charge_with_its_wording_and_back(asked: object, wording: Wording | None) -> None:
     event = Reserved("r1", now(), asked, wording)  # type: ignore[arg-type]
-    record = record_of(event, number=1, previous_hash=GENESIS, domains={COUNTRIES: "d"})
-    assert event_of(record, domains={"d": COUNTRIES}) == event
+    record = make_record(event, number=1, previous_hash=GENESIS, domains={COUNTRIES: "d"})
+    assert parse_event(record, domains={"d": COUNTRIES}) == event
     assert (json.loads(record.payload)["v"] == 3) == (wording is not None)
 
 
 def test_a_loss_of_the_newest_form_of_a_charge_is_from_a_newer_version() -> None:
-    record = record_of(
+    record = make_record(
         Committed("r1", now(), Spent.from_uniform(0, unit_epsilon_nano=0), None, None),
         number=1,
         previous_hash=GENESIS,
@@ -48,7 +48,7 @@ def test_a_loss_of_the_newest_form_of_a_charge_is_from_a_newer_version() -> None
         previous_hash=GENESIS,
     )
     with pytest.raises(LedgerUnavailable, match="newer version"):
-        event_of(written, domains={})
+        parse_event(written, domains={})
 
 
 def test_every_reader_of_the_log_finds_the_words_and_balances_do_not(ledger_url: str) -> None:
@@ -65,11 +65,11 @@ def test_every_reader_of_the_log_finds_the_words_and_balances_do_not(ledger_url:
         open_ = ledger.reserve(charge(NANO, question="q3"), limits(), wording=WORDING)
     with Ledger.open(ledger_url, clock=now) as ledger:
         assert ledger.verify() == 7
-        assert [asked.wording for asked in ledger.history()] == [None, WORDING, own, WORDING]
-        assert [asked.wording for asked in ledger.history(analyst="bob")] == [own]
-        page = ledger.page(analyst=None, before=None, limit=10, only_open=True)
+        assert [asked.wording for asked in ledger.read_history()] == [None, WORDING, own, WORDING]
+        assert [asked.wording for asked in ledger.read_history(analyst="bob")] == [own]
+        page = ledger.read_page(analyst=None, before=None, limit=10, only_open=True)
         assert [(asked.reservation, asked.wording) for asked in page.questions] == [(open_.id, WORDING)]
-        (found,) = ledger.asked_as("q3")
+        (found,) = ledger.find_questions("q3")
         assert found.wording == WORDING
         exported = [event for event in ledger.owner.export() if event.kind == "Reserved"]
         assert [(event.text, event.guarantee, event.fnr, event.fpr) for event in exported] == [
@@ -78,9 +78,9 @@ def test_every_reader_of_the_log_finds_the_words_and_balances_do_not(ledger_url:
             (own.text, own.guarantee, "0.05", None),
             (WORDING.text, WORDING.guarantee, "0.05", None),
         ]
-        with ledger._journal.reading() as (_, balances):
-            assert b"so much" not in to_bytes(balances)
-            assert "→".encode() not in to_bytes(balances)
+        with ledger._journal.begin_read() as (_, balances):
+            assert b"so much" not in pack_balances(balances)
+            assert "→".encode() not in pack_balances(balances)
 
 
 def test_words_that_were_changed_break_the_chain(ledger_url: str) -> None:

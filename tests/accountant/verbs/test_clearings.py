@@ -37,19 +37,19 @@ def in_answer_after(alerts: Sequence[MonitorAlert], number: int) -> set[int]:
 def test_a_key_goes_with_a_look_and_may_come_again(ledger: Ledger) -> None:
     run = start(ledger).run
     look_at(ledger, run, 0, number=1, keys=(0, 2))
-    assert ledger.monitors.in_answer(run, 0) == (0, 2)
+    assert ledger.monitors.find_keys_in_answer(run, 0) == (0, 2)
     look_at(ledger, run, 0, number=4, keys=(1,), cleared=(0,))
-    assert ledger.monitors.in_answer(run, 0) == (1, 2)
+    assert ledger.monitors.find_keys_in_answer(run, 0) == (1, 2)
     look_at(ledger, run, 0, number=5, keys=(0,), cleared=(1, 2))
-    assert (ledger.monitors.in_answer(run, 0), ledger.monitors.in_answer(run, 1)) == ((0,), ())
-    assert ledger.monitors.alerts(run).alerts == (
+    assert (ledger.monitors.find_keys_in_answer(run, 0), ledger.monitors.find_keys_in_answer(run, 1)) == ((0,), ())
+    assert ledger.monitors.read_alerts(run).alerts == (
         MonitorAlert("crowded", run, 1, 0, 0, moment(1), 4, moment(4)),
         MonitorAlert("crowded", run, 1, 0, 2, moment(1), 5, moment(5)),
         MonitorAlert("crowded", run, 4, 0, 1, moment(4), 5, moment(5)),
         MonitorAlert("crowded", run, 5, 0, 0, moment(5)),
     )
     ledger.monitors.end(run, **BY)
-    assert ledger.monitors.in_answer(run, 0) == (0,)
+    assert ledger.monitors.find_keys_in_answer(run, 0) == (0,)
     assert ledger.verify() == 7
 
 
@@ -57,24 +57,24 @@ def test_windows_have_answers_of_their_own(ledger: Ledger) -> None:
     run = start(ledger).run
     look_at(ledger, run, 0, 1, number=1, keys=(1,))
     look_at(ledger, run, 1, number=2, cleared=(1,))
-    assert (ledger.monitors.in_answer(run, 0), ledger.monitors.in_answer(run, 1)) == ((1,), ())
-    assert [one.window for one in ledger.monitors.changes(run).cleared] == [1]
+    assert (ledger.monitors.find_keys_in_answer(run, 0), ledger.monitors.find_keys_in_answer(run, 1)) == ((1,), ())
+    assert [one.window for one in ledger.monitors.read_changes(run).cleared] == [1]
 
 
 def test_what_comes_twice_or_goes_without_having_come_is_refused(ledger: Ledger) -> None:
     """And nothing is written: neither in this window nor in the one beside it."""
     run = start(ledger).run
     look_at(ledger, run, 0, 1, number=1, keys=(1,))
-    first, second = ledger.monitors.open_windows(run)
+    first, second = ledger.monitors.list_open_windows(run)
     for wrong in (look(first, 1), look(first, cleared=(0,)), look(first, 0, cleared=(2,)), look(first, cleared=(3,))):
         with pytest.raises(LedgerMisuse):
             ledger.monitors.record_look(run, [look(second, 0, cleared=(1,)), wrong], number=2, at=moment(2))
-    assert ledger.monitors.open_windows(run) == (first, second)
-    assert ledger.monitors.in_answer(run, 1) == (1,)
+    assert ledger.monitors.list_open_windows(run) == (first, second)
+    assert ledger.monitors.find_keys_in_answer(run, 1) == (1,)
     ledger.monitors.record_look(run, [look(first, cleared=(1,))], number=2, at=moment(2))
     with pytest.raises(LookAlreadyRecorded):
         ledger.monitors.record_look(run, [look(first, cleared=(1,))], number=3, at=moment(3))
-    (cleared, _) = ledger.monitors.open_windows(run)
+    (cleared, _) = ledger.monitors.list_open_windows(run)
     with pytest.raises(LedgerMisuse, match="is in the answer"):
         ledger.monitors.record_look(run, [look(cleared, cleared=(1,))], number=3, at=moment(3))
     assert ledger.verify() == 6
@@ -96,14 +96,14 @@ def test_changes_come_in_pages_of_whole_looks(ledger: Ledger) -> None:
     pages = []
     after, more = 0, True
     while more:
-        page = ledger.monitors.changes(run, after_number=after, limit=1)
+        page = ledger.monitors.read_changes(run, after_number=after, limit=1)
         pages.append(([one.key for one in page.alerts], [one.key for one in page.cleared], page.last_look))
         after, more = page.last_look, page.has_more
     assert pages == [([0, 1], [], 1), ([], [0, 1], 3), ([0], [], 7)]
-    late = ledger.monitors.changes(run, after_number=2, limit=2)
+    late = ledger.monitors.read_changes(run, after_number=2, limit=2)
     assert ([one.number for one in late.cleared], late.alerts, late.last_look, late.has_more) == ([1, 1], (), 3, True)
-    assert ledger.monitors.changes(run, after_number=7).cleared == ()
-    assert ledger.monitors.changes(run, after_number=9).last_look == 9
+    assert ledger.monitors.read_changes(run, after_number=7).cleared == ()
+    assert ledger.monitors.read_changes(run, after_number=9).last_look == 9
 
 
 def test_answers_follow_from_what_looks_changed(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_answers_follow_from_what_looks_changed(tmp_path: Path) -> None:
                 continue
             assert fits
             answers[number] = (before | came) - went
-            assert ledger.monitors.in_answer(run, 0) == tuple(sorted(answers[number]))
+            assert ledger.monitors.find_keys_in_answer(run, 0) == tuple(sorted(answers[number]))
         check_history(ledger, run, answers)
 
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock=now) as ledger:
@@ -134,10 +134,10 @@ def test_answers_follow_from_what_looks_changed(tmp_path: Path) -> None:
 
 def check_history(ledger: Ledger, run: str, answers: dict[int, set[int]]) -> None:
     """By all alerts, and by all changes as pages of one look each."""
-    alerts, built = ledger.monitors.alerts(run).alerts, set[int]()
+    alerts, built = ledger.monitors.read_alerts(run).alerts, set[int]()
     after, more = 0, True
     while more:
-        page = ledger.monitors.changes(run, after_number=after, limit=1)
+        page = ledger.monitors.read_changes(run, after_number=after, limit=1)
         assert len({one.number for one in page.alerts} | {one.cleared_number for one in page.cleared}) <= 1
         built = (built | {one.key for one in page.alerts}) - {one.key for one in page.cleared}
         assert built == answers[page.last_look]
@@ -208,16 +208,16 @@ def test_a_run_that_is_anew_draws_windows_that_an_earlier_one_had_begun(ledger: 
     look_at(ledger, first.run, 0, 1, number=1, keys=(1,))
     ledger.monitors.end(first.run, **BY)
     second = start(ledger, anew=True)
-    assert (second.is_restarted, second.excluded, first.is_restarted) == (True, frozenset(), False)
+    assert (second.is_restarted, second.excluded_windows, first.is_restarted) == (True, frozenset(), False)
     drawn = ledger.monitors.begin_window(second.run, 0, b"drawn anew")
     assert (drawn.look, drawn.body) == (0, b"drawn anew")
     look_at(ledger, second.run, 0, number=1, keys=(1,))
-    assert ledger.monitors.in_answer(second.run, 0) == (1,)
+    assert ledger.monitors.find_keys_in_answer(second.run, 0) == (1,)
     ledger.monitors.end(second.run, **BY)
-    (family,) = ledger.balances(CAPS).families
+    (family,) = ledger.report_balances(CAPS).families
     assert family.spent_nano == (2 * NANO,) * 3 + (NANO,) * 3 + (0,) * 6
     third = start(ledger)
-    assert third.excluded == {0, 1}
+    assert third.excluded_windows == {0, 1}
     with pytest.raises(WindowClosed):
         ledger.monitors.begin_window(third.run, 0, b"drawn again")
     rows = [row.anew for row in ledger.owner.export() if row.kind == "MonitorStarted"]
@@ -232,7 +232,7 @@ def test_a_reader_pays_for_each_run(ledger: Ledger) -> None:
         look_at(ledger, run, 0, number=1)
         assert ledger.monitors.charge_reader(run, "bob", caps) is not None
         ledger.monitors.end(run, **BY)
-    own = ledger.balances(caps, analyst="bob")
+    own = ledger.report_balances(caps, analyst="bob")
     assert own.families[0].spent_nano == (2 * NANO,) * 3 + (0,) * 9
 
 
@@ -243,8 +243,8 @@ def test_a_ledger_opened_from_a_snapshot_knows_which_run_is_anew(ledger_url: str
         ledger.monitors.end(first, **BY)
         second = start(ledger, anew=True).run
         look_at(ledger, second, 0, number=1, keys=(0,))
-        runs = ledger.monitors.runs()
+        runs = ledger.monitors.list_runs()
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
-        assert ledger.monitors.runs() == runs
+        assert ledger.monitors.list_runs() == runs
         look_at(ledger, second, 0, number=2, cleared=(0,))
         assert ledger.verify() > 0

@@ -11,7 +11,7 @@ from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.store.attempts import Attempt, AttemptTaken
 from accountant.verbs import idempotency
-from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys
+from accountant.verbs.idempotency import AttemptState, EarlierAttempt, OtherRequest, TooManyKeys
 
 LEASE, KEEP = timedelta(minutes=1), timedelta(days=7)
 FAMILY = Family("visits", "row", ("ward",), "", "v1", frozenset())
@@ -46,7 +46,7 @@ def ledger(ledger_url: str, clock: Clock) -> Iterator[Ledger]:
         yield opened
 
 
-def begin(ledger: Ledger, key: str = "k", *, analyst: str = "ada", request: str = "r") -> Attempt | Earlier:
+def begin(ledger: Ledger, key: str = "k", *, analyst: str = "ada", request: str = "r") -> Attempt | EarlierAttempt:
     return ledger.idempotency.begin(analyst, key, request=request, lease=LEASE, keep=KEEP)
 
 
@@ -56,9 +56,9 @@ def begun(ledger: Ledger, key: str = "k") -> Attempt:
     return attempt
 
 
-def earlier(ledger: Ledger, key: str = "k") -> Earlier:
+def earlier(ledger: Ledger, key: str = "k") -> EarlierAttempt:
     found = begin(ledger, key)
-    assert isinstance(found, Earlier)
+    assert isinstance(found, EarlierAttempt)
     return found
 
 
@@ -178,7 +178,7 @@ def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
     ledger.charge_reader(found.make_reading_charge("bob"), LIMITS, answer=found, attempt=attempt)
     assert ledger.idempotency.find_answer(reservation.id, analyst="bob") is not None
     read = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
-    assert isinstance(read, Earlier)
+    assert isinstance(read, EarlierAttempt)
     assert (read.state, read.answer) == (AttemptState.ANSWERED, reservation.id)
     assert read.reservation != reservation.id
 
@@ -203,4 +203,4 @@ def test_of_many_at_once_one_reserves(ledger_url: str) -> None:
         thread.join()
     assert len(reserved) == 1
     with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as own:
-        assert [one.id for one in own.open_reservations()] == reserved
+        assert [one.id for one in own.list_open_reservations()] == reserved

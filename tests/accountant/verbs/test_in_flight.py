@@ -125,11 +125,11 @@ def test_who_cannot_be_at_work_any_more_is_waited_for_no_longer(
 
 def test_what_failed_stays_spent_and_is_waited_for_no_longer(ledger: Ledger, other: Ledger) -> None:
     failed = once(ledger, charge(NANO))
-    with suppress(ZeroDivisionError), ledger.at_work(failed):
+    with suppress(ZeroDivisionError), ledger.hold_in_flight(failed):
         assert is_repeated(ledger, charge(NANO))
         raise ZeroDivisionError
     assert not is_repeated(ledger, charge(NANO))
-    assert [one.id for one in ledger.open_reservations()] == [failed.id]
+    assert [one.id for one in ledger.list_open_reservations()] == [failed.id]
     assert is_repeated(other, charge(NANO))  # which does not know it, and waits until its time is over
 
 
@@ -137,7 +137,7 @@ def test_what_is_at_work_in_this_process_is_waited_for_however_old_it_is(
     ledger: Ledger, other: Ledger, clock: Clock
 ) -> None:
     first = once(ledger, charge())
-    with ledger.at_work(first):
+    with ledger.hold_in_flight(first):
         clock.now += 2 * WITHIN
         assert is_repeated(ledger, charge())
         assert not is_repeated(other, charge())  # which cannot know
@@ -193,7 +193,7 @@ def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_char
         assert one.find_answer("q1", "v1", analyst="ann", once_within=WITHIN) is not None
         assert one.find_answer("q1", "v1", analyst="eve", once_within=WITHIN) is not None
     assert other.verify() == 5
-    with suppress(ZeroDivisionError), ledger.at_work(own):
+    with suppress(ZeroDivisionError), ledger.hold_in_flight(own):
         raise ZeroDivisionError
     assert ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN) == found
     assert (
@@ -221,5 +221,5 @@ def test_of_many_at_once_one_reserves(ledger_url: str) -> None:
     for thread in threads:
         thread.join()
     with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as own:
-        assert [one.id for one in own.open_reservations()] == reserved
+        assert [one.id for one in own.list_open_reservations()] == reserved
     assert len(reserved) == 1

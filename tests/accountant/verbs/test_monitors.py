@@ -24,7 +24,7 @@ from accountant.events.digests import digest
 from accountant.events.events import GENESIS
 from accountant.ledger import Ledger
 from accountant.monitor_model import MonitorAlert, MonitorState, WindowAxis
-from accountant.store.snapshot import to_bytes
+from accountant.store.snapshot import pack_balances
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
@@ -34,11 +34,11 @@ from tests.accountant.watching import BY, CAPS, DAYS, KEYS, OWNER, horizon, look
 
 def test_a_started_monitor_is_one_reservation_for_its_horizon(ledger: Ledger) -> None:
     run = start(ledger)
-    assert run == ledger.monitors.find("crowded") == ledger.monitors.runs()[0]
+    assert run == ledger.monitors.find("crowded") == ledger.monitors.list_runs()[0]
     assert (run.state, run.looks_made, run.last_look, run.reason) == (MonitorState.RUNNING, 0, 0, "to see")
     assert ledger.monitors.find("another") is None
     one_day = charge(NANO, keys=cells(day=DAYS[:1]), table="visits")
-    assert ledger.left_for(one_day, CAPS).epsilon_nano == 99 * NANO
+    assert ledger.find_headroom(one_day, CAPS).epsilon_nano == 99 * NANO
     assert ledger.verify() == 2
 
 
@@ -69,12 +69,12 @@ def test_looks_are_recorded_with_their_alerts(ledger: Ledger) -> None:
     drawn = ledger.monitors.begin_window(run, 1, b"drawn")
     assert (drawn.window, drawn.look, drawn.body) == (1, 0, b"drawn")
     ledger.monitors.record_look(run, [look(drawn, 0, 2)], number=3, at=moment(3))
-    (state,) = ledger.monitors.open_windows(run)
+    (state,) = ledger.monitors.list_open_windows(run)
     assert (state.look, state.body) == (1, b"drawn+1")
     again = ledger.monitors.begin_window(run, 2, b"drawn anew")
     ledger.monitors.record_look(run, [look(again, 1), look(state, 1, look=5)], number=4, at=moment(4))
-    assert [one.look for one in ledger.monitors.open_windows(run)] == [5, 1]
-    page = ledger.monitors.alerts(run)
+    assert [one.look for one in ledger.monitors.list_open_windows(run)] == [5, 1]
+    page = ledger.monitors.read_alerts(run)
     assert page.alerts == (
         MonitorAlert("crowded", run, 3, 1, 0, moment(3)),
         MonitorAlert("crowded", run, 3, 1, 2, moment(3)),
@@ -93,12 +93,12 @@ def test_alerts_come_in_pages_of_whole_looks(ledger: Ledger) -> None:
     look_at(ledger, run, 0, number=1, keys=(0, 1))
     look_at(ledger, run, 1, number=2)
     look_at(ledger, run, 0, number=3, keys=(2,))
-    first = ledger.monitors.alerts(run, limit=1)
+    first = ledger.monitors.read_alerts(run, limit=1)
     assert ([one.key for one in first.alerts], first.last_look, first.has_more) == ([0, 1], 1, True)
-    second = ledger.monitors.alerts(run, after_number=first.last_look, limit=1)
+    second = ledger.monitors.read_alerts(run, after_number=first.last_look, limit=1)
     assert ([one.key for one in second.alerts], second.last_look, second.has_more) == ([2], 3, False)
-    assert ledger.monitors.alerts(run, after_number=3).alerts == ()
-    assert ledger.monitors.alerts(run, after_number=9).last_look == 9
+    assert ledger.monitors.read_alerts(run, after_number=3).alerts == ()
+    assert ledger.monitors.read_alerts(run, after_number=9).last_look == 9
 
 
 def test_a_window_that_has_begun_keeps_its_draw(ledger: Ledger) -> None:
@@ -107,7 +107,7 @@ def test_a_window_that_has_begun_keeps_its_draw(ledger: Ledger) -> None:
     assert ledger.monitors.begin_window(run, 0, b"drawn anew") == first
     look_at(ledger, run, 0, number=1)
     assert ledger.monitors.begin_window(run, 0, b"drawn anew").body == b"drawn+1"
-    assert ledger.monitors.begun_windows(run) == {0}
+    assert ledger.monitors.list_begun_windows(run) == {0}
     with pytest.raises(LedgerMisuse, match="does not pay for window 4"):
         ledger.monitors.begin_window(run, 4, b"after the horizon")
 
@@ -132,7 +132,7 @@ def test_a_look_of_windows_twice_or_none_and_of_other_keys_is_refused(ledger: Le
     with pytest.raises(LedgerMisuse):
         look(drawn, 1, 0)
     ledger.monitors.record_look(run, [look(drawn, 1)], number=1, at=moment(1))
-    (state,) = ledger.monitors.open_windows(run)
+    (state,) = ledger.monitors.list_open_windows(run)
     with pytest.raises(LedgerMisuse, match="once in a window"):
         ledger.monitors.record_look(run, [look(state, 1)], number=2, at=moment(2))
     with pytest.raises(WindowClosed):
@@ -143,8 +143,8 @@ def test_the_last_look_closes_with_it(ledger: Ledger) -> None:
     run = start(ledger).run
     drawn = ledger.monitors.begin_window(run, 0, b"drawn")
     ledger.monitors.record_look(run, [look(drawn, 1)], number=1, at=moment(1), closing={0: None})
-    assert ledger.monitors.open_windows(run) == ()
-    assert ledger.monitors.closed_windows(run) == ledger.monitors.begun_windows(run) == {0}
+    assert ledger.monitors.list_open_windows(run) == ()
+    assert ledger.monitors.list_closed_windows(run) == ledger.monitors.list_begun_windows(run) == {0}
     for verb in (
         lambda: ledger.monitors.begin_window(run, 0, b"anew"),
         lambda: ledger.monitors.close_window(run, 0, None),
@@ -152,7 +152,7 @@ def test_the_last_look_closes_with_it(ledger: Ledger) -> None:
     ):
         with pytest.raises(WindowClosed):
             verb()
-    assert len(ledger.monitors.alerts(run).alerts) == 1
+    assert len(ledger.monitors.read_alerts(run).alerts) == 1
     assert ledger.verify() == 5
 
 
@@ -207,15 +207,15 @@ def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledge
         with pytest.raises(MonitorStopped, match="ended"):
             verb()
     second = start(ledger)
-    assert (second.excluded, first.excluded) == (frozenset({0}), frozenset())
+    assert (second.excluded_windows, first.excluded_windows) == (frozenset({0}), frozenset())
     assert ledger.monitors.find("crowded") == second
     with pytest.raises(WindowClosed):
         ledger.monitors.begin_window(second.run, 0, b"drawn")
     look_at(ledger, second.run, 1, number=1)
     ledger.monitors.end(second.run, **BY)
     changed = start(ledger, horizon(fingerprint="m2"))
-    assert changed.excluded == frozenset()
-    assert len(ledger.monitors.alerts(first.run).alerts) == 1
+    assert changed.excluded_windows == frozenset()
+    assert len(ledger.monitors.read_alerts(first.run).alerts) == 1
     assert ledger.verify() > 0
 
 
@@ -228,7 +228,7 @@ def test_a_monitor_may_begin_late_in_its_horizon(ledger: Ledger) -> None:
     look_at(ledger, run, 2, 3, number=30)
     ledger.monitors.close_window(run, 3, np.array([0, 5, 0]))
     ledger.monitors.end(run, **BY)
-    (family,) = ledger.balances(CAPS).families
+    (family,) = ledger.report_balances(CAPS).families
     assert family.spent_nano == (NANO, NANO, NANO, 0, 5, 0)
 
 
@@ -244,9 +244,9 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
     ):
         with pytest.raises(MonitorNotEnded, match="crowded"):
             verb()
-    assert ledger.open_reservations() == ()
-    assert ledger.page(analyst=None, before=None, limit=9, only_open=True).questions == ()
-    (shown,) = ledger.page(analyst=None, before=None, limit=9, only_open=False).questions
+    assert ledger.list_open_reservations() == ()
+    assert ledger.read_page(analyst=None, before=None, limit=9, only_open=True).questions == ()
+    (shown,) = ledger.read_page(analyst=None, before=None, limit=9, only_open=False).questions
     assert (shown.status, shown.monitor, shown.spent) == ("standing", "crowded", None)
     hour = timedelta(hours=1)
     assert ledger.reserve(replace(run.charge, analyst=OWNER), CAPS, once_within=hour).id != run.run
@@ -254,7 +254,7 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
     with pytest.raises(MonitorNotEnded):
         ledger.owner.open_window(**BY)
     ledger.monitors.end(run.run, **BY)
-    ended = ledger.history()[0]
+    ended = ledger.read_history()[0]
     assert (ended.status, ended.most) == ("ended", Amounts(0, 0))
     ledger.owner.open_window(**BY)
     with pytest.raises(LedgerMisuse, match="ended"):
@@ -271,46 +271,46 @@ def test_a_lease_is_somebody_elses_until_it_is_over(ledger: Ledger) -> None:
     assert take("crowded", "another", holder="two") == {"another"}
     assert take("crowded", holder="one", seconds=0) == {"crowded"}
     assert take("crowded", holder="two") == {"crowded"}
-    monitors.give_leases_back(["crowded", "another"], holder="one")
+    monitors.release_leases(["crowded", "another"], holder="one")
     assert take("crowded", "another", holder="one") == set()
-    monitors.give_leases_back(["crowded"], holder="two")
+    monitors.release_leases(["crowded"], holder="two")
     assert take("crowded", "another", holder="one") == {"crowded"}
 
 
 def test_a_state_that_is_gone_is_never_drawn_anew(ledger: Ledger) -> None:
     run = start(ledger).run
     look_at(ledger, run, 0, 1, number=1)
-    with ledger._journal.writing() as (transaction, _):
+    with ledger._journal.begin_write() as (transaction, _):
         transaction.monitors.drop_states(run, (1,))
     with pytest.raises(WindowLost) as lost:
-        ledger.monitors.open_windows(run)
+        ledger.monitors.list_open_windows(run)
     assert lost.value.windows == (1,)
     with pytest.raises(WindowLost):
         ledger.monitors.begin_window(run, 1, b"drawn anew")
     ledger.monitors.close_window(run, 1, None)
-    assert [one.window for one in ledger.monitors.open_windows(run)] == [0]
+    assert [one.window for one in ledger.monitors.list_open_windows(run)] == [0]
     assert ledger.verify() > 0
 
 
 def test_a_reader_pays_once_and_gets_back_what_never_began(ledger: Ledger) -> None:
     caps = limits(100 * NANO, analyst_per_predicate=NANO, analyst_per_unit=2 * NANO, apart=True)
     run = start(ledger, horizon(unit="person"), caps=caps).run
-    before = ledger.left_for(horizon(unit="person"), caps)
+    before = ledger.find_headroom(horizon(unit="person"), caps)
     assert ledger.monitors.charge_reader(run, "bob", caps) is not None
     assert ledger.monitors.charge_reader(run, "bob", caps) is None
-    assert ledger.left_for(horizon(unit="person"), caps).shared == before.shared
+    assert ledger.find_headroom(horizon(unit="person"), caps).shared == before.shared
     with pytest.raises(OverBudget):
         ledger.reserve(charge(1, keys=KEYS, analyst="bob", table="visits", unit="person"), caps)
     look_at(ledger, run, 0, number=1)
     ledger.monitors.close_window(run, 0, np.array([7, 8, 9]))
     ledger.monitors.end(run, **BY)
-    (read,) = ledger.history(analyst="bob")
+    (read,) = ledger.read_history(analyst="bob")
     assert (read.status, read.reads) == ("read", run)
-    own = ledger.balances(caps, analyst="bob")
+    own = ledger.report_balances(caps, analyst="bob")
     assert own.families[0].spent_nano == (7, 8, 9, *[0] * 9)
     assert own.unit_spent_nano == 17
     ledger.monitors.charge_reader(run, "carl", caps)
-    assert ledger.balances(caps, analyst="carl").families[0].spent_nano == (7, 8, 9, *[0] * 9)
+    assert ledger.report_balances(caps, analyst="carl").families[0].spent_nano == (7, 8, 9, *[0] * 9)
     with pytest.raises(OverBudget):
         ledger.monitors.charge_reader(run, "dan", limits(100 * NANO, analyst_per_predicate=NANO - 1))
     assert ledger.verify() > 0
@@ -321,11 +321,11 @@ def test_what_windows_did_not_cost_is_given_back_as_they_close(ledger: Ledger) -
     look_at(ledger, run, 0, 1, number=1)
     ledger.monitors.close_window(run, 0, np.array([NANO, 5, 0]))
     ledger.monitors.close_window(run, 1, np.array([3, 3, 3]))
-    (family,) = ledger.balances(CAPS).families
+    (family,) = ledger.report_balances(CAPS).families
     assert family.spent_nano == (NANO, 5, 0, 3, 3, 3, *[NANO] * 6)
-    assert ledger.balances(CAPS).tables[0].spent_nano == NANO
+    assert ledger.report_balances(CAPS).tables[0].spent_nano == NANO
     ledger.monitors.end(run, **BY)
-    assert ledger.balances(CAPS).families[0].spent_nano == (NANO, 5, 0, 3, 3, 3, *[0] * 6)
+    assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO, 5, 0, 3, 3, 3, *[0] * 6)
 
 
 def test_what_windows_that_overlap_did_not_cost_is_kept(ledger: Ledger) -> None:
@@ -333,9 +333,9 @@ def test_what_windows_that_overlap_did_not_cost_is_kept(ledger: Ledger) -> None:
     run = start(ledger, windows=WindowAxis("day", 2)).run
     look_at(ledger, run, 0, number=1)
     ledger.monitors.close_window(run, 0, np.array([0, 0, 0]))
-    assert ledger.balances(CAPS).families[0].spent_nano == (NANO,) * 12
+    assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 12
     ledger.monitors.end(run, **BY)
-    assert ledger.balances(CAPS).families[0].spent_nano == (NANO,) * 6 + (0,) * 6
+    assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 6 + (0,) * 6
     assert ledger.verify() > 0
 
 
@@ -345,12 +345,12 @@ def test_what_windows_did_not_cost_shows_in_nobody_elses_balances(ledger: Ledger
     look_at(ledger, run, 0, number=1)
     asked = {one: charge(0, keys=cells(day=DAYS[:1]), table="visits", analyst=one) for one in ("bob", OWNER)}
     ledger.monitors.close_window(run, 0, np.array([0, 0, 0]))
-    assert ledger.left_for(asked["bob"], caps).epsilon_nano == NANO
-    assert ledger.left_for(asked[OWNER], caps).epsilon_nano == 2 * NANO
+    assert ledger.find_headroom(asked["bob"], caps).epsilon_nano == NANO
+    assert ledger.find_headroom(asked[OWNER], caps).epsilon_nano == 2 * NANO
     ledger.monitors.end(run, **BY)
-    assert ledger.left_for(asked["bob"], caps).epsilon_nano == NANO
+    assert ledger.find_headroom(asked["bob"], caps).epsilon_nano == NANO
     later = charge(0, keys=cells(day=DAYS[1:2]), table="visits", analyst="bob")
-    assert ledger.left_for(later, caps).epsilon_nano == 2 * NANO
+    assert ledger.find_headroom(later, caps).epsilon_nano == 2 * NANO
 
 
 def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
@@ -358,11 +358,18 @@ def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
     run = start(ledger).run
     drawn = ledger.monitors.begin_window(run, 0, secret)
     ledger.monitors.record_look(run, [look(drawn, alerted)], number=1, at=moment(1))
-    (state,) = ledger.monitors.open_windows(run)
+    (state,) = ledger.monitors.list_open_windows(run)
     found = ledger.monitors.find("crowded")
     told = (
-        *(list(ledger.owner.export()), ledger.owner.all_events(), ledger.history(), ledger.asked_as(run)),
-        *(ledger.balances(CAPS), found, ledger.monitors.runs(), state, look(state), ledger.monitors.alerts(run)),
+        *(list(ledger.owner.export()), ledger.owner.read_log(), ledger.read_history(), ledger.find_questions(run)),
+        *(
+            ledger.report_balances(CAPS),
+            found,
+            ledger.monitors.list_runs(),
+            state,
+            look(state),
+            ledger.monitors.read_alerts(run),
+        ),
     )
     for one in told:
         assert secret.decode() not in repr(one)
@@ -370,11 +377,11 @@ def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
     begun, looked = list(ledger.owner.export())[2:]
     assert (begun.kind, begun.run, begun.window) == ("MonitorWindowBegun", run, 0)
     assert (looked.kind, looked.run, looked.look, looked.looked_at) == ("MonitorLooked", run, 1, 1)
-    with ledger._journal.reading() as (transaction, balances):
-        assert secret not in to_bytes(balances)
-        assert all(secret.decode() not in record.payload for record in transaction.records_after(0, GENESIS))
+    with ledger._journal.begin_read() as (transaction, balances):
+        assert secret not in pack_balances(balances)
+        assert all(secret.decode() not in record.payload for record in transaction.read_records_after(0, GENESIS))
     ledger.monitors.close_window(run, 0, None)
-    with ledger._journal.looking() as transaction:
+    with ledger._journal.begin_log_read() as transaction:
         assert list(transaction.monitors.find_states(None)) == []
 
 
@@ -385,13 +392,13 @@ def test_what_the_log_tells_of_a_state_cannot_be_guessed(ledger: Ledger) -> None
     run = start(ledger).run
     drawn = ledger.monitors.begin_window(run, 0, b"count 17")
     ledger.monitors.record_look(run, [look(drawn, body=b"count 17")], number=1, at=moment(1))
-    with ledger._journal.reading() as (transaction, balances):
-        payloads = [json.loads(record.payload) for record in transaction.records_after(0, GENESIS)]
+    with ledger._journal.begin_read() as (transaction, balances):
+        payloads = [json.loads(record.payload) for record in transaction.read_records_after(0, GENESIS)]
         assert balances.monitors.find(run).open_windows[0].state not in guesses
     told = {payloads[2]["state"], payloads[3]["windows"][0][2]}
     assert len(told) == 2
     assert not told & guesses
-    (state,) = ledger.monitors.open_windows(run)
+    (state,) = ledger.monitors.list_open_windows(run)
     assert state.body == b"count 17"
     ledger.verify()
 
@@ -425,7 +432,7 @@ def test_a_ledger_whose_newest_look_was_cut_off_is_not_verified(ledger_url: str)
         with pytest.raises(LedgerUnavailable, match="not what was written"):
             ledger.verify()
         with pytest.raises(WindowLost):
-            ledger.monitors.open_windows(run)
+            ledger.monitors.list_open_windows(run)
 
 
 def test_a_ledger_opened_from_a_snapshot_knows_its_monitors(ledger_url: str) -> None:
@@ -437,10 +444,10 @@ def test_a_ledger_opened_from_a_snapshot_knows_its_monitors(ledger_url: str) -> 
         ledger.monitors.end(first, **BY)
         second = start(ledger).run
         look_at(ledger, second, 2, number=1)
-        runs = ledger.monitors.runs()
+        runs = ledger.monitors.list_runs()
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
-        assert ledger.monitors.runs() == runs
-        assert runs[1].excluded == {0, 1}
+        assert ledger.monitors.list_runs() == runs
+        assert runs[1].excluded_windows == {0, 1}
         assert ledger.monitors.charge_reader(first, "bob", CAPS) is None
         look_at(ledger, second, 2, number=2)
         ledger.monitors.end(second, **BY)

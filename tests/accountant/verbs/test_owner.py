@@ -36,8 +36,8 @@ def test_a_grant_raises_its_cap_until_it_is_revoked(ledger_url: str, caps: Limit
         with pytest.raises(OverBudget):
             ledger.reserve(asked, caps)
         identity = ledger.owner.grant(given, **BY)
-        assert other.owner.grants() == {identity: given}
-        assert other.left_for(asked, caps).admits(asked)
+        assert other.owner.list_grants() == {identity: given}
+        assert other.find_headroom(asked, caps).admits(asked)
         other.release(other.reserve(asked, caps))
         ledger.owner.revoke(identity, **BY)
         with pytest.raises(OverBudget):
@@ -55,16 +55,16 @@ def test_grants_for_others_raise_nothing(ledger: Ledger) -> None:
         grant(BalanceScope.ANALYST_PER_PREDICATE, analyst="bob"),
     ):
         ledger.owner.grant(given, **BY)
-    assert ledger.left_for(charge(), caps).plain == BalanceRoom(2 * NANO, None)
-    assert ledger.balances(caps).tables == ()
+    assert ledger.find_headroom(charge(), caps).plain == BalanceRoom(2 * NANO, None)
+    assert ledger.report_balances(caps).tables == ()
 
 
 def test_what_was_spent_within_a_revoked_grant_stays_spent(ledger: Ledger) -> None:
     identity = ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, 2 * NANO), **BY)
     ledger.reserve(charge(5 * NANO), limits(4 * NANO))
     ledger.owner.revoke(identity, **BY)
-    assert ledger.left_for(charge(), limits(4 * NANO)).epsilon_nano == -NANO
-    assert ledger.left_for(charge(), limits(6 * NANO)).epsilon_nano == NANO
+    assert ledger.find_headroom(charge(), limits(4 * NANO)).epsilon_nano == -NANO
+    assert ledger.find_headroom(charge(), limits(6 * NANO)).epsilon_nano == NANO
 
 
 def test_impossible_grants_cannot_be_expressed() -> None:
@@ -87,9 +87,9 @@ def test_caps_too_large_to_count_are_as_large_as_can_be_counted(ledger: Ledger) 
     caps = limits(2**63 - 1, per_unit=2**80, analyst_per_predicate=2**63)
     for unit in ("row", "customer_id"):
         ledger.reserve(charge(3 * NANO, unit=unit), caps)
-        assert ledger.left_for(charge(unit=unit), caps).epsilon_nano == MOST_NANO_PER_CHARGE
-    ledger.balances(caps)
-    ledger.balances(caps, analyst="ann")
+        assert ledger.find_headroom(charge(unit=unit), caps).epsilon_nano == MOST_NANO_PER_CHARGE
+    ledger.report_balances(caps)
+    ledger.report_balances(caps, analyst="ann")
 
 
 def test_a_table_s_cap_adds_up_questions_whatever_their_keys(ledger: Ledger) -> None:
@@ -101,8 +101,8 @@ def test_a_table_s_cap_adds_up_questions_whatever_their_keys(ledger: Ledger) -> 
     assert (refusal.value.scope, refusal.value.left_nano) == (BalanceScope.PER_TABLE, 0)
     ledger.reserve(charge(1, table="visits"), caps)
     ledger.commit(second, per_key([NANO]), None)
-    assert ledger.left_for(charge(), caps).epsilon_nano == NANO
-    sales, visits = ledger.balances(caps).tables
+    assert ledger.find_headroom(charge(), caps).epsilon_nano == NANO
+    sales, visits = ledger.report_balances(caps).tables
     assert (sales.table, sales.spent_nano, sales.cap_nano, sales.left_nano) == ("sales", 4 * NANO, 5 * NANO, NANO)
     assert visits.spent_nano == 1
 
@@ -114,7 +114,7 @@ def test_a_table_with_units_counts_whole_units(ledger: Ledger) -> None:
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(asked, caps)
     assert (refusal.value.scope, refusal.value.needed_nano) == (BalanceScope.PER_TABLE, 2 * NANO)
-    assert ledger.left_for(asked, caps).plain == BalanceRoom(8 * NANO, NANO)
+    assert ledger.find_headroom(asked, caps).plain == BalanceRoom(8 * NANO, NANO)
 
 
 def test_a_question_above_the_threshold_waits_for_approval(ledger: Ledger) -> None:
@@ -158,21 +158,21 @@ def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str)
         still_open = ledger.reserve(charge(NANO, unit="customer_id"), caps)
         ledger.owner.open_window(**BY)
         asked = charge(1, unit="customer_id")
-        assert ledger.left_for(asked, caps).plain == BalanceRoom(2 * NANO, 2 * NANO)
+        assert ledger.find_headroom(asked, caps).plain == BalanceRoom(2 * NANO, 2 * NANO)
         ledger.release(ended)
-        assert ledger.left_for(asked, caps).plain == BalanceRoom(3 * NANO, 3 * NANO)
+        assert ledger.find_headroom(asked, caps).plain == BalanceRoom(3 * NANO, 3 * NANO)
         ledger.commit(still_open, Spent.from_uniform(NANO // 2, unit_epsilon_nano=NANO // 2), None)
-        assert ledger.left_for(asked, caps).plain == BalanceRoom(3 * NANO + NANO // 2, 3 * NANO + NANO // 2)
+        assert ledger.find_headroom(asked, caps).plain == BalanceRoom(3 * NANO + NANO // 2, 3 * NANO + NANO // 2)
         assert ledger.find_paths(["sum"], "v1") == {}
         stored = ledger.find_answer("q1", "v1", analyst="ann")
         assert stored is not None
         assert stored.is_held
-        report, overall = ledger.balances(caps), ledger.balances(caps, all_windows=True)
+        report, overall = ledger.report_balances(caps), ledger.report_balances(caps, all_windows=True)
         assert (report.unit_spent_nano, overall.unit_spent_nano) == (NANO // 2, 5 * NANO // 2)
         assert (report.windows, report.window_since is None, overall.window_since) == (2, False, None)
-        assert [question.window for question in ledger.history()] == [1, 1, 1]
+        assert [question.window for question in ledger.read_history()] == [1, 1, 1]
     with Ledger.open(ledger_url, clock=now) as again:
-        assert again.balances(caps) == report
+        assert again.report_balances(caps) == report
         assert again.verify() == 7
 
 
@@ -187,17 +187,17 @@ def test_a_question_that_continues_a_path_across_a_window_is_charged_in_full_the
         second = ledger.reserve(asked, caps)
         ledger.owner.open_window(**BY)
         seen = replace(caps, separates_analysts=apart)
-        assert ledger.left_for(charge(1, analyst="eve"), seen).epsilon_nano == 6 * NANO
+        assert ledger.find_headroom(charge(1, analyst="eve"), seen).epsilon_nano == 6 * NANO
         with pytest.raises(PathTaken):
             ledger.reserve(asked, caps)
         ledger.commit(second, per_key([3 * NANO] * 3, fresh=[NANO] * 3), None, paths={"sum": b"more"})
-        assert ledger.left_for(charge(1, analyst="eve"), seen).epsilon_nano == 6 * NANO
+        assert ledger.find_headroom(charge(1, analyst="eve"), seen).epsilon_nano == 6 * NANO
         assert ledger.find_paths(["sum"], "v1") == {}
         again = ledger.reserve(charge(0, analyst="bob"), caps)
         ledger.commit(again, all_of(again.charge), None, paths={"sum": b"values"})
         state = ledger.find_paths(["sum"], "v1")["sum"].state
         asked = replace(asked, path_continuation=continuing(state, shared=NANO, known=NANO))
-    (family,) = ledger.balances(caps, all_windows=True).families
+    (family,) = ledger.report_balances(caps, all_windows=True).families
     assert family.spent_nano == (4 * NANO,) * 3
     assert ledger.verify() == 12
 
@@ -218,14 +218,14 @@ def test_no_path_survives_a_window(ledger_url: str) -> None:
         fresh = per_key([10], fresh=[0])
         ledger.commit(second, fresh, b"DE", paths={"f": b"60"})
         assert ledger.find_paths(["f"], "v1") == {}
-        assert [sizes.states for sizes in ledger.owner.path_sizes()] == [1]
+        assert [sizes.states for sizes in ledger.owner.measure_paths()] == [1]
         with pytest.raises(PathTaken):
             ledger.reserve(
                 replace(asked, path_continuation=continuing(PathState("f", "v1", second.id), shared=0, known=0)), caps
             )
         assert ledger.verify() == 6
         for all_windows, spent in ((False, 10), (True, 60)):
-            reports = ledger.balances(caps, all_windows=all_windows).families
+            reports = ledger.report_balances(caps, all_windows=all_windows).families
             assert max(nano for family in reports for nano in family.spent_nano) == spent
 
 
@@ -242,7 +242,7 @@ def test_a_commit_across_a_window_is_covered_in_the_old_one_too(ledger: Ledger) 
             ledger.commit(second, spent, None)
     ledger.commit(second, per_key([80] * 3, fresh=[20] * 3), None)
     for all_windows in (False, True):
-        (family,) = ledger.balances(caps, all_windows=all_windows).families
+        (family,) = ledger.report_balances(caps, all_windows=all_windows).families
         assert family.spent_nano == (80,) * 3
     assert ledger.verify() == 5
 
@@ -261,7 +261,7 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     ledger.owner.settle(dead.id, untouched=False, by="owner", why="killed")
     ledger.owner.grant(grant(BalanceScope.PER_UNIT), **BY)
     ledger.owner.open_window(**BY)
-    listed = ledger.history()
+    listed = ledger.read_history()
     assert [question.status for question in listed] == ["committed", "committed", "read", "settled"]
     assert (listed[2].reads, listed[3].settled_by, listed[3].settled_why) == (first.id, "owner", "killed")
     assert [question.reservation for question in listed][:2] == [first.id, second.id]
@@ -272,12 +272,12 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     assert (committed.epsilon_nano, committed.shared_epsilon_nano) == (NANO, 2)
     assert (exported[2].shared_epsilon_nano, exported[2].paths, exported[4].shared_epsilon_nano) == (3, 1, 0)
     assert (exported[8].scope, exported[8].why) == ("per_unit", BY["why"])
-    number, newest = ledger.owner.newest()
+    number, newest = ledger.owner.find_newest()
     assert (number, newest) == (10, exported[-1].hash)
-    assert ledger.owner.holds(10, newest)
-    assert not ledger.owner.holds(9, newest)
-    assert not ledger.owner.holds(11, newest)
-    assert not ledger.owner.holds(0, newest)
+    assert ledger.owner.has_event(10, newest)
+    assert not ledger.owner.has_event(9, newest)
+    assert not ledger.owner.has_event(11, newest)
+    assert not ledger.owner.has_event(0, newest)
     assert "values" not in repr(exported)
 
 
@@ -291,7 +291,7 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
         ledger.owner.open_window(**BY)
         ledger.owner.prune("sales", "v1", **BY)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        decided = list(ledger.owner.events())
+        decided = list(ledger.owner.read_decisions())
         assert [type(event).__name__ for event in decided] == [
             "Granted", "Revoked", "Settled", "Approved", "WindowOpened", "Pruned",
         ]  # fmt: skip
@@ -306,7 +306,7 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
         assert isinstance(approved, Approved)
         assert approved.question == "q1"
         assert isinstance(window, WindowOpened)
-        assert ledger.left_for(charge(), limits()).epsilon_nano == 4 * NANO
+        assert ledger.find_headroom(charge(), limits()).epsilon_nano == 4 * NANO
         newest = ledger.owner.list_decided(limit=100)
         assert [event for _, event in newest] == decided[::-1]
         assert [number for number, _ in newest] == [7, 6, 5, 4, 3, 2]
@@ -316,7 +316,7 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
 def test_what_no_budget_covers_is_written_down_once_and_read_back(ledger_url: str) -> None:
     told = {"table": "sales", "version": "v1", "method": "sps", "file": "sales.parquet", "file_hash": "0" * 64}
     with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
-        before = ledger.left_for(charge(), limits())
+        before = ledger.find_headroom(charge(), limits())
         assert ledger.owner.find_published() == ()
         assert ledger.owner.publish("p1", **told, statement="It shows <who> is there: é.", **BY)
         assert not other.owner.publish("p1", **{**told, "file": "more.parquet"}, statement="", **BY)
@@ -326,14 +326,14 @@ def test_what_no_budget_covers_is_written_down_once_and_read_back(ledger_url: st
         assert first.statement == "It shows <who> is there: é."
         assert {name: getattr(first, name) for name in told} == told
         assert ledger.owner.find_published("p2") == (second,)
-        assert list(other.owner.events()) == [first, second]
+        assert list(other.owner.read_decisions()) == [first, second]
         assert ledger.verify() == 2
         (exported, _) = ledger.owner.export()
         assert (exported.kind, exported.about, exported.method) == ("Published", "p1", "sps")
         assert (exported.file, exported.file_hash, exported.statement) == (
             first.file, first.file_hash, first.statement,
         )  # fmt: skip
-        assert ledger.left_for(charge(), limits()) == before
+        assert ledger.find_headroom(charge(), limits()) == before
         ledger.owner.open_window(**BY)
         assert ledger.owner.find_published() == (first, second)
 
@@ -348,13 +348,13 @@ def test_a_wish_that_is_sent_twice_is_granted_once(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
         assert ledger.owner.grant(given, once=once, **BY) == once
         assert other.owner.grant(given, once=once, **BY) == once
-        assert other.owner.grants() == {once: given}
+        assert other.owner.list_grants() == {once: given}
         ledger.owner.revoke(once, **BY)
         other.owner.grant(given, once=once, **BY)
-        assert ledger.owner.grants() == {}
+        assert ledger.owner.list_grants() == {}
         assert ledger.owner.open_window(once=once, **BY) == once
         other.owner.open_window(once=once, **BY)
-        assert len(list(ledger.owner.events())) == ledger.verify() == 3
+        assert len(list(ledger.owner.read_decisions())) == ledger.verify() == 3
         for foreign in ("", "g" * 32, "0" * 31, "0" * 32 + "\n", "A" * 32):
             with pytest.raises(LedgerMisuse):
                 ledger.owner.grant(given, once=foreign, **BY)
@@ -375,7 +375,7 @@ def test_what_is_declined_waits_no_longer_and_may_be_asked_and_approved_later(le
         assert ledger.owner.approve("q1", **BY)
         ledger.reserve(asked, caps)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        decided = [event for event in ledger.owner.events() if isinstance(event, Declined)]
+        decided = [event for event in ledger.owner.read_decisions() if isinstance(event, Declined)]
         assert [(event.question, event.by, event.why) for event in decided] == [("q1", BY["by"], BY["why"])] * 2
         assert [record.question for record in ledger.owner.export() if record.kind == "Declined"] == ["q1", "q1"]
         assert ledger.verify() == 4

@@ -209,7 +209,7 @@ def contents(file: Path) -> Any:
         return None
     engine = sa.create_engine(f"sqlite:///{file}")
     with engine.connect() as connection:
-        found["form"] = integrity._form_of(connection)
+        found["form"] = integrity._read_form(connection)
     engine.dispose()
     return found
 

@@ -98,16 +98,16 @@ def test_the_price_says_that_a_question_was_declined_and_why(house: tuple[Servic
 
 def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, str], window: Browser) -> None:
     service, site = house
-    before = len(list(service.ledger.owner.events()))
+    before = len(list(service.ledger.owner.read_decisions()))
     assert ask(site).json()["code"] == "KH308"
     window.visit(f"{site}/console/owner/approvals")
     assert QUESTION.format(1500) in window.run("return document.querySelector('article pre').textContent")
     click(window, "[value=approve]")  # without a reason the browser sends nothing
-    assert len(list(service.ledger.owner.events())) == before
+    assert len(list(service.ledger.owner.read_decisions())) == before
     fill(window, "article [name=why]", HOSTILE)
     click(window, "[value=approve]")
     window.wait_for("return document.querySelector('.told')")
-    event = list(service.ledger.owner.events())[-1]
+    event = list(service.ledger.owner.read_decisions())[-1]
     assert isinstance(event, Approved)
     assert (event.by, event.why) == ("console", HOSTILE)
     assert ask(site).json()["keys"] == [["A"]]
@@ -118,15 +118,15 @@ def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, st
 
 def test_a_double_click_grants_once(house: tuple[Service, str], window: Browser) -> None:
     service, site = house
-    before = len(service.ledger.owner.grants())
+    before = len(service.ledger.owner.list_grants())
     window.visit(f"{site}/console/owner/grants")
     fill(window, "[name=epsilon]", "0.25")
     fill(window, "form.stack:has([name=epsilon]) [name=why]", "a study")
     window.run("const grant = document.querySelector('main button.primary'); grant.click(); grant.click();")
     window.wait_for("return document.querySelector('.told')")
     assert "+0.25" in window.run("return document.body.textContent")
-    assert len(service.ledger.owner.grants()) == before + 1
-    assert sum(isinstance(event, Granted) for event in service.ledger.owner.events()) == before + 1
+    assert len(service.ledger.owner.list_grants()) == before + 1
+    assert sum(isinstance(event, Granted) for event in service.ledger.owner.read_decisions()) == before + 1
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core")

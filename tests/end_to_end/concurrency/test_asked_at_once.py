@@ -176,7 +176,7 @@ def test_an_answer_that_came_while_a_question_waited_for_its_turn_is_told(policy
         turns.close()
         assert bob.answer.result().reused
         assert here.spent == spent == COST
-        assert [one.charge.shared for one in here.here.ledger.history(analyst="bob")] == [False]
+        assert [one.charge.shared for one in here.here.ledger.read_history(analyst="bob")] == [False]
 
 
 @SQLITE
@@ -231,7 +231,7 @@ def test_where_the_first_fails_one_goes_on_and_the_others_wait_for_that(
             first.answer.result()
         assert sorted(one.answer.result().reused for one in others) == [False, True, True]
         assert here.events == 3
-        assert len(here.here.ledger.open_reservations()) == 1
+        assert len(here.here.ledger.list_open_reservations()) == 1
 
 
 class HeldBack(ExactNoise):
@@ -269,7 +269,7 @@ def test_an_own_question_under_way_is_waited_for_though_another_analyst_has_an_a
             noise.released.set()
         assert not first.answer.result().reused
         assert again.answer.result().stored == first.answer.result().stored
-        assert [one.charge.shared for one in here.here.ledger.history(analyst="bob")] == [True]
+        assert [one.charge.shared for one in here.here.ledger.read_history(analyst="bob")] == [True]
 
 
 @SQLITE
@@ -287,7 +287,7 @@ def test_new_data_meanwhile_refuse_the_first_and_are_what_the_second_is_asked_ab
         with pytest.raises(KeyholeError, match="the data version changed"):
             first.answer.result()
         assert second.answer.result().version == new
-        versions = [one.charge.family.version for one in here.here.ledger.history()]
+        versions = [one.charge.family.version for one in here.here.ledger.read_history()]
         assert [version == new for version in versions] == [False, True]
 
 

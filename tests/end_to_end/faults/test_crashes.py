@@ -143,7 +143,7 @@ def test_a_source_that_fails_says_one_thing_and_stays_paid(brief: House, source_
     assert failures[0]["message_primary"] == "KH501: the source could not answer"
     assert failures == failures[:1] * 2
     assert brief.most_spent("sales") == pytest.approx(2 * paid)
-    assert len(brief.service.ledger.open_reservations()) == 2
+    assert len(brief.service.ledger.list_open_reservations()) == 2
 
 
 def test_a_source_that_cannot_be_reached_costs_nothing(

@@ -103,7 +103,7 @@ def test_a_source_that_stops_in_a_question_is_told_of_at_the_timeout_and_given_u
             with server.stopped():
                 assert waiting.result() == FAILED
                 assert house.most_spent("sales") == COST
-                assert len(house.service.ledger.open_reservations()) == 1
+                assert len(house.service.ledger.list_open_reservations()) == 1
                 eventually(lambda: not taken(house))  # its connection was given up as dead
                 assert ask(house) == UNREACHABLE
                 assert ask(house, EXPLAIN).startswith(PLAN)

@@ -70,11 +70,11 @@ def test_a_ledger_that_goes_while_the_source_works_withholds_the_answer(
             with outage(postgres_url, name_of(postgres_ledger)):
                 lock.release()
                 assert waiting.result() == ABSENT
-        (orphan,) = house.service.ledger.open_reservations()
+        (orphan,) = house.service.ledger.list_open_reservations()
         assert house.most_spent("sales") == COST
         assert ask(house) == repr(shop.BUSY_STORES)  # a run of its own, with noise of its own
         assert house.most_spent("sales") == pytest.approx(2 * 0.0767, abs=2e-4)
-        assert [one.id for one in house.service.ledger.open_reservations()] == [orphan.id]
+        assert [one.id for one in house.service.ledger.list_open_reservations()] == [orphan.id]
 
 
 def test_a_source_that_dies_in_the_middle_of_a_question_stays_paid(
@@ -90,7 +90,7 @@ def test_a_source_that_dies_in_the_middle_of_a_question_stays_paid(
                 [name_of(source_url)],
             )
         assert waiting.result() == "KH501: the source could not answer"
-    assert len(house.service.ledger.open_reservations()) == 1
+    assert len(house.service.ledger.list_open_reservations()) == 1
     assert house.most_spent("sales") == COST
     assert ask(house) == repr(shop.BUSY_STORES)
 

@@ -71,7 +71,7 @@ def test_a_refresh_is_read_by_a_running_server_without_a_stop(world: World) -> N
         new = refresh(world.policy, "sales", "visits")
         assert "1 serving process reads the new data" in wait_for_servers(world.policy, seconds=PATIENCE_S)
         assert ask(house) == OTHERS
-        assert house.service.ledger.history()[-1].charge.family.version == new
+        assert house.service.ledger.read_history()[-1].charge.family.version == new
 
 
 def make_alike(held: Path) -> tuple[Path, Path]:
@@ -134,7 +134,7 @@ def test_a_table_of_postgresql_that_was_swapped_is_read_after_a_refresh(postgres
             for question in (shop.WARDS, fewer):  # by a scan, and from a rollup
                 assert wards(house, question) == [("B",)]
                 house.service.source.settle()
-            assert house.service.ledger.history()[-1].charge.family.version == new
+            assert house.service.ledger.read_history()[-1].charge.family.version == new
         with opened(policy) as house:
             assert wards(house, fewer) == [("B",)]
 

@@ -46,7 +46,7 @@ def test_a_row_that_moves_while_a_question_is_under_way_is_not_read_where_it_is_
         with pytest.raises(psycopg.Error, match=CHANGED):
             under_way.result()
     assert ask(IN_THE_SOUTH) == [("south",)]
-    asked = moving.service.ledger.history()
+    asked = moving.service.ledger.read_history()
     assert [one.status for one in asked] == ["committed", "open", "committed"]
     assert [one.charge.family.version == new for one in asked] == [False, False, True]
 
@@ -69,5 +69,5 @@ def test_a_load_that_holds_the_lock_while_the_version_changes_mixes_nothing(movi
         with pytest.raises(psycopg.Error, match=CHANGED):
             before.result()
         assert after.result() == [("south",)]
-    (answered,) = [one for one in moving.service.ledger.history() if one.status == "committed"]
+    (answered,) = [one for one in moving.service.ledger.read_history() if one.status == "committed"]
     assert answered.charge.family.version == new

@@ -35,16 +35,16 @@ def test_a_denial_is_paid_once_and_told_again_for_nothing(house: House) -> None:
         for client in (ada, bob):
             client.execute("SET keyhole.mechanism = 'probe'")
         denied(ada)
-        (asked,) = house.service.ledger.history()
+        (asked,) = house.service.ledger.read_history()
         assert asked.status == "committed"
         assert asked.spent is not None
         assert 0 < asked.spent.epsilon_nano <= asked.charge.epsilon_nano
-        assert house.service.ledger.open_reservations() == ()
+        assert house.service.ledger.list_open_reservations() == ()
         before = house.events
         denied(ada)
         assert house.events == before
         denied(bob)
-        assert [question.status for question in house.service.ledger.history()] == ["committed", "read"]
+        assert [question.status for question in house.service.ledger.read_history()] == ["committed", "read"]
         (hers,) = house.service.balances("ada").families
         (his,) = house.service.balances("bob").families
         assert hers.spent_nano == his.spent_nano

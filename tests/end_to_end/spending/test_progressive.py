@@ -40,7 +40,7 @@ def test_far_groups_cost_less_than_was_reserved(fresh: House, sql: str, mechanis
         for client in (ada, bob):
             client.execute(f"SET keyhole.mechanism = '{mechanism}'".encode())
         answer = ada.execute(sql.encode()).fetchall()
-        (reserved,) = {asked.charge.epsilon_nano for asked in fresh.service.ledger.history()}
+        (reserved,) = {asked.charge.epsilon_nano for asked in fresh.service.ledger.read_history()}
         (family,) = fresh.service.balances(None).families
         assert max(family.spent_nano) <= reserved
         assert sum(family.spent_nano) < len(family.spent_nano) * reserved
@@ -52,7 +52,7 @@ def test_far_groups_cost_less_than_was_reserved(fresh: House, sql: str, mechanis
         assert fresh.service.balances(None).families == (family,)
         (read,) = fresh.service.balances("bob").families
         assert read.spent_nano == family.spent_nano
-    assert fresh.service.ledger.open_reservations() == ()
+    assert fresh.service.ledger.list_open_reservations() == ()
 
 
 def test_refunds_are_no_way_around_another_analysts_cap(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_refunds_are_no_way_around_another_analysts_cap(tmp_path: Path) -> None:
             bob.execute("SET keyhole.reuse = off")
             ada.execute(shop.WARDS.encode())
             bob.execute(shop.WARDS.replace("> 300", "> 320").encode())
-        (asked, other) = house.service.ledger.history()
+        (asked, other) = house.service.ledger.read_history()
         reports = {name: house.service.balances(name) for name in (None, "ada", "bob")}
         (whole,) = reports[None].families
         assert asked.spent is not None

@@ -64,14 +64,14 @@ class Room:
     @property
     def last(self) -> AskedQuestion:
         """What the ledger knows of the newest question."""
-        return self.service.ledger.history()[-1]
+        return self.service.ledger.read_history()[-1]
 
     def spent(self, table: str = "sales") -> dict[tuple[str, ...], int]:
         """What each group of a table has lost in everybody's eyes."""
         found: dict[tuple[str, ...], int] = {}
         for family in self.service.balances(None).families:
             if family.family.table == table:
-                for key, lost in zip(family.keys(), family.lost_nano, strict=True):
+                for key, lost in zip(family.list_keys(), family.lost_nano, strict=True):
                     found[key] = max(lost, found.get(key, 0))
         return found
 
@@ -129,7 +129,7 @@ def test_another_threshold_costs_everybody_nothing_and_its_analyst_all_of_it(tmp
         assert here.spent() == before
         assert here.last.spent is not None
         assert here.own("bob") == here.last.spent.epsilon_nano > 0
-        assert here.service.ledger.open_reservations() == ()
+        assert here.service.ledger.list_open_reservations() == ()
         # asked again it is a stored answer, which bob holds
         events = here.service.ledger.verify()
         again = here.ask(BUSY.format(1100), "bob")
@@ -319,7 +319,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         memory = reuse.recall_paths(here.service, claim)
         paid = spending.reserve(here.service, claim, reuse.on_earlier_noise(claim, memory, wanted=True))
         assert paid.on_paths is not None
-        with pytest.raises(ZeroDivisionError), here.service.ledger.at_work(paid.reservation):
+        with pytest.raises(ZeroDivisionError), here.service.ledger.hold_in_flight(paid.reservation):
             raise ZeroDivisionError
         assert here.ask(BUSY.format(1100)).noise is not None
         assert not any("Reuse" in line for line in here.explain(BUSY.format(1000), tolerance="1%"))
@@ -400,7 +400,7 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
             here.service.noise = SeededNoise(seed)
             here.ask(BUSY.format(1000))
             here.ask(BUSY.format(950), tolerance="1%")
-            hers.append([each.spent and each.spent.keys for each in here.service.ledger.history()])
+            hers.append([each.spent and each.spent.keys for each in here.service.ledger.read_history()])
             view: list[object] = []
             for sql, settings in sequence:
                 document = explained_document(here.service, here.asked(sql, "bob", **settings))
@@ -512,5 +512,5 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             with broken(here.service), hurried(here.service), pytest.raises(KeyholeError) as caught:
                 pipeline.answer(here.service, plan, asked)
             assert caught.value.code == "KH501"
-            assert len(here.service.ledger.open_reservations()) == 1
+            assert len(here.service.ledger.list_open_reservations()) == 1
     assert settled == {True, False}

@@ -29,24 +29,24 @@ def test_the_limit_and_the_charge(fresh: House) -> None:
             before = fresh.service.balances(None).unit_spent_nano
             ada.execute(f"SET keyhole.most_positives = {limit}".encode())
             assert ada.execute(MANY.encode()).fetchall() == wards
-            asked = max(fresh.service.ledger.history(), key=lambda question: question.charge.epsilon_nano)
+            asked = max(fresh.service.ledger.read_history(), key=lambda question: question.charge.epsilon_nano)
             charge = asked.charge
             assert charge.unit_epsilon_nano == charge.epsilon_nano > 0
             assert fresh.service.balances(None).unit_spent_nano == before + charge.epsilon_nano
             assert any(f"at most {limit} group" in notice and "without a bound" in notice for notice in heard)
             with unchanged(fresh):
                 assert ada.execute(MANY.encode()).fetchall() == wards
-        first, second = (question.charge.epsilon_nano for question in fresh.service.ledger.history())
+        first, second = (question.charge.epsilon_nano for question in fresh.service.ledger.read_history())
         (family,) = fresh.service.balances(None).families
         assert set(family.spent_nano) == {first + second}
-    assert fresh.service.ledger.open_reservations() == ()
+    assert fresh.service.ledger.list_open_reservations() == ()
 
 
 def test_other_mechanisms_pay_for_each_group_of_a_unit(fresh: House) -> None:
     with fresh.connect() as ada:
         ada.execute("SET keyhole.mechanism = 'keyhole'")
         ada.execute(MANY.encode())
-        (asked,) = fresh.service.ledger.history()
+        (asked,) = fresh.service.ledger.read_history()
         assert asked.charge.unit_epsilon_nano == 2 * asked.charge.epsilon_nano
 
 

@@ -251,7 +251,7 @@ def test_the_owner_settles_what_a_dead_process_left(policy: Path, run: Callable[
     assert (told[dead]["status"], told[dead]["settled_by"], told[dead]["settled_why"]) == ("settled", "kim", "killed")
     assert told[untouched]["status"] == "released"
     with ledger_of(policy) as ledger:
-        assert ledger.left_for(charge(3), WIDE).epsilon_nano == 1000 * NANO - 1000
+        assert ledger.find_headroom(charge(3), WIDE).epsilon_nano == 1000 * NANO - 1000
 
 
 def test_a_monitor_is_shown_as_what_it_is_until_it_has_ended(
@@ -402,8 +402,8 @@ def test_decisions_are_events_with_who_and_why(policy: Path, run: Callable[..., 
     assert "(0 rows)" in run("grants").out
     assert run("revoke", made.out[:8], "--why", "done").status == 2
     with ledger_of(policy) as ledger:
-        assert next((event.by, event.why) for event in ledger.owner.events()) == ("kim", "report")
-        assert not any(isinstance(event, Reserved) for event in ledger.owner.all_events())
+        assert next((event.by, event.why) for event in ledger.owner.read_decisions()) == ("kim", "report")
+        assert not any(isinstance(event, Reserved) for event in ledger.owner.read_log())
 
 
 @pytest.mark.parametrize(

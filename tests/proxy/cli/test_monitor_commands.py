@@ -29,7 +29,7 @@ def test_a_monitor_from_its_start_to_its_end(wards: Clinic) -> None:
     asked = _monitor(wards, "start", "crowded", "--why", "to see")
     assert asked.exit_code == 1
     assert "Nothing was started" in asked.stdout
-    assert wards.service.ledger.monitors.runs() == ()
+    assert wards.service.ledger.monitors.list_runs() == ()
     started = _monitor(wards, "start", "crowded", "--why", "to see", "--yes")
     assert started.exit_code == 0
     assert "epsilon" in started.stdout
@@ -74,4 +74,4 @@ def test_a_monitor_that_does_not_fit_says_what_would(tmp_path: Path, postgres_ur
         assert refused.exit_code == 1
         assert "KH302" in refused.stderr
         assert 'tolerance = "' in refused.stderr
-        assert wards.service.ledger.monitors.runs() == ()
+        assert wards.service.ledger.monitors.list_runs() == ()

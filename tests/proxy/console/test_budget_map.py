@@ -34,7 +34,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 @pytest.fixture(scope="module")
 def report(ledger: Ledger) -> BudgetReport:
-    return ledger.balances(CAPS)
+    return ledger.report_balances(CAPS)
 
 
 def chosen(found: BudgetMap) -> list[list[str]]:
@@ -84,15 +84,15 @@ def test_a_large_map_says_what_is_left_out_and_finds_it_by_its_name(report: Budg
 
 def test_a_ledger_without_questions_has_no_map(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/empty.db", clock=now) as empty:
-        found = choose_map(empty.balances(CAPS), MapWish("sales"))
+        found = choose_map(empty.report_balances(CAPS), MapWish("sales"))
         assert (found.shown, found.table, found.document()) == (None, None, {})
-        (everybody,) = burn_rows(empty.burn_down(CAPS))
+        (everybody,) = burn_rows(empty.report_burn_down(CAPS))
         assert (everybody.everybody, everybody.cap, everybody.left) == (True, "4", "4.0000")
-        assert burn_document(empty.burn_down(CAPS))["lines"] == []
+        assert burn_document(empty.report_burn_down(CAPS))["lines"] == []
 
 
 def test_a_line_begins_at_its_cap_and_ends_at_what_is_left(ledger: Ledger, report: BudgetReport) -> None:
-    found = ledger.burn_down(CAPS)
+    found = ledger.report_burn_down(CAPS)
     document = {line["name"]: line for line in burn_document(found)["lines"]}
     assert set(document) == {"everybody together", "ann"}
     for line in document.values():

@@ -54,7 +54,7 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A house in which nothing may be decided."""
     with open_house(tmp_path_factory.mktemp("still")) as opened:
         yield opened
-        assert opened.ledger.owner.newest()[0] == 0
+        assert opened.ledger.owner.find_newest()[0] == 0
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def decide(browser: Browser, form: str, **fields: str) -> Any:
 
 
 def decided(service: Service) -> list[Any]:
-    return list(service.ledger.owner.events())
+    return list(service.ledger.owner.read_decisions())
 
 
 # --- to whom they are not there
@@ -174,7 +174,7 @@ def test_pages_say_what_the_commands_say(service: Service, owner: Browser) -> No
     bearer = {"Authorization": f"Bearer {TOKENS['ada']}"}
     asked = owner.post("/v1/question", json={"sql": QUESTION.format(1500)}, headers=bearer)
     assert asked.json()["keys"] == [["A"]]
-    (question,) = service.ledger.history()
+    (question,) = service.ledger.read_history()
     spent = f"{max(service.balances(None).families[0].lost_nano) / NANO:.4f}"
     overview, budget, listed = (owner.get(f"/console/owner{place}").text for place in ("", "/budget", "/questions"))
     assert "ready" in overview
@@ -273,7 +273,7 @@ def test_a_grant_that_is_sent_twice_is_granted_once_and_can_be_revoked(service: 
     fields = {"epsilon": "0.5", "cap": "predicate", "table": "visits", "analyst": "", "why": "a study"}
     for _ in range(2):
         assert "Granted +0.5" in decide(owner, "grants", once=once[0], **fields).text
-    ((identity, given),) = service.ledger.owner.grants().items()
+    ((identity, given),) = service.ledger.owner.list_grants().items()
     assert (identity, given.amount_nano, given.table) == (once[0], NANO // 2, "visits")
     assert identity[:12] in owner.get("/console/owner/grants").text
     for _ in range(2):
@@ -317,7 +317,7 @@ def test_a_window_is_opened_once_and_meant(service: Service, owner: Browser) -> 
 def test_the_ledger_is_verified_and_held_against_what_was_kept(service: Service, owner: Browser) -> None:
     assert "0 events, unbroken" in decide(owner, "ledger/verify", expect="").text
     service.ledger.owner.approve("0" * 64, by="kim", why="seen")
-    number, newest = service.ledger.owner.newest()
+    number, newest = service.ledger.owner.find_newest()
     assert "Nothing is missing up to event 1" in decide(owner, "ledger/verify", expect=f"{newest}:{number}").text
     lost = decide(owner, "ledger/verify", expect=f"{newest}:9")
     assert lost.status_code == 503
@@ -354,7 +354,7 @@ def test_the_commands_beside_the_ledger_can_be_run_as_they_stand(
     assert (tmp_path / "ledger-copy.db").is_file()
     assert (tmp_path / "events.jsonl").is_file()
     assert "spent for good" in capsys.readouterr().out
-    assert service.ledger.open_reservations() == ()
+    assert service.ledger.list_open_reservations() == ()
 
 
 PRIOR = "room,hour,people\nER,9,40\nICU,9,20\n"
@@ -371,7 +371,7 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     check(path, confirm=False)
     with Service.open(path) as opened:
         yield logged_in(opened)
-        assert opened.ledger.owner.newest()[0] == 0
+        assert opened.ledger.owner.find_newest()[0] == 0
 
 
 def test_attackers_priors_and_sensitive_values_are_held_against_stored_questions(hospital: Browser) -> None:
@@ -442,7 +442,7 @@ def test_a_monitor_is_started_paused_resumed_and_ended(tmp_path: Path) -> None:
             run = service.ledger.monitors.find("crowded")
             assert run is not None
             assert run.state == state
-        assert len(service.ledger.monitors.runs()) == 1
+        assert len(service.ledger.monitors.list_runs()) == 1
         told = [event.by for _, event in service.ledger.owner.list_decided(limit=9)]
         assert told == [BY] * 4
         assert decide(owner, "monitors", name="none", change="start", why="to see").status_code == 422

@@ -71,10 +71,10 @@ def test_what_is_planned_is_what_is_charged(
     service = open_grocer(mechanism=mechanism, caps=caps)
     for one in put(service, EARLIER, analyst="bob") if earlier else ():
         assert ask(service, one)
-    before = len(service.ledger.history())
+    before = len(service.ledger.read_history())
     listed = put(service, LIST)
     quotes = rehearse_list(service, listed, most_nano=None).quotes
-    assert len(service.ledger.history()) == before, "planning charges nothing"
+    assert len(service.ledger.read_history()) == before, "planning charges nothing"
     assert {Decided.ANEW, Decided.REPEATED, Decided.NOTHING, Decided.CONTINUED} <= {one.decided for one in quotes}
     assert not all(quote.fits for quote in quotes)
     exact = mechanism == "keyhole"
@@ -82,7 +82,7 @@ def test_what_is_planned_is_what_is_charged(
         if exact or quote.fits:
             assert ask(service, one) == quote.fits
     planned = [quote for quote in quotes if quote.fits and quote.charge is not None]
-    charged = [asked.charge for asked in service.ledger.history()[before:]]
+    charged = [asked.charge for asked in service.ledger.read_history()[before:]]
     assert [charge.own_amounts for charge in charged] == [quote.own for quote in planned]
     for charge, quote in zip(charged, planned, strict=True):
         if exact or caps:

@@ -73,14 +73,14 @@ def _arrive(wards: Clinic, ward: str, count: int, *, hour: float, late: timedelt
 
 
 def _in_answer(wards: Clinic, run: str) -> str:
-    return "".join("ABC"[key] for key in wards.service.ledger.monitors.in_answer(run, 0))
+    return "".join("ABC"[key] for key in wards.service.ledger.monitors.find_keys_in_answer(run, 0))
 
 
 def test_rows_come_and_leave_and_come_again(both: Clinic) -> None:
     run, seen = both.start(), []
     both.now = START + HOUR + LATENESS
     both.runner().look_around()
-    assert both.service.ledger.monitors.open_windows(run) == (), "what is being added has another minute"
+    assert both.service.ledger.monitors.list_open_windows(run) == (), "what is being added has another minute"
     for look in range(1, 12):
         if look in (2, 8):
             _arrive(both, "A", 900, hour=look - 0.5)
@@ -89,7 +89,7 @@ def test_rows_come_and_leave_and_come_again(both: Clinic) -> None:
         _look(both, look)
         seen.append(_in_answer(both, run))
     assert seen == ["", "A", "AC", "AC", "C", "", "", "A", "A", "A", ""]
-    page = both.service.ledger.monitors.alerts(run)
+    page = both.service.ledger.monitors.read_alerts(run)
     told = [(one.number, "ABC"[one.key], one.cleared_number) for one in page.alerts]
     assert told == [(2, "A", 5), (3, "C", 6), (8, "A", 11)]
     assert {one.cleared_at for one in page.alerts} == {(START + look * HOUR).replace(tzinfo=UTC) for look in (5, 6, 11)}
@@ -135,7 +135,7 @@ def test_all_looks_cost_once_and_a_later_run_pays_and_draws_again(wards: Clinic)
     for look in (1, 2, 3, 7):
         _look(wards, look)
         assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
-    (drawn,) = monitors.open_windows(run)
+    (drawn,) = monitors.list_open_windows(run)
     monitors.end(run, by="tests", why="over")
     assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     again = wards.start()
@@ -143,9 +143,9 @@ def test_all_looks_cost_once_and_a_later_run_pays_and_draws_again(wards: Clinic)
     _arrive(wards, "A", 900, hour=7.5)
     _look(wards, 8)
     assert _in_answer(wards, again) == "A"
-    (anew,) = monitors.open_windows(again)
+    (anew,) = monitors.list_open_windows(again)
     assert anew.body != drawn.body
-    assert [asked.charge.cells.size for asked in wards.service.ledger.history(analyst=RELEASED_BY)] == [3, 3]
+    assert [asked.charge.cells.size for asked in wards.service.ledger.read_history(analyst=RELEASED_BY)] == [3, 3]
     wards.service.ledger.verify()
 
 
@@ -158,9 +158,9 @@ def test_a_run_that_ends_before_its_first_look_costs_nothing(wards: Clinic) -> N
 def test_the_last_look_of_the_horizon_closes_it(wards: Clinic) -> None:
     run = wards.start()
     _look(wards, 71)
-    assert wards.service.ledger.monitors.closed_windows(run) == frozenset()
+    assert wards.service.ledger.monitors.list_closed_windows(run) == frozenset()
     _look(wards, 90)
-    assert wards.service.ledger.monitors.closed_windows(run) == {0}
+    assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
     _look(wards, 91)
     assert most_spent(document(wards.service, None), "visits") == pytest.approx(wards.plan.epsilon_per_cell, abs=1e-8)
 
@@ -180,13 +180,13 @@ def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(
             dying.setattr(type(monitors), "record_look", die)
             with pytest.raises(KeyboardInterrupt):
                 _look(wards, look)
-        (state,) = monitors.open_windows(run)
+        (state,) = monitors.list_open_windows(run)
         assert state.look == look - 1
-        assert len(monitors.alerts(run).alerts) == 0 or look > 1
+        assert len(monitors.read_alerts(run).alerts) == 0 or look > 1
         values = np.array([[400, 0, 0]], dtype=np.int64)
         own = wards.plan.standing.take_look(state.body, values, look=look, noise=wards.service.noise)
         _look(wards, look)
-        (looked,) = monitors.open_windows(run)
+        (looked,) = monitors.list_open_windows(run)
         assert looked.look == look
         if look == 1:
             assert looked.body == own.state, "the first look's noise was drawn before data were read"
@@ -199,17 +199,17 @@ def test_both_rates_hold_at_each_look_by_itself(tmp_path: Path, postgres_url: st
     asked: Asked = {**ASKED, "sql": "SELECT room FROM visits GROUP BY room HAVING count(*) > 400"}
     with clinic(tmp_path, postgres_url, **asked) as wards:
         run, plan, monitors = wards.start(), wards.plan, wards.service.ledger.monitors
-        (standing_run,) = monitors.runs()
+        (standing_run,) = monitors.list_runs()
         watched = WatchedRun(wards.service, plan, standing_run, "tests")
         values: Integers = np.repeat(np.array([401, 360], dtype=np.int64), 500)[np.newaxis, :]
         seen = []
         for look in range(1, 1 + rounds(40, quick=6)):
-            state = next(iter(monitors.open_windows(run)), None)
+            state = next(iter(monitors.list_open_windows(run)), None)
             due = DueLook(0, look, START + look * HOUR, look)
             prepared = watched.prepare(due, state)
             assert prepared is not None
             prepared.record(values)
-            answer = np.array(monitors.in_answer(run, 0))
+            answer = np.array(monitors.find_keys_in_answer(run, 0))
             seen.append((500 - np.count_nonzero(answer < 500), np.count_nonzero(answer >= 500)))
         assert plan.standing.fnr is not None
         assert plan.standing.fpr is not None

@@ -110,8 +110,8 @@ def test_a_clock_that_jumps_forward_and_back_closes_no_window(wards: Clinic) -> 
         passed[0] += 60
         runner.look_around()
     assert [line["event"] for line in logged] == ["clock jumped", "clock settled"]
-    assert wards.service.ledger.monitors.closed_windows(run) == frozenset()
-    assert wards.service.ledger.monitors.begun_windows(run) == frozenset()
+    assert wards.service.ledger.monitors.list_closed_windows(run) == frozenset()
+    assert wards.service.ledger.monitors.list_begun_windows(run) == frozenset()
     wards.arrive(visits("A", 900, at=START + HOUR))
     wards.now, passed[0] = START + 6 * HOUR, 6 * 3600
     runner.look_around()
@@ -136,7 +136,7 @@ def test_looks_that_lie_in_the_future_are_said_to_lie_there(wards: Clinic) -> No
     said = [(line["code"], line["why"]) for line in logged if line["event"] == "monitor cannot be looked at"]
     assert said == [(refused.code, refused.message)] == [("KH604", refused.message)]
     assert runner.readings[0].read()[NAME] >= 20
-    (standing,) = wards.service.ledger.monitors.runs()
+    (standing,) = wards.service.ledger.monitors.list_runs()
     assert (standing.run, standing.last_look) == (run, 6)
     assert isinstance(refused, KeyholeError)
 
@@ -148,10 +148,10 @@ def test_a_monitor_past_its_horizon_ends(wards: Clinic) -> None:
     for hours in range(6, 73, 6):
         wards.now = START + hours * HOUR
         wards.runner().look_around()
-    assert [one.state for one in wards.service.ledger.monitors.runs()] == [MonitorState.RUNNING]
+    assert [one.state for one in wards.service.ledger.monitors.list_runs()] == [MonitorState.RUNNING]
     with capture_logs() as logged:
         wards.runner().look_around()
-    (ended,) = wards.service.ledger.monitors.runs()
+    (ended,) = wards.service.ledger.monitors.list_runs()
     assert (ended.run, ended.state, ended.reason) == (run, MonitorState.ENDED, "its horizon is over")
     assert [line["event"] for line in logged] == ["monitor is over"]
     wards.service.ledger.verify()

@@ -108,8 +108,8 @@ def test_rest_and_the_command_tell_them_as_text(wings: Wings) -> None:
 def test_each_value_of_a_class_is_charged(wings: Wings) -> None:
     """Wards A and B are one group: both lose what it does, and an alert stands at the first of them."""
     monitors, plan = wings.clinic.service.ledger.monitors, wings.clinic.plan
-    assert monitors.closed_windows(wings.run) == {0}
-    (run,) = monitors.runs()
+    assert monitors.list_closed_windows(wings.run) == {0}
+    (run,) = monitors.list_runs()
     assert sorted(len(values) for _, values in run.charge.cells.columns) == [3, 3, 3]
     spent = most_spent(document(wings.clinic.service, None), "visits")
     assert spent == pytest.approx(plan.epsilon_per_cell, abs=1e-8)

@@ -61,7 +61,7 @@ def test_a_ward_is_in_the_answer_from_the_look_at_which_it_crosses(wards: Clinic
     wards.arrive(visits("A", 900, at=START + DAY))
     _advance(wards, 30)
     assert wards.alerts(run)[2:] == [(5, 1, "A")]
-    assert wards.service.ledger.monitors.closed_windows(run) == {0}
+    assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
 
 
 def test_a_row_that_comes_after_the_moment_of_a_look_does_not_count_in_it(wards: Clinic) -> None:
@@ -93,7 +93,7 @@ def test_the_horizon_is_paid_once_however_many_looks_are_made(wards: Clinic) -> 
         assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     wards.service.ledger.monitors.end(run, by="tests", why="over")
     assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
-    (asked,) = wards.service.ledger.history(analyst=RELEASED_BY)
+    (asked,) = wards.service.ledger.read_history(analyst=RELEASED_BY)
     assert asked.charge.cells.size == 9
     wards.service.ledger.verify()
 
@@ -112,10 +112,10 @@ def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(
         dying.setattr(type(monitors), "record_look", die)
         with pytest.raises(KeyboardInterrupt):
             _advance(wards, 6)
-    (state,) = monitors.open_windows(run)
+    (state,) = monitors.list_open_windows(run)
     assert state.look == 0
     _advance(wards, 6)
-    (looked,) = monitors.open_windows(run)
+    (looked,) = monitors.list_open_windows(run)
     again = wards.plan.standing.take_look(
         state.body, np.array([[400, 0, 0]], dtype=np.int64), look=1, noise=wards.service.noise
     )
@@ -126,7 +126,7 @@ def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> Non
     run = wards.start()
     wards.arrive(visits("A", 900, at=START + HOUR))
     wards.now = START + 6 * HOUR
-    plan, (standing_run,) = wards.plan, wards.service.ledger.monitors.runs()
+    plan, (standing_run,) = wards.plan, wards.service.ledger.monitors.list_runs()
     due = list_due(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
     drawn = plan.standing.draw_state(keys=3, noise=wards.service.noise)
     state = wards.service.ledger.monitors.begin_window(run, 0, drawn)
@@ -163,13 +163,13 @@ def test_a_window_whose_column_is_gone_does_not_begin_and_is_given_back(wards: C
     with psycopg.connect(wards.source_url, autocommit=True) as source:
         source.execute("ALTER TABLE visits RENAME COLUMN ward TO station")
         _advance(wards, 6)
-        assert wards.service.ledger.monitors.begun_windows(run) == frozenset()
+        assert wards.service.ledger.monitors.list_begun_windows(run) == frozenset()
         source.execute("ALTER TABLE visits RENAME COLUMN station TO ward")
         _advance(wards, 12)
         assert wards.alerts(run) == [(2, 0, "A")]
         source.execute("ALTER TABLE visits RENAME COLUMN ward TO station")
     _advance(wards, 30)
-    assert wards.service.ledger.monitors.begun_windows(run) == {0}
+    assert wards.service.ledger.monitors.list_begun_windows(run) == {0}
 
 
 def test_a_monitor_that_cannot_be_read_holds_up_no_other(
@@ -202,7 +202,7 @@ until = "2026-03-03"
         with monkeypatch.context() as breaking:
             breaking.setattr(source, "aggregates", break_at_three)
             runner.look_around()
-        crowded, later = wards.service.ledger.monitors.runs()
+        crowded, later = wards.service.ledger.monitors.list_runs()
         assert wards.alerts(crowded.run) == []
         assert wards.alerts(later.run) == [(1, 0, "A")]
         told = wards.service.telemetry.write_prometheus_text().decode()
@@ -221,7 +221,7 @@ def test_a_window_whose_state_is_lost_is_closed_and_the_next_one_watched(wards: 
     ledger.close()
     wards.arrive(visits("A", 900, at=START + 7 * HOUR))
     _advance(wards, 12)
-    assert wards.service.ledger.monitors.closed_windows(run) == {0}
+    assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
     _advance(wards, 18)
     assert wards.alerts(run) == []
     wards.arrive(visits("A", 900, at=START + DAY))
@@ -243,8 +243,8 @@ def test_missed_looks_are_skipped_and_the_close_is_made_late(wards: Clinic) -> N
     wards.arrive(visits("A", 900, at=START + HOUR))
     _advance(wards, 6 + 2 * 24)
     assert wards.alerts(run) == [(4, 0, "A")]
-    assert wards.service.ledger.monitors.closed_windows(run) == {0, 1}
-    assert [one.looks_made for one in wards.service.ledger.monitors.runs()] == [3]
+    assert wards.service.ledger.monitors.list_closed_windows(run) == {0, 1}
+    assert [one.looks_made for one in wards.service.ledger.monitors.list_runs()] == [3]
 
 
 def test_another_monitor_under_the_same_name_is_not_looked_at(tmp_path: Path, postgres_url: str) -> None:
@@ -334,7 +334,7 @@ def test_starting_twice_is_refused(wards: Clinic) -> None:
         wards.start()
     assert refused.value.code == "KH606"
     wards.service.ledger.monitors.end(run, by="tests", why="over")
-    assert [one.state for one in wards.service.ledger.monitors.runs()] == [MonitorState.ENDED]
+    assert [one.state for one in wards.service.ledger.monitors.list_runs()] == [MonitorState.ENDED]
 
 
 def test_what_is_decided_at_the_close_is_decided_then(tmp_path: Path, postgres_url: str) -> None:
@@ -344,7 +344,7 @@ def test_what_is_decided_at_the_close_is_decided_then(tmp_path: Path, postgres_u
         wards.arrive(visits("A", 900, at=START + HOUR))
         for hours in (6, 12, 18):
             _advance(wards, hours)
-        assert wards.service.ledger.monitors.begun_windows(run) == frozenset()
+        assert wards.service.ledger.monitors.list_begun_windows(run) == frozenset()
         _advance(wards, 24)
         assert wards.alerts(run) == [(1, 0, "B"), (1, 0, "C")]
 
@@ -396,7 +396,7 @@ def test_a_sliding_window_alerts_once_in_an_epoch(tmp_path: Path, postgres_url: 
         for hour in range(6, 97, 6):
             _advance(wards, hour)
         # within the day that ends at a look from hour 18 to hour 36; epochs have four looks
-        assert [(one.window, "ABC"[one.key]) for one in wards.service.ledger.monitors.alerts(run).alerts] == [
+        assert [(one.window, "ABC"[one.key]) for one in wards.service.ledger.monitors.read_alerts(run).alerts] == [
             (0, "B"),
             (1, "B"),
         ]
@@ -430,7 +430,7 @@ until = "2026-03-03"
             counting.setattr(source, "aggregates", counted)
             _advance(wards, 6)
         assert len(read) == 1
-        crowded, dear = wards.service.ledger.monitors.runs()
+        crowded, dear = wards.service.ledger.monitors.list_runs()
         assert wards.alerts(crowded.run) == [(1, 0, "A")]
         assert wards.alerts(dear.run) == []
         assert (crowded.run, dear.looks_made) != (dear.run, 0)
@@ -452,7 +452,7 @@ def test_the_ledger_keeps_of_its_text_what_the_policy_lets_it(tmp_path: Path, po
     sql = "SELECT ward, day FROM visits WHERE ward <> 'B' GROUP BY ward, day HAVING count(*) > 400;"
     with clinic(tmp_path, postgres_url, sql=sql) as wards:
         wards.start()
-        (asked,) = wards.service.ledger.history(analyst=RELEASED_BY)
+        (asked,) = wards.service.ledger.read_history(analyst=RELEASED_BY)
         assert asked.wording is not None
         text = asked.wording.text or ""
         assert "count(*) > 400" in text

@@ -35,7 +35,7 @@ def test_a_stream_watches_what_comes_in(tmp_path: Path, postgres_url: str, name:
         wards.arrive(visits("B", 900, at=START + DAY))
         _advance(wards, 30)
         assert wards.alerts(run) == [(1, 0, "A"), (3, 0, "C"), (5, 1, "B")]
-        assert wards.service.ledger.monitors.closed_windows(run) == {0}
+        assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
         assert most_spent(document(wards.service, None), "visits") == pytest.approx(2, abs=1e-8)
         _says_no_bound(wards)
 
@@ -47,15 +47,15 @@ def test_zeros_say_nothing_for_nothing(tmp_path: Path, postgres_url: str) -> Non
         for hours in (6, 12, 18, 24):
             _advance(wards, hours)
         assert wards.alerts(run) == []
-        assert wards.service.ledger.monitors.closed_windows(run) == {0}
-        assert [one.looks_made for one in wards.service.ledger.monitors.runs()] == [4]
+        assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
+        assert [one.looks_made for one in wards.service.ledger.monitors.list_runs()] == [4]
         assert most_spent(document(wards.service, None), "visits") == 0
         _says_no_bound(wards)
 
 
 def _says_no_bound(wards: Clinic) -> None:
     """What the ledger has of it names no rate, and its record is whole; nor has what its readers see."""
-    (asked,) = wards.service.ledger.history(analyst=RELEASED_BY)
+    (asked,) = wards.service.ledger.read_history(analyst=RELEASED_BY)
     wording = asked.wording
     assert wording is not None
     assert (wording.fnr, wording.fpr) == (None, None)

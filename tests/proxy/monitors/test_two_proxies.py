@@ -27,8 +27,8 @@ def test_each_look_is_made_once_by_one_of_two(tmp_path: Path, postgres_url: str)
             # a round of each at once; and once more, as whoever had no lease comes back
             for _ in range(2):
                 list(both.map(lambda runner: runner.look_around(), runners))
-        (found,) = wards.service.ledger.monitors.runs()
+        (found,) = wards.service.ledger.monitors.list_runs()
         assert (found.looks_made, found.last_look) == (12, 12)
-        assert wards.service.ledger.monitors.closed_windows(run) == {0}
+        assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
         assert [(number, ward) for number, _, ward in wards.alerts(run)] == [(3, "A")]
         assert wards.service.ledger.verify() > 0

@@ -109,7 +109,7 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     }
     assert gained("keyhole_refusals_total", face="postgresql", code="KH302") == 1
     assert gained("keyhole_refusals_total", face="postgresql", code="KH101") == 1
-    (asked,) = watched.service.ledger.history()
+    (asked,) = watched.service.ledger.read_history()
     reserved = gained("keyhole_epsilon_reserved_total", table="visits")
     assert round(reserved * NANO) == asked.charge.epsilon_nano
     assert asked.spent is not None

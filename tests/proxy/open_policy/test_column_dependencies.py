@@ -49,7 +49,7 @@ def claimed(service: Service, sql: str) -> charging.Claim:
 def lost(service: Service, claim: charging.Claim) -> dict[str, int]:
     """What the report says of each group of a question's family."""
     (family,) = (one for one in service.balances(None).families if one.family == claim.charge.family)
-    return {key[0]: nano for key, nano in zip(family.keys(), family.lost_nano, strict=True)}
+    return {key[0]: nano for key, nano in zip(family.list_keys(), family.lost_nano, strict=True)}
 
 
 def region_of(service: Service) -> dict[str, str]:
@@ -79,7 +79,7 @@ def test_a_country_lost_what_its_own_region_did_and_no_other(service: Service) -
         for region, amount in of_region.items()
     }
     most = max(lost(service, by_country).values())
-    left = ledger.left_for(claimed(service, BY_COUNTRY.format(2000)).charge, by_country.limits)
+    left = ledger.find_headroom(claimed(service, BY_COUNTRY.format(2000)).charge, by_country.limits)
     assert left.shared.epsilon_nano == by_country.limits.per_predicate_nano - most
 
 

@@ -176,7 +176,7 @@ def test_what_is_refined_reads_the_same_rows_though_the_source_moves(
         assert not following.reused
         assert following.noise is None
         assert following.keys.keys == tuple(truth(service, QUESTION, **SHARPER)) == ()
-        assert len({one.charge.family.version for one in service.ledger.history()}) == 2
+        assert len({one.charge.family.version for one in service.ledger.read_history()}) == 2
 
 
 def test_no_question_reads_one_copy_under_the_name_of_the_other(on_postgres: World, psql: Psql, url: str) -> None:

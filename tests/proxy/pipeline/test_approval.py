@@ -72,7 +72,7 @@ def test_a_dear_question_waits_costs_nothing_and_passes_once_approved(waiting: t
     path, service = waiting
     ask = asking(service)
     told = refused(ask, "KH308", 90)
-    assert service.ledger.history() == ()
+    assert service.ledger.read_history() == ()
     identity = re.search(r"[0-9a-f]{64}", told.detail or "")
     assert identity is not None
     assert told.hint == f"Ask the data owner to run: keyhole approve {identity[0]}"
@@ -81,7 +81,7 @@ def test_a_dear_question_waits_costs_nothing_and_passes_once_approved(waiting: t
     assert ask(90).reused
     refused(ask, "KH308", 89)  # another age is another question
     assert refused(ask, "KH308", 89).hint != told.hint
-    assert len(service.ledger.history()) == 1
+    assert len(service.ledger.read_history()) == 1
 
 
 def test_the_owner_sees_the_same_id_and_the_state_in_explain(
@@ -161,11 +161,11 @@ def test_a_cap_per_table_refuses_and_a_grant_lifts_it(tmp_path: Path) -> None:
         ask(89)
         told = refused(ask, "KH309", 88)
         assert "visits" in (told.detail or "")
-        spent = len(service.ledger.history())
+        spent = len(service.ledger.read_history())
         run("grant", "0.1", "--cap", "table", "--table", "visits", "--why", "more", "--policy", str(path), "--by", "k")
         ask(88)
-        assert len(service.ledger.history()) == spent + 1
-        (grant,) = service.ledger.owner.grants()
+        assert len(service.ledger.read_history()) == spent + 1
+        (grant,) = service.ledger.owner.list_grants()
         run("revoke", grant, "--why", "enough", "--policy", str(path), "--by", "k")
         refused(ask, "KH309", 87)
         (table,) = service.balances(None).tables

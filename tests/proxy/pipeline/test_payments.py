@@ -145,7 +145,7 @@ def test_figures_show_what_rounding_hides() -> None:
 
 def test_a_unit_pays_for_every_group_that_it_can_be_in_and_the_ledger_agrees(service: Service) -> None:
     told = paid(ask(service, HOUSEHOLDS.format(500)))
-    (entry,) = service.ledger.history()
+    (entry,) = service.ledger.read_history()
     assert entry.spent is not None
     assert round(told.group * 1e9) == entry.charge.epsilon_nano == entry.spent.epsilon_nano
     assert told.unit is not None
@@ -187,7 +187,7 @@ def test_a_stored_answer_is_said_to_be_stored_and_costs_its_analyst_nothing(serv
     (stored,) = (line for line in lines if line.startswith("  Stored: "))
     assert stored.endswith("asking returns it again and costs nothing.")
     assert not any(line.startswith(("  Cost: ", "  Left for")) for line in lines)
-    while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.history()))))).further:
+    while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history()))))).further:
         pass
     assert explained_document(service, put(service, HOUSEHOLDS.format(500)))["refused"] is False
     assert ask(service, HOUSEHOLDS.format(500)).reused
@@ -202,7 +202,7 @@ def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Servi
     told = ask(service, HOUSEHOLDS.format(500), analyst="bob")
     assert told.reused
     assert [(one.payer, one.cap) for one in paid(told).left] == [(Payer.GROUP, 1.0), (Payer.UNIT, 2.5)]
-    while paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.history())), analyst="bob")).further:
+    while paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history())), analyst="bob")).further:
         pass
     other = ask(service, HOUSEHOLDS.format(90))
     assert other.payment is not None

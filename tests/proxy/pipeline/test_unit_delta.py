@@ -136,7 +136,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         assert "by itself" in answer.payment.write_charged()
         assert count_answered(service, most=20) == told["further_questions"] > 3
         assert service.ledger.verify() == 2 * told["further_questions"]
-        for question in service.ledger.history():
+        for question in service.ledger.read_history():
             assert question.charge.renyi is not None
             assert question.spent is not None
             assert question.spent.keys is None
@@ -152,7 +152,7 @@ def test_without_a_delta_nothing_changes(opened: Open) -> None:
         assert "Rényi" not in json.dumps(document, ensure_ascii=False)
         assert claim_now(service, pipeline.prepare(service, put(service, 1)), put(service, 1)).charge.renyi is None
         ask(service, put(service, 1))
-        (question,) = service.ledger.history()
+        (question,) = service.ledger.read_history()
         assert question.charge.renyi is None
 
 
@@ -162,7 +162,7 @@ def test_a_dear_question_is_a_plain_sum_and_refunds(opened: Open) -> None:
         lines = "\n".join(explain_question(service, asked, form="verbose"))
         assert "one unit is charged a plain sum" in lines
         ask(service, asked)
-        (question,) = service.ledger.history()
+        (question,) = service.ledger.read_history()
         assert question.charge.renyi is None
 
 
@@ -173,15 +173,15 @@ def test_its_noise_answers_coarser_questions_for_nothing_and_is_never_refined(op
         assert len(ask(service, put(service, 1, 600)).keys.keys) == 24
         assert len(ask(service, put(service, 1, 650, tolerance="150")).keys.keys) == 24
         assert service.balances(None).unit == before
-        assert [question.status for question in service.ledger.history()] == ["committed", "read", "read"]
+        assert [question.status for question in service.ledger.read_history()] == ["committed", "read", "read"]
         ask(service, put(service, 1, tolerance="80"))
-        sharper = service.ledger.history()[-1].charge
+        sharper = service.ledger.read_history()[-1].charge
         assert sharper.path_continuation is None
         assert sharper.renyi is not None
-        assert service.balances(None).unit == before.plus(sharper.unit_epsilon_nano, sharper.renyi)
+        assert service.balances(None).unit == before.add_question(sharper.unit_epsilon_nano, sharper.renyi)
         # the finer noise is now the one that is read
         ask(service, put(service, 1, 620, tolerance="80"))
-        assert service.ledger.history()[-1].status == "read"
+        assert service.ledger.read_history()[-1].status == "read"
 
 
 def test_pure_noise_is_refined_as_before(opened: Open) -> None:
@@ -189,7 +189,7 @@ def test_pure_noise_is_refined_as_before(opened: Open) -> None:
         ask(service, put(service, 1))
     with opened(WITH_DELTA) as service:
         ask(service, put(service, 1, tolerance="80"))
-        charge = service.ledger.history()[-1].charge
+        charge = service.ledger.read_history()[-1].charge
         assert charge.path_continuation is not None
         assert charge.renyi is None
 
@@ -203,7 +203,7 @@ def test_a_question_that_died_stays_spent_by_its_curve(opened: Open) -> None:
         assert reserved.charge.renyi is not None
     with opened(WITH_DELTA) as service:
         assert service.balances(None).unit.curve == reserved.charge.renyi
-        assert len(service.ledger.open_reservations()) == 1
+        assert len(service.ledger.list_open_reservations()) == 1
         assert explained_further(service, put(service, 2)) == told - 1
 
 
@@ -239,6 +239,6 @@ def test_another_analysts_cap_counts_what_is_read_in_full(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         ask(service, put(service, 1))
         ask(service, put(service, 1, analyst="bob"))
-        read = service.ledger.history()[-1].charge
+        read = service.ledger.read_history()[-1].charge
         assert (read.analyst, read.shared, read.renyi) == ("bob", False, None)
         assert service.balances("bob").unit.pure_nano == read.unit_epsilon_nano > 0

@@ -85,7 +85,7 @@ def test_analysts_read_their_own_texts_and_nobody_elses(tmp_path: Path) -> None:
         assert texts == {"ada": [mine, NAMED], "bob": [yours]}
         rows = virtual_rows(service, "answers", analyst="ada", settings={})
         assert [row[4] for row in rows] == [mine, NAMED]
-        first, second = (entry.charge.question for entry in service.ledger.history()[:2])
+        first, second = (entry.charge.question for entry in service.ledger.read_history()[:2])
         assert first == second
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from accountant.store.file_calls import NotedConnection
+from accountant.store.file_calls import TimedConnection
 from proxy.process.self_watch import end_if_hung
 
 LONG_S = 3_600
@@ -22,7 +22,7 @@ def hold_the_event_loop() -> None:
 
 
 def wait_for_a_file() -> None:
-    file = NotedConnection(":memory:", check_same_thread=False)
+    file = TimedConnection(":memory:", check_same_thread=False)
     file.create_function("wait", 0, threading.Event().wait)
     threading.Thread(target=file.cursor().execute, args=("SELECT wait()",), daemon=True).start()
 

@@ -129,7 +129,7 @@ class Keyhole:
     def unfinished(self) -> int:
         """How many questions are reserved and not committed."""
         with Service.open(self.policy) as service:
-            return len(service.ledger.page(analyst=None, before=None, limit=100, only_open=True).questions)
+            return len(service.ledger.read_page(analyst=None, before=None, limit=100, only_open=True).questions)
 
 
 def names_of(process: int) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accountant.store.file_calls import NotedConnection, longest_call_s
+from accountant.store.file_calls import TimedConnection, measure_longest_call
 from accountant.store.store import LedgerStore
 from tests.worlds.house import eventually
 
@@ -42,7 +42,7 @@ def test_a_process_that_does_not_hang_ends_well() -> None:
 
 
 def test_calls_to_a_file_are_noted_until_they_return() -> None:
-    go_on, connection = threading.Event(), NotedConnection(":memory:", check_same_thread=False)
+    go_on, connection = threading.Event(), TimedConnection(":memory:", check_same_thread=False)
     connection.create_function("wait", 0, go_on.wait)
     cursor = connection.cursor()
     for call in (
@@ -54,15 +54,15 @@ def test_calls_to_a_file_are_noted_until_they_return() -> None:
         go_on.clear()
         thread = threading.Thread(target=call)
         thread.start()
-        eventually(lambda: longest_call_s() > 0)
+        eventually(lambda: measure_longest_call() > 0)
         go_on.set()
         thread.join()
-        assert longest_call_s() == 0
+        assert measure_longest_call() == 0
     connection.close()
 
 
 def test_a_ledgers_file_is_noted(tmp_path: Path) -> None:
     store = LedgerStore.open(f"sqlite:///{tmp_path}/ledger.db")
     with store._engine.connect() as connection:
-        assert type(connection.connection.driver_connection) is NotedConnection
+        assert type(connection.connection.driver_connection) is TimedConnection
     store.close()

@@ -267,7 +267,7 @@ def test_it_is_paid_once_and_told_again_for_nothing(service: Service) -> None:
 
 def test_the_ledger_says_how_it_was_asked_and_why(service: Service) -> None:
     _find(service, _asked(why="the first policy"))
-    (event,) = service.ledger.history(analyst=RELEASED_BY)
+    (event,) = service.ledger.read_history(analyst=RELEASED_BY)
     assert event.wording is not None
     assert event.wording.text is not None
     assert event.wording.text.startswith("keyhole bounds baskets --epsilon 300 --cut 5% --keys week --total amount")
@@ -306,7 +306,7 @@ def test_what_fails_after_the_reservation_stays_spent(service: Service, monkeypa
         with pytest.raises(AssertionError):
             _find(service, _asked(epsilon=Fraction(250)))
     assert service.balances(None).unit_spent_nano == 250 * NANO
-    assert len(service.ledger.open_reservations()) == 1
+    assert len(service.ledger.list_open_reservations()) == 1
     with monkeypatch.context() as broken:
         broken.setattr(service.ledger, "commit", _gone)
         with pytest.raises(KeyholeError, match="KH502"):

@@ -380,7 +380,7 @@ def test_calibration_of_the_same_histogram_costs_nothing(service: Service) -> No
 
 def test_the_ledger_says_how_it_was_asked_and_why(service: Service) -> None:
     _make(service, _asked(why="the audit of March", where="score > 0.1"))
-    (event,) = service.ledger.history(analyst=RELEASED_BY)
+    (event,) = service.ledger.read_history(analyst=RELEASED_BY)
     assert event.wording is not None
     assert event.wording.text == (
         "keyhole diagnose roc scored --score 'score' --outcome 'y = 1' --epsilon 20 --method ours --by model"

@@ -46,7 +46,7 @@ def _open_reservation(folder: Path, process: subprocess.Popen[str]) -> str:
     """Wait until the process has reserved, and return the reservation's id."""
     with Ledger.open(f"sqlite:///{folder / 'keyhole.db'}", clock=lambda: datetime.now(UTC)) as ledger:
         while process.poll() is None:
-            for reservation in ledger.open_reservations():
+            for reservation in ledger.list_open_reservations():
                 return reservation.id
             time.sleep(0.1)
     raise AssertionError(process.communicate())

@@ -329,10 +329,10 @@ def test_a_rewritten_question_is_answered_by_itself_and_refused_in_a_cursor(
     app: FastAPI, service: Service, rewritten: str
 ) -> None:
     assert asked(app, rewritten.format(1512)).json()["keys"] == [["A"]]
-    before = len(service.ledger.history())
+    before = len(service.ledger.read_history())
     for around in ("DECLARE c CURSOR FOR {}", "DECLARE c CURSOR WITH HOLD FOR {}", "PREPARE p AS {}", "EXPLAIN {}"):
         refused(asked(app, around.format(rewritten.format(1513))), "KH106", status=422)
-    assert len(service.ledger.history()) == before
+    assert len(service.ledger.read_history()) == before
 
 
 @pytest.mark.parametrize(

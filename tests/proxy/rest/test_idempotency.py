@@ -56,7 +56,7 @@ def ask(
 
 
 def asked(service: Service) -> list[AskedQuestion]:
-    return list(service.ledger.history(analyst="ada"))
+    return list(service.ledger.read_history(analyst="ada"))
 
 
 def test_a_repetition_on_live_data_is_the_first_answer_and_spends_nothing(tmp_path: Path) -> None:
@@ -268,11 +268,11 @@ def test_a_reader_pays_once_whatever_the_version(tmp_path: Path) -> None:
         ask(app, "ada-1")
         first = ask(app, KEY, headers=BOB)
         assert first.json()["reused"] is True
-        spent = service.ledger.history(analyst="bob")
+        spent = service.ledger.read_history(analyst="bob")
         assert len(spent) == 1
         again = ask(app, KEY, headers=BOB)
         assert again.content == first.content
-        assert service.ledger.history(analyst="bob") == spent
+        assert service.ledger.read_history(analyst="bob") == spent
 
 
 def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_again(
@@ -292,7 +292,7 @@ def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_aga
         read = ledger.charge_reader
 
         def late(*given: Any, **named: Any) -> Reservation | None:
-            if his in ledger.open_reservations():
+            if his in ledger.list_open_reservations():
                 spent = Spent.from_uniform(his.charge.epsilon_nano, unit_epsilon_nano=0)
                 ledger.commit(his, spent, KeySet(columns=("ward",), keys=(("B",),)).to_bytes())
             return read(*given, **named)
@@ -304,4 +304,4 @@ def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_aga
         again = ask(app, KEY, headers=BOB)
         assert (again.status_code, again.content) == (200, first.content)
         assert again.headers["idempotency-replayed"] == "true"
-        assert len(ledger.history(analyst="bob")) == 1
+        assert len(ledger.read_history(analyst="bob")) == 1

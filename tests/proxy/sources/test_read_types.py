@@ -228,7 +228,7 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
     assert refused.value.detail == "No row was read. Nothing was spent."
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
     assert table.service.balances(None).unit_spent_nano == 0
-    assert table.service.ledger.open_reservations() == ()
+    assert table.service.ledger.list_open_reservations() == ()
     assert [line["why"] for line in logs if line["event"] == "a question failed in the source"] == ["a column is gone"]
     (line,) = _differing(logs)
     assert (line["column"], line["now"]) == ("age", "gone")
@@ -237,7 +237,7 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
         find_bounds(table.service, bounds)
     assert refused.value.detail == "No row was read. Nothing was spent."
     assert table.service.balances(None).unit_spent_nano == 0
-    assert table.service.ledger.open_reservations() == ()
+    assert table.service.ledger.list_open_reservations() == ()
 
 
 @pytest.mark.parametrize("change", ["age::text AS age", "NULL AS age"])
@@ -248,7 +248,7 @@ def test_a_file_that_was_replaced_without_a_word_is_not_read(files: World, chang
         stages.answer(files.service, stages.prepare(files.service, question), question)
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
     assert files.service.balances(None).unit_spent_nano == 0
-    assert files.service.ledger.open_reservations() == ()
+    assert files.service.ledger.list_open_reservations() == ()
 
 
 def test_a_column_that_a_function_of_a_view_misses_is_paid(table: World) -> None:
