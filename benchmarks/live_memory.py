@@ -15,7 +15,7 @@ import duckdb
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 
 PLACES = 20
 POLICY = """\
@@ -45,10 +45,10 @@ def measure(directory: Path, *, questions: int, every: int) -> Iterator[tuple[in
     with Service.open(path) as service:
         for number in range(1, questions + 1):
             asked = Asked(
-                question=bare_question(QUESTION.format(2000 + number), service.catalog),
+                question=read_bare_question(QUESTION.format(2000 + number), service.catalog),
                 settings={"keyhole.tolerance": "90%"},
                 parameters={},
-                analyst=service.analyst(None),
+                analyst=service.find_analyst(None),
                 today=datetime.now(UTC).date(),
             )
             stages.answer(service, stages.prepare(service, asked), asked)

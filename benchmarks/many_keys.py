@@ -25,7 +25,7 @@ import duckdb
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 
 POLICY = """\
 [source]
@@ -132,10 +132,10 @@ def _fetch(owner: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 def _ask(service: Service, sql: str) -> Asked:
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={"keyhole.tolerance": "50%", "keyhole.reuse": "off"},
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=datetime.now(UTC).date(),
     )
 

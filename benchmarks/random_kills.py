@@ -30,8 +30,8 @@ from benchmarks.workload import PASSWORD, postgres_policy
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.claim import identity
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.claim import identify_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.security.scram import make_verifier
 
 KILLS, SEED, CLIENTS = 200, 1, 4
@@ -243,14 +243,14 @@ def _check_paid(policy: Path, answers: list[Answered], faults: list[str]) -> tup
 def _identify(service: Service, question: str) -> str:
     """What the ledger calls a question."""
     asked = Asked(
-        question=bare_question(question, service.catalog),
+        question=read_bare_question(question, service.catalog),
         settings={},
         parameters={},
-        analyst=service.analyst(ANALYSTS[0]),
+        analyst=service.find_analyst(ANALYSTS[0]),
         today=date(2026, 1, 1),
-        utc=True,
+        is_utc=True,
     )
-    return identity(pipeline.prepare(service, asked), service.catalog)
+    return identify_question(pipeline.prepare(service, asked), service.catalog)
 
 
 def show(runs: list[Run], console: Console) -> None:

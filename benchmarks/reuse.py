@@ -23,7 +23,7 @@ from planner.errors import KeyholeError
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 
 ANALYSTS = 20
 EACH = 10
@@ -80,19 +80,19 @@ def demo(*, cap: bool) -> Iterator[Service]:
 def answer(service: Service, analyst: Analyst, sql: str, settings: dict[str, str | None]) -> None:
     """Ask one question in this process."""
     asked = Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings=settings,
         parameters={},
         analyst=analyst,
         today=date(2011, 12, 10),
-        utc=True,
+        is_utc=True,
     )
     pipeline.answer(service, pipeline.prepare(service, asked), asked)
 
 
 def lost(service: Service) -> tuple[float, float, float]:
     """The mean and the largest loss of a group, and of a unit over everything."""
-    report = service.balances(None)
+    report = service.report_balances(None)
     groups: dict[tuple[str, ...], int] = {}
     for family in report.families:
         for key, amount in zip(family.list_keys(), family.lost_nano, strict=True):
@@ -107,13 +107,15 @@ def together(aggregates: Choice, *, reuse: str, cap: bool) -> None:
         touched = 0
         for name, sql, tolerance in drawn(aggregates, seed=7):
             try:
-                answer(service, service.analyst(name), sql, {"keyhole.tolerance": tolerance, "keyhole.reuse": reuse})
+                answer(
+                    service, service.find_analyst(name), sql, {"keyhole.tolerance": tolerance, "keyhole.reuse": reuse}
+                )
             except KeyholeError as refused:
                 print("refused:", refused.code)
         for each in service.ledger.read_history():
             touched += each.charge.shared
         mean, most, unit = lost(service)
-        own = max(each.most_spent_nano for each in service.balances(None).analysts) / NANO
+        own = max(each.most_spent_nano for each in service.report_balances(None).analysts) / NANO
         caps = ", analysts with caps" if cap else ""
         print(
             f"reuse {reuse}{caps}: mean loss of a group {mean:.3f}, largest {most:.3f}, of a unit {unit:.3f}; "
@@ -125,7 +127,7 @@ def refreshed() -> None:
     """A dashboard of twenty questions, refreshed over and over on one data version."""
     with demo(cap=False) as service:
         dashboard = [sql for _, sql, _ in drawn(AGGREGATES, seed=8)[:20]]
-        analyst = service.analyst("analyst0")
+        analyst = service.find_analyst("analyst0")
         for sql in dashboard:
             answer(service, analyst, sql, {})
         first, events = lost(service), service.ledger.verify()

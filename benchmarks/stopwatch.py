@@ -68,8 +68,8 @@ class Stopwatch:
                 (planning, "plan", "plan"),
                 (Exchange, "settle", "shadow: prepare"),
                 (QuestionWork, "run", _WORK),
-                (answering.Answering, "prepare", _WORKED),
-                (answering.Answering, "release", _WORKED),
+                (answering.StatementAnswerer, "prepare", _WORKED),
+                (answering.StatementAnswerer, "release", _WORKED),
                 (charging, "claim", "ledger: stored answer?"),
                 (spending, "stored_answer", "ledger: stored answer?"),
                 (source, "_alive" if hasattr(source, "_alive") else "turn", "source ready?"),
@@ -82,8 +82,8 @@ class Stopwatch:
                 (spending, "commit", "commit"),
             ):
                 stack.enter_context(self._timed(owner, name, stage))
-            made = self._wrapped(KeySet.of, "key set")
-            stack.enter_context(_replaced(KeySet, "of", staticmethod(made), original=staticmethod(KeySet.of)))
+            made = self._wrapped(KeySet.from_passed, "key set")
+            stack.enter_context(_replaced(KeySet, "of", staticmethod(made), original=staticmethod(KeySet.from_passed)))
             yield self
 
     @contextmanager

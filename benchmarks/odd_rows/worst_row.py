@@ -24,7 +24,7 @@ from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.shadow.wheel import postgres_server
 
 ROWS, REPETITIONS = 50_000, 40
@@ -108,12 +108,12 @@ def opened(folder: Path, url: str) -> Iterator[Service]:
 def planned(service: Service, sql: str) -> Plan:
     """The plan of a question at a tolerance at which it costs nearly nothing."""
     asked = Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={"keyhole.tolerance": "100%"},
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=date(2026, 12, 31),
-        utc=True,
+        is_utc=True,
     )
     return pipeline.prepare(service, asked)
 

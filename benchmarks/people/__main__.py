@@ -136,7 +136,7 @@ def score_world(world: World, directory: Path) -> Score:
 
 def _largest_losses(service: Service) -> tuple[float, float]:
     """Return what the most charged group and a unit have lost, in epsilon."""
-    report = service.balances(None)
+    report = service.report_balances(None)
     group = max((max(one.lost_nano, default=0) for one in report.families), default=0)
     return group / NANO, (report.unit_spent_nano or 0) / NANO
 

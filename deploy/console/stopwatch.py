@@ -11,7 +11,7 @@ from accountant.charges import NANO, Cells, Charge, Family
 from deploy.console.pictures import MORE, log_owner_in, served
 from deploy.superset.browser import Browser, browser
 from proxy.console.page import TABS
-from proxy.open_policy.accounts import limits
+from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service
 
 SIDE = 100  # groups, down and across
@@ -26,7 +26,7 @@ def charge_square(service: Service) -> None:
     names = tuple(name for name, _ in columns)
     family = Family(table="square", unit="row", columns=names, filter="", version="v1", immutable=frozenset())
     asked = Charge("0" * 64, "demo", family, Cells(columns), NANO, 0, shared=True, path_continuation=None)
-    service.ledger.reserve(asked, limits(service.catalog, OWNER))
+    service.ledger.reserve(asked, find_limits(service.catalog, OWNER))
 
 
 def measure(window: Browser, address: str, script: str, *, times: int) -> list[float]:

@@ -27,7 +27,7 @@ from proxy.cli.check import check
 from proxy.cli.demo import USER, DemoQuestion, at_most, demo_console, describe_errors, holds, questions, step
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.report.terminal import psql_table
 
 QUESTIONS = Path(__file__).with_name("questions.toml")
@@ -132,12 +132,12 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
 def make_asked(question: DemoQuestion, service: Service) -> Asked:
     """Return the question as the demo's analyst asks it."""
     return Asked(
-        question=bare_question(question.sql, service.catalog),
+        question=read_bare_question(question.sql, service.catalog),
         settings={f"keyhole.{name}": value for name, value in question.settings.items()},
         parameters={},
-        analyst=service.analyst(USER),
+        analyst=service.find_analyst(USER),
         today=datetime.now(UTC).date(),
-        utc=True,
+        is_utc=True,
     )
 
 

@@ -69,7 +69,7 @@ def query(
         if html is not None:
             write_html(html, answer_page(answer, sql))
         if as_json:
-            told = answer.document() | {"numbers": write_numbers_json(asked.question.numbers)}
+            told = answer.make_document() | {"numbers": write_numbers_json(asked.question.numbers)}
             if labels is not None:
                 told |= {"columns": list(keys.columns), "keys": list(keys.keys)}
             print_json(told)
@@ -82,7 +82,7 @@ def query(
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
         for sentence in write_number_notices(asked.question.numbers):
             print(f"\n{sentence}", end="")
-        print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
+        print(f"\nGuarantee: {answer.make_document()['guarantee']['sentence']}")
         if answer.payment is not None:
             print(f"Cost: {answer.payment.write_charged()}")
         if answer.noise is not None:
@@ -115,7 +115,7 @@ def explain(
     from planner.explain.formula_tree import build_trees
     from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
-    from proxy.pipeline.answering import explain_question, explained_document
+    from proxy.pipeline.answering import explain_as_document, explain_question
 
     with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
@@ -126,7 +126,7 @@ def explain(
 
             write_svg(svg, draw_formula(drawn, title=sql))
         if as_json:
-            print_json(explained_document(service, asked))
+            print_json(explain_as_document(service, asked))
         elif tree:
             from proxy.report.terminal import formula_trees
 
@@ -231,7 +231,7 @@ def plan(
         raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="FILE") from None
     with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
-        listed = read_list(sql, service.catalog, analyst=service.analyst(analyst), given={})
+        listed = read_list(sql, service.catalog, analyst=service.find_analyst(analyst), given={})
         with show_work("planning"):
             planned = plan_list(service, listed, most_nano=None if max_epsilon is None else int(max_epsilon * NANO))
         report = PlanReport(planned, service)
@@ -254,13 +254,13 @@ def _read_labels(service: "Service", asked: "Asked", plan: "Plan") -> "KeyLabels
 
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":
     from planner.statements.settings import read_catalog
-    from proxy.pipeline.messages import Asked, bare_question
+    from proxy.pipeline.messages import Asked, read_bare_question
 
     return Asked(
-        question=bare_question(sql, read_catalog(service.catalog, given)),
+        question=read_bare_question(sql, read_catalog(service.catalog, given)),
         settings=given,
         parameters={},
-        analyst=service.analyst(analyst),
+        analyst=service.find_analyst(analyst),
         today=datetime.now(UTC).date(),
-        utc=True,
+        is_utc=True,
     )

@@ -34,11 +34,11 @@ from proxy.cli.common import (
     show_work,
     write_html,
 )
-from proxy.open_policy.accounts import nano
+from proxy.open_policy.accounts import convert_to_nano
 from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_number, read_share
-from proxy.pipeline.claim import worst_curve
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.claim import find_worst_curve
+from proxy.pipeline.messages import read_bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release
 from proxy.release.declared_bounds import find_declared, is_wider
@@ -187,7 +187,7 @@ class BoundsReport:
             accuracy = settings.accuracy({"keyhole.tolerance": str(_TIMES)}, catalog.defaults)
             today = datetime.now(UTC).date()
             question = ask(
-                bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
+                read_bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
             )
             plan = planning.plan(question, dialect=self.planned.release.counts.dialect)
         except KeyholeError:
@@ -202,9 +202,9 @@ class BoundsReport:
         cap, delta = self.catalog.budget.per_unit, self.catalog.budget.delta
         if cap is None:
             return ""
-        each = groups * nano(plan.worst_case_epsilon)
-        most = UnitRoom(NO_UNIT_LOSS, nano(cap), delta).count_more(each, worst_curve(plan))
-        plain = UnitRoom(NO_UNIT_LOSS, nano(cap), None).count_more(each, None)
+        each = groups * convert_to_nano(plan.worst_case_epsilon)
+        most = UnitRoom(NO_UNIT_LOSS, convert_to_nano(cap), delta).count_more(each, find_worst_curve(plan))
+        plain = UnitRoom(NO_UNIT_LOSS, convert_to_nano(cap), None).count_more(each, None)
         without = f" but for a delta of {delta:g}, {plain:,} without one" if most > plain else ""
         return f"; {most:,} fit into a unit's budget of {cap:g}{without}"
 

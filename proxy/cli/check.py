@@ -21,16 +21,16 @@ from planner.policy.rules.doubts import describe_size_doubts, describe_source_do
 from planner.policy.rules.relation_rules import describe_shared_relations
 from planner.policy.rules.unit_paths import find_unproved_paths
 from planner.policy.sections import ServerLimitsSection
-from proxy.open_policy.accounts import are_apart
-from proxy.open_policy.broken_tables import BrokenTable, PinnedWhereBroken
-from proxy.open_policy.known_ledger import accept_ledger, find_lost, ledger_witness, may_be_new
+from proxy.open_policy.accounts import separates_analysts
+from proxy.open_policy.broken_tables import BrokenTable, PartlyPinnedSource
+from proxy.open_policy.known_ledger import accept_ledger, can_be_new, find_lost, find_witness
 from proxy.open_policy.moved_data import pin_states
-from proxy.open_policy.pins import PinChange, Pinning, pin, pins_path, source_schema, write_pins
+from proxy.open_policy.pins import PinChange, Pinning, find_pins_path, pin, read_source_schema, write_pins
 from proxy.open_policy.pins import refresh as declare_new
 from proxy.open_policy.policy_relations import check_names, identify_tables, remember_names
-from proxy.open_policy.service import ledger_url, open_ledger
-from proxy.open_policy.service_refusals import ledger_unreadable
-from proxy.open_policy.serving_folder import identify_pins, serving_folder, wait_for_processes
+from proxy.open_policy.service import find_ledger_url, open_ledger
+from proxy.open_policy.service_refusals import report_unreadable_ledger
+from proxy.open_policy.serving_folder import find_serving_folder, identify_pins, wait_for_processes
 from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.analyst_shares import describe_changed_shares
@@ -124,22 +124,22 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *list_exposure_warnings(policy.server.host, Tls.open_from_policy(policy), now=now),
     )
     binaries = own_binaries(policy)
-    create = confirm or may_be_new(policy)
+    create = confirm or can_be_new(policy)
     with (
-        open_ledger(policy, trust=confirm, create=create) as ledger,
+        open_ledger(policy, is_trusted=confirm, can_create=create) as ledger,
         closing(open_policy_source(policy)) as source,
     ):
         lost = find_lost(policy, ledger) if confirm else None
         with source.hold_open():
-            known = PinnedWhereBroken(source, policy)
+            known = PartlyPinnedSource(source, policy)
             policy = known.leave_out(policy)
-            with known.named(policy):
+            with known.check_others(policy):
                 identities = identify_tables(policy, known)
         broken = {table.name for table in known.broken}
         read = {name: one for name, one in identities.items() if name not in broken}
         for place, fault in find_unproved_paths(policy, read):
             raise policy.refuse(place, fault)
-        with known.named(policy):
+        with known.check_others(policy):
             if not confirm:
                 check_names(policy, identities, ledger)
             accept = partial(_try_shadow, limits=policy.server.limits, binaries=binaries)
@@ -147,7 +147,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
         with source.hold_open():
-            doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, known, pinning.pins)))
+            doubts = tuple(describe_source_doubts(policy, identities, read_source_schema(policy, known, pinning.pins)))
             sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
             pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
         try:
@@ -155,13 +155,13 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         except KeyholeError:
             said = (*said, "the source answers no generated questions, so no question has an expected time.")
         said = (*said, *_find_changed_shares(ledger, pinning))
-        pins = replace(pins, has_analyst_caps=are_apart(pinning.catalog))
+        pins = replace(pins, has_analyst_caps=separates_analysts(pinning.catalog))
         if pins != pinning.pins:
-            write_pins(pins_path(policy), pins)
+            write_pins(find_pins_path(policy), pins)
         if confirm:
             accept_ledger(policy, ledger)
         elif not ledger.size:
-            ledger_witness(policy).advance(NOTHING)
+            find_witness(policy).advance(NOTHING)
     if lost is not None:
         pinning = replace(pinning, changes=(PinChange("changed", "the ledger", lost), *pinning.changes))
     doubts = (*doubts, *_find_quotes(pinning.pins))
@@ -174,10 +174,10 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *describe_dear_proposals(pinning.catalog, dialect=source.dialect),
     )
     said = (*said, *describe_doubtful_monitors(pinning.catalog, monitors))
-    said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
+    said = (*said, *describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(binaries))
     return Findings(
         policy=policy_path,
-        pin_file=pins_path(policy),
+        pin_file=find_pins_path(policy),
         pinning=pinning,
         binaries=binaries,
         monitors=monitors,
@@ -201,7 +201,7 @@ def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
     try:
         return tuple(describe_changed_shares(ledger, pinning.catalog, were_apart=pinning.pins.has_analyst_caps))
     except LedgerUnavailable as error:
-        raise ledger_unreadable(error) from None
+        raise report_unreadable_ledger(error) from None
 
 
 def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:
@@ -268,15 +268,15 @@ def refresh(policy_path: Path, *tables: str) -> str:
 def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
     """Wait until the processes that serve go by the pins of now, at most so long; say what they do."""
     policy = Policy.load(policy_path)
-    heard = wait_for_processes(serving_folder(policy), pins=identify_pins(pins_path(policy)), seconds=seconds)
-    if not heard.following + heard.silent:
+    heard = wait_for_processes(find_serving_folder(policy), pins=identify_pins(find_pins_path(policy)), seconds=seconds)
+    if not heard.following_count + heard.silent_count:
         return "no running Keyhole has announced itself beside the policy"
-    said = f"{_count(heard.following)} the new data"
-    if heard.silent:
-        said += f"; {heard.silent} did not answer within {seconds:g} s, and refuse questions until they read them, too"
-    if heard.unread:
+    said = f"{_count(heard.following_count)} the new data"
+    if heard.silent_count:
+        said += f"; {heard.silent_count} did not answer within {seconds:g} s, and refuse questions until they read them, too"
+    if heard.unread_tables:
         said += (
-            f"; questions on {', '.join(heard.unread)} are refused: the files are others than those of their version, "
+            f"; questions on {', '.join(heard.unread_tables)} are refused: the files are others than those of their version, "
             'so refresh them, too, or run keyhole check --confirm where refresh is "static"'
         )
     return said

@@ -82,13 +82,13 @@ def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: 
     from accountant.errors import LedgerUnavailable
     from planner.policy.file import Policy
     from proxy.open_policy.service import open_ledger
-    from proxy.open_policy.service_refusals import ledger_unreadable
+    from proxy.open_policy.service_refusals import report_unreadable_ledger
 
-    with open_ledger(Policy.load(policy), knowledge=knowledge or assume_nothing, trust=trust) as ledger:
+    with open_ledger(Policy.load(policy), knowledge=knowledge or assume_nothing, is_trusted=trust) as ledger:
         try:
             yield ledger
         except LedgerUnavailable as error:
-            raise ledger_unreadable(error) from None
+            raise report_unreadable_ledger(error) from None
 
 
 @contextmanager

@@ -279,9 +279,9 @@ class _Demonstration:
             question=self._read(question.sql),
             settings={f"keyhole.{name}": value for name, value in question.settings.items()},
             parameters={},
-            analyst=self._service.analyst(USER),
+            analyst=self._service.find_analyst(USER),
             today=datetime.now(UTC).date(),
-            utc=True,
+            is_utc=True,
         )
 
     def _read(self, text: str) -> Embedded:

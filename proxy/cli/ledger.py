@@ -31,8 +31,8 @@ from proxy.cli.common import (
     the_one,
     unwritable,
 )
-from proxy.open_policy.service import ledger_url
-from proxy.open_policy.service_refusals import ledger_unopened, ledger_unreadable
+from proxy.open_policy.service import find_ledger_url
+from proxy.open_policy.service_refusals import report_unopened_ledger, report_unreadable_ledger
 from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import (
@@ -195,7 +195,7 @@ def export(
 def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: PolicyPath = DEFAULT_POLICY) -> None:
     """Copy an SQLite ledger while it is in use, and verify the copy. For PostgreSQL print a command."""
     with refusals(as_json=False):
-        url = ledger_url(Policy.load(policy))
+        url = find_ledger_url(Policy.load(policy))
         if not ledger_files.is_sqlite(url):
             print("Nothing was copied: the ledger is in PostgreSQL. This copies it:", file=sys.stderr)
             print(ledger_files.pg_dump_command(url, file))
@@ -204,7 +204,7 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
             with show_work("copying the ledger and verifying the copy"):
                 number, newest = ledger_files.backup_sqlite(url, new_file(file, hint="FILE"))
         except LedgerUnavailable as error:
-            raise ledger_unreadable(error) from None
+            raise report_unreadable_ledger(error) from None
         except OSError as error:
             raise unwritable(file, error, hint="FILE") from None
     print(f"{file}: {number:,} events, verified. Keep this elsewhere: {newest}:{number}")
@@ -231,7 +231,7 @@ def copy(
         except LedgerMisuse as error:
             raise typer.BadParameter(str(error), param_hint="TO") from None
         except LedgerUnavailable as error:
-            raise ledger_unopened(error) from None
+            raise report_unopened_ledger(error) from None
     print(f"{number:,} events copied, and verified. Let ledger.url name the copy, and put the original away.")
     print(f"Keep this elsewhere: {newest}:{number}")
 

@@ -27,8 +27,8 @@ from proxy.cli.common import (
     show_work,
     the_one,
 )
-from proxy.open_policy.column_dependencies import dependencies
-from proxy.open_policy.pins import catalog_on_pins
+from proxy.open_policy.column_dependencies import find_all_dependencies
+from proxy.open_policy.pins import make_catalog_from_pins
 from proxy.owner.decisions import Cap, make_grant, read_fingerprint
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
@@ -207,7 +207,7 @@ def what_is_pinned(policy: Policy) -> Knowledge:
     which overstates.
     """
     try:
-        return dependencies(catalog_on_pins(policy))
+        return find_all_dependencies(make_catalog_from_pins(policy))
     except KeyholeError:
         return assume_nothing
 

@@ -20,7 +20,7 @@ def answer_page(answer: Answer, sql: str) -> str:
     """Return the picture as one HTML file, with the question and its answer's promise."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
     told = (
-        f"Guarantee: {answer.document()['guarantee']['sentence']}",
+        f"Guarantee: {answer.make_document()['guarantee']['sentence']}",
         f"Data version: {answer.version}.",
         *(f"Warning: {warning}." for warning in answer.plan.warnings),
     )

@@ -30,12 +30,12 @@ from planner.policy.simulated_catalog import SimulatedCatalog, simulate_catalog
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
-from proxy.open_policy.accounts import limits, nano
-from proxy.open_policy.pins import pins_path, read_pins
+from proxy.open_policy.accounts import convert_to_nano, find_limits
+from proxy.open_policy.pins import find_pins_path, read_pins
 from proxy.open_policy.service import OWNER
 from proxy.pipeline.advice.levers import find_offers
-from proxy.pipeline.claim import groups_that_add_up, losses_in_cell, worst_curve
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell, find_worst_curve
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.sources.open import source_dialect
 
 MANY = (1, 5, 20)
@@ -155,7 +155,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     stood_in = simulate_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = source_dialect(policy.source)
-    question = bare_question(sql, settings.read_catalog(catalog, given))
+    question = read_bare_question(sql, settings.read_catalog(catalog, given))
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)
     made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
@@ -181,16 +181,16 @@ class _Standing(dict[str, str]):
 
 def _pins(policy: Policy) -> Pins:
     try:
-        return read_pins(pins_path(policy))
+        return read_pins(find_pins_path(policy))
     except KeyholeError:
         return Pins()  # keyhole check says what is wrong with it
 
 
 def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: Sizes) -> Simulation:
-    policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
+    policy_caps, table = find_limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
     caps = apply_grants(policy_caps, (), table=table, analyst=None)
     own = _optional_nano(settings.max_epsilon(asked.settings))
-    adding = groups_that_add_up(plan) if plan.question.table.unit else 1
+    adding = count_groups_of_unit(plan) if plan.question.table.unit else 1
     fit, scope = _count_fitting(plan, caps, own, adding)
     mean_rows = None if sizes.rows is None else sizes.rows / sizes.units
     affordable = tuple(
@@ -236,7 +236,7 @@ def _section(scope: str, caps: Limits, table: str) -> str:
 
 def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
-    in_cell = losses_in_cell(plan)
+    in_cell = count_losses_in_cell(plan)
     yield "epsilon_per_predicate", caps.per_predicate_nano // in_cell
     if plan.question.table.unit and caps.per_unit_nano is not None:
         yield "epsilon_per_unit", caps.per_unit_nano // adding
@@ -247,14 +247,14 @@ def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
 def _caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield every cap on one question alone; `own` is what its settings ask for."""
     if own is not None:
-        yield "max_epsilon", own // losses_in_cell(plan)
+        yield "max_epsilon", own // count_losses_in_cell(plan)
     if caps.per_query_nano is not None:
-        yield "epsilon_per_query", caps.per_query_nano // losses_in_cell(plan)
+        yield "epsilon_per_query", caps.per_query_nano // count_losses_in_cell(plan)
 
 
 def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
     by_scope = {scope: cap // questions for scope, cap in _caps(caps, adding, plan)}
-    if caps.delta is not None and caps.per_unit_nano is not None and worst_curve(plan) is not None:
+    if caps.delta is not None and caps.per_unit_nano is not None and find_worst_curve(plan) is not None:
         by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).find_largest_by_curve(adding * questions)
         by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
     shared = min(by_scope.values())
@@ -262,7 +262,7 @@ def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int
 
 
 def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
-    cost = nano(plan.worst_case_epsilon)
+    cost = convert_to_nano(plan.worst_case_epsilon)
     if cost == 0:
         return None, ""
     scope, least = min(_caps_of_one(caps, own, plan), key=lambda cap: cap[1], default=("", cost))
@@ -271,7 +271,7 @@ def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tu
     counts = {scope: least // cost for scope, least in _caps(caps, adding, plan)}
     if caps.delta is not None and caps.per_unit_nano is not None and "epsilon_per_unit" in counts:
         room = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta)
-        by_curve = room.count_more(adding * cost, worst_curve(plan))
+        by_curve = room.count_more(adding * cost, find_worst_curve(plan))
         # by curve only where more fit so, whatever cap ends first
         counts["epsilon_per_unit"] = max(counts["epsilon_per_unit"], by_curve)
     scope = min(counts, key=lambda one: counts[one])

@@ -106,7 +106,7 @@ def has_owner_session(parts: ConsoleParts, request: Request) -> bool:
 
 
 def _analysts(parts: ConsoleParts) -> dict[str, Analyst]:
-    with parts.serving.using() as service:
+    with parts.serving.hold_open() as service:
         return {analyst.name: analyst for analyst in service.catalog.analysts}
 
 

@@ -138,7 +138,7 @@ def _place(wanted: str, otherwise: str) -> str:
 async def _prove(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
     """Return the analyst whose token, or name and password, a form has. Raise KH401, KH430."""
     token, user, password = form.get("token", ""), form.get("user", ""), form.get("password", "")
-    with parts.serving.using() as service:
+    with parts.serving.hold_open() as service:
         analysts = service.catalog.analysts
     if token:
         return _prove_token(parts, analysts, token, address=address)

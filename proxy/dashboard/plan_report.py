@@ -12,7 +12,7 @@ from planner.explain.rounded_numbers import write_at_least, write_at_most, write
 from proxy.dashboard.question_list import Listed
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
 from proxy.open_policy.service import Service
-from proxy.pipeline.rehearsal import Quote, Rehearsed
+from proxy.pipeline.rehearsal import Quote, RehearsedList
 from proxy.report.terminal import psql_table, visible
 
 _SCOPES = {
@@ -93,7 +93,7 @@ class PlanReport:
 
     def _tolerance(self, one: Listed) -> str:
         """Return the tolerance of a question as it stands."""
-        return "" if one.asked is None else one.asked.accuracy(self.service.catalog).tolerance
+        return "" if one.asked is None else one.asked.read_accuracy(self.service.catalog).tolerance
 
     def document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
@@ -149,12 +149,12 @@ def _length_of_end(rest: str) -> int:
 
 
 def _table(
-    planned: PlannedList, rehearsed: Rehearsed, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
+    planned: PlannedList, rehearsed: RehearsedList, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
 ) -> Iterator[str]:
     rows = []
     for number, (one, quote) in enumerate(zip(planned.listed, rehearsed.quotes, strict=True), start=1):
         tolerance = tolerances.get(one.statement) or wished(one)
-        price = (_epsilon(quote.own.epsilon_nano), _unit(quote), _epsilon(quote.everybody.epsilon_nano))
+        price = (_epsilon(quote.own.epsilon_nano), _unit(quote), _epsilon(quote.shared_cost.epsilon_nano))
         told = quote.refusal is None
         rows.append(
             (
@@ -172,20 +172,20 @@ def _table(
             yield f"{number}: {visible(f'{quote.refusal.code}: {quote.refusal.message}')}"
         elif quote.short is not None:
             yield f"{number}: {_shortage(quote)}"
-        if quote.fits and quote.waits:
+        if quote.fits and quote.needs_approval:
             yield f"{number}: waits for the owner's approval"
 
 
 def _shortage(quote: Quote) -> str:
     short = quote.short
     assert short is not None, "asked where a balance is short"
-    what = "--max-epsilon" if quote.of_list else _SCOPES[short.scope]
+    what = "--max-epsilon" if quote.is_list_budget else _SCOPES[short.scope]
     needed, left = write_at_most(short.needed_nano / NANO), write_at_least(short.left_nano / NANO)
     return f"{what} does not cover it: {needed} epsilon needed, {left} left"
 
 
-def _sum_lines(rehearsed: Rehearsed, *, most_nano: int | None) -> Iterator[str]:
-    together = rehearsed.together
+def _sum_lines(rehearsed: RehearsedList, *, most_nano: int | None) -> Iterator[str]:
+    together = rehearsed.total
     unit = f", one unit {_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
     yield f"Together those that fit cost one group at most {_epsilon(together.epsilon_nano)} epsilon{unit}."
     left = [f"{_left(one.left_nano)} of {_left(one.cap_nano)} ({_SCOPES[one.scope]})" for one in rehearsed.left]
@@ -196,7 +196,7 @@ def _sum_lines(rehearsed: Rehearsed, *, most_nano: int | None) -> Iterator[str]:
 
 
 def _questions(
-    planned: PlannedList, rehearsed: Rehearsed, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
+    planned: PlannedList, rehearsed: RehearsedList, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
 ) -> list[dict[str, Any]]:
     return [
         {
@@ -204,11 +204,11 @@ def _questions(
             "sql": one.text,
             "tolerance": tolerances.get(one.statement) or wished(one),
             "fits": quote.fits,
-            "waits_for_approval": quote.waits,
+            "waits_for_approval": quote.needs_approval,
             "decided_on": quote.decided.value if quote.refusal is None else None,
             "group_at_most": quote.own.epsilon_nano / NANO,
             "unit_at_most": quote.own.unit_epsilon_nano / NANO if quote.own.unit_epsilon_nano else None,
-            "new_at_most": quote.everybody.epsilon_nano / NANO,
+            "new_at_most": quote.shared_cost.epsilon_nano / NANO,
             "refused": None if quote.refusal is None else f"{quote.refusal.code}: {quote.refusal.message}",
             "short": None if quote.short is None else _shortage(quote),
         }
@@ -216,8 +216,8 @@ def _questions(
     ]
 
 
-def _together(rehearsed: Rehearsed) -> dict[str, Any]:
-    together = rehearsed.together
+def _together(rehearsed: RehearsedList) -> dict[str, Any]:
+    together = rehearsed.total
     return {
         "group_at_most": together.epsilon_nano / NANO,
         "unit_at_most": together.unit_epsilon_nano / NANO if together.unit_epsilon_nano else None,

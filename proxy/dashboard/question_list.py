@@ -122,5 +122,5 @@ def _ask(question: Embedded, settings: Mapping[str, str | None], analyst: Analys
         parameters=stored_parameters.read_parameters(question, settings) if stored else {},
         analyst=analyst,
         today=datetime.now(UTC).date(),
-        utc=True,
+        is_utc=True,
     )

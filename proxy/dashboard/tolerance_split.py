@@ -30,7 +30,7 @@ from proxy.dashboard.question_list import Listed
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
-from proxy.pipeline.rehearsal import Decided, Known, Question, Rehearsals, Rehearsed
+from proxy.pipeline.rehearsal import DecisionBasis, KnownQuestion, Question, Rehearsals, RehearsedList
 
 FACTORS = (
     *(Decimal(digits).scaleb(power - 2) for power in (-1, 0, 1, 2) for digits in range(100, 1000)),
@@ -44,7 +44,7 @@ _PLANNING = FairTurns(1)  # it takes seconds of the processor, which answers nee
 _LONGEST_WAIT_MS = 120_000  # two lists that take as long as any may; who waits longer is told to come again
 _LONGEST_MS = 60_000  # answers need the processor: ordinary lists of twenty take ten seconds, dear ones could an hour
 _MENDED = ("KH303", "KH304")  # refusals that another tolerance may end
-_FREE = frozenset((Decided.NOTHING, Decided.STORED, Decided.REPEATED))
+_FREE = frozenset((DecisionBasis.NOTHING, DecisionBasis.STORED, DecisionBasis.REPEATED))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,20 +59,20 @@ class PlannedList:
     """
 
     listed: tuple[Listed, ...]
-    wished: Rehearsed
+    wished: RehearsedList
     factor: Decimal | None
     tolerances: dict[int, str]
-    split: Rehearsed | None
+    split: RehearsedList | None
     most_nano: int | None
     beyond: tuple[int, ...] = ()
 
     @property
-    def final(self) -> Rehearsed:
+    def final(self) -> RehearsedList:
         """The list as it should be asked."""
         return self.split or self.wished
 
 
-def rehearse_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> Rehearsed:
+def rehearse_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> RehearsedList:
     """Rehearse the list as it stands, without looking for changes that make it fit. Raise KH502."""
     return _Trial(service, tuple(listed), most_nano).wished
 
@@ -91,7 +91,7 @@ def plan_list(
         beyond = trial.leave_out_dear()
         factor = trial.find_factor() if beyond and trial.movable else None
     tolerances: dict[int, str] = {}
-    split: Rehearsed | None = None
+    split: RehearsedList | None = None
     if factor is not None and factor > 1:
         for factors in (trial.find_split(factor), dict.fromkeys(trial.movable, factor)):
             tolerances = trial.as_tolerances(factors)
@@ -134,11 +134,11 @@ class _Trial:
         tables = (one.asked.question.table.ledger_root.table for one in listed if one.asked is not None)
         self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
         self._plans: dict[tuple[int, Decimal], Question] = {}
-        self._known: dict[int, Known] = {}
+        self._known: dict[int, KnownQuestion] = {}
         self._beyond: frozenset[int] = frozenset()
 
     @cached_property
-    def wished(self) -> Rehearsed:
+    def wished(self) -> RehearsedList:
         """The list as it stands."""
         return self._stage.rehearse(self._wishes, {})
 
@@ -166,18 +166,18 @@ class _Trial:
 
     def _fits_alone(self, statement: int, factor: Decimal) -> bool:
         places = [place for place, one in enumerate(self._all) if one.statement == statement]
-        return self._stage.all_fit(
+        return self._stage.can_answer_all(
             [self._at(place, factor) for place in places],
             {number: self._known_of(place, {statement: factor}) for number, place in enumerate(places)},
             counting=frozenset(range(len(places))),
         )
 
-    def is_whole(self, found: Rehearsed) -> bool:
+    def is_whole(self, found: RehearsedList) -> bool:
         """Return True if all questions whose tolerances count fit."""
         quotes, movable = zip(self._all, found.quotes, strict=True), frozenset(self.movable)
         return all(quote.fits for one, quote in quotes if one.statement in movable)
 
-    def rehearse_exactly(self, tolerances: Mapping[int, str]) -> Rehearsed:
+    def rehearse_exactly(self, tolerances: Mapping[int, str]) -> RehearsedList:
         """Rehearse the list as sessions would ask it with these tolerances set before their statements."""
         return self._stage.rehearse(
             [
@@ -268,13 +268,13 @@ class _Trial:
         if all(factor == 1 for factor in factors.values()):
             return self.is_whole(self.wished)
         places, movable = range(len(self._all)), frozenset(self.movable)
-        return self._stage.all_fit(
+        return self._stage.can_answer_all(
             (self._at(place, factors.get(self._all[place].statement, Decimal(1))) for place in places),
             {place: self._known_of(place, factors) for place in places},
             counting=frozenset(place for place in places if self._all[place].statement in movable),
         )
 
-    def _known_of(self, place: int, factors: Mapping[int, Decimal]) -> Known | None:
+    def _known_of(self, place: int, factors: Mapping[int, Decimal]) -> KnownQuestion | None:
         """Return the ledger's knowledge of a question, looked up once.
 
         Its noise does not depend on the accuracy of the question. A stored answer is that of the wish.
@@ -318,7 +318,7 @@ class _Trial:
         asked, plan = wish
         catalog = self._service.catalog
         try:
-            wider = replace(asked.accuracy(catalog), tolerance=tolerance)
+            wider = replace(asked.read_accuracy(catalog), tolerance=tolerance)
             reduced, *_ = reduce_question(asked.read_question(catalog, wider))
             calibration, sharing = choose_calibration(reduced)
             reduced, ranking = with_common_sums(reduced, calibration), choose_ranking(reduced)
@@ -350,7 +350,7 @@ def _plan_exactly(service: Service, one: Listed, tolerance: str | None) -> Quest
 def _times(one: Listed, service: Service, factor: Decimal) -> str:
     """Return a question's tolerances times a factor, as the setting has them."""
     assert one.asked is not None, "a question that was read"
-    return widen_tolerances(one.asked.accuracy(service.catalog).tolerance, factor)
+    return widen_tolerances(one.asked.read_accuracy(service.catalog).tolerance, factor)
 
 
 def _round_up(factor: float) -> Decimal:

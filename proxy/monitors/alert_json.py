@@ -13,7 +13,7 @@ from accountant.monitor_model import MonitorAlert, MonitorRun
 from planner.extract.virtual_relations import ALERTED_AT, CLEARED_AT, WINDOW_CLOSES, WINDOW_START
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.monitors.notifications import ToldAlert, ToldClearing
-from proxy.open_policy.accounts import label
+from proxy.open_policy.accounts import make_label
 from proxy.pipeline.virtual_rows import VirtualRow
 from proxy.shadow.key_labels import KeyLabels
 
@@ -35,7 +35,7 @@ class Telling:
         self._apart = [(name, values) for name, values in columns if name != axis]
         self._shape = tuple(len(values) for _, values in self._apart)
         self._axis = next(((name, values) for name, values in columns if name == axis), None)
-        asked = [label(column) for column in plan.question.keys.columns]
+        asked = [make_label(column) for column in plan.question.keys.columns]
         self._answered = asked if plan.monitor.windows.length is None or plan.clears_at_once else asked[:-1]
 
     def tell(self, alert: MonitorAlert) -> ToldAlert:

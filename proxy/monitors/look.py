@@ -156,7 +156,7 @@ def _read(service: Service, question: Question, looks: Sequence[PreparedLook]) -
     rewritten = looks[0].reading.rewritten if len(looks) == 1 else rewrite(question, dialect=service.source.dialect)
     keys, functionals = question.keys, len(question.functionals)
     with ExitStack() as reading:
-        reading.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=limit))
+        reading.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=limit))
         moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
         aggregates = partial(service.source.aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
         values: Integers = moments.read(aggregates, keeping=reading).values

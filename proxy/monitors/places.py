@@ -15,7 +15,7 @@ from accountant.monitor_model import MonitorRun
 from mechanisms.formula import Booleans
 from mechanisms.protocol import Epsilons
 from planner.monitors.monitor_plan import MonitorPlan
-from proxy.open_policy.accounts import label, nano
+from proxy.open_policy.accounts import convert_to_nano, make_label
 from proxy.pipeline.claim import is_class, list_members
 
 
@@ -43,7 +43,7 @@ class Places:
         names = [name for name, _ in left]
         return Places(
             shape=tuple(size for _, size in left),
-            axes=tuple(names.index(label(column)) for column in plan.keys.columns),
+            axes=tuple(names.index(make_label(column)) for column in plan.keys.columns),
             sizes=plan.keys.shape,
             classes=tuple(
                 (number, tuple(place for _, place in list_members(column, values)))
@@ -74,7 +74,9 @@ class Places:
     def lay_out(self, losses: Epsilons) -> NanoArray:
         """Return losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
         levels, level_of = np.unique(losses, return_inverse=True)
-        counted = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(self.sizes)
+        counted = np.array([convert_to_nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(
+            self.sizes
+        )
         for number, members in self.classes:
             counted = counted.take(members, axis=number)
         arranged = counted.transpose(np.argsort(self.axes)) if self.axes else counted

@@ -42,9 +42,9 @@ from proxy.monitors.notifications import (
 )
 from proxy.monitors.read_refusals import reading_too_dear, unreadable_monitor
 from proxy.monitors.schedule import count_moments, next_moment, number_of
-from proxy.open_policy.accounts import limits
+from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import Service, Serving
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
 from proxy.shadow.address import OWNER
 from proxy.shadow.key_labels import KeyLabels, labels_not_ready
@@ -389,7 +389,7 @@ class MonitorReading:
         if (run.run, analyst) in self._paid:
             return
         # the owner named its readers: that needs no other word
-        caps = replace(limits(self.service.catalog, self.service.analyst(analyst)), approval_above_nano=None)
+        caps = replace(find_limits(self.service.catalog, self.service.find_analyst(analyst)), approval_above_nano=None)
         try:
             with _asking_ledger():
                 self._ledger.monitors.charge_reader(run.run, analyst, caps)
@@ -417,7 +417,7 @@ class Readings:
     @contextmanager
     def numbered(self) -> Iterator[tuple[int, MonitorReading]]:
         """Yield the reading, with a number that changes once another service answers."""
-        with self._serving.using() as service:
+        with self._serving.hold_open() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
                     self._newest = next(self._numbers), MonitorReading(service, self._labels)
@@ -446,7 +446,7 @@ def _asking_ledger() -> Iterator[None]:
     except OverBudget:
         raise
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
 
 
 def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:

@@ -32,7 +32,7 @@ from proxy.monitors.schedule import DueLook, list_due, moment_of, next_moment
 from proxy.observe.logs import describe_exception
 from proxy.observe.telemetry import GaugeReading, LookEnding
 from proxy.open_policy.service import Service, Serving
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 
 log = structlog.get_logger("keyhole.monitors")
 
@@ -113,7 +113,7 @@ class MonitorRunner:
 
     def look_around(self) -> None:
         """Make every look that is due by now; those of one moment read together what they can."""
-        with self._serving.using() as service:
+        with self._serving.hold_open() as service:
             if service.catalog is not self._catalog:
                 self._begin_anew(service)
             if not service.catalog.monitors or not self._trust_clock(service):
@@ -192,7 +192,7 @@ class MonitorRunner:
         except (MonitorStopped, WindowClosed):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
-            self._complain(service, name, kept, ledger_unavailable())
+            self._complain(service, name, kept, report_unavailable_ledger())
         except Exception as error:
             kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
             log.error("monitor was not looked at", monitor=name, **describe_exception(error))
@@ -237,7 +237,7 @@ class MonitorRunner:
                 held = monitors.take_leases([one.name for one in waiting], holder=self._holder, seconds=_LEASE_S)
         except LedgerError:
             for one in waiting:
-                self._complain(service, one.name, one.kept, ledger_unavailable())
+                self._complain(service, one.name, one.kept, report_unavailable_ledger())
         else:
             for one in waiting:
                 if one.name not in held:
@@ -285,7 +285,7 @@ class MonitorRunner:
         except (MonitorStopped, WindowClosed):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
-            seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=ledger_unavailable().code)
+            seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=report_unavailable_ledger().code)
             return False
         except Exception as error:  # the other monitors' looks are recorded all the same
             log.error("monitor was not looked at", monitor=name, **describe_exception(error))

@@ -15,23 +15,23 @@ from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.monitors import monitor_refusals
-from proxy.open_policy.accounts import label, limits_on, nano
+from proxy.open_policy.accounts import convert_to_nano, find_table_limits, make_label
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
-from proxy.pipeline.claim import charged_keys
-from proxy.pipeline.messages import bare_question
-from proxy.pipeline.question_refusals import approval_needed
+from proxy.open_policy.service_refusals import report_unavailable_ledger
+from proxy.pipeline.claim import find_charged_keys
+from proxy.pipeline.messages import read_bare_question
+from proxy.pipeline.question_refusals import refuse_unapproved
 
 _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
 
 
 def charge_of(service: Service, plan: MonitorPlan) -> Charge:
     """Return the charge that starts a monitor: every key and window of its horizon. Raise KH302, KH602."""
-    family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
+    family, cells = find_charged_keys(plan.question, version=service.find_version(plan.question.table))
     reach = find_cell_reach(plan.question)
     if reach.reaches_other_groups:
         raise monitor_refusals.chooses_groups(plan.monitor.name)
-    most = reach.count_losses(1) * nano(plan.epsilon_per_cell)
+    most = reach.count_losses(1) * convert_to_nano(plan.epsilon_per_cell)
     if most > MOST_NANO_PER_CHARGE:
         raise monitor_refusals.too_dear_to_start(plan)
     return Charge(
@@ -40,14 +40,14 @@ def charge_of(service: Service, plan: MonitorPlan) -> Charge:
         family=family,
         cells=cells,
         epsilon_nano=most,
-        unit_epsilon_nano=max(most, nano(plan.epsilon_per_unit)) if plan.question.table.unit else 0,
+        unit_epsilon_nano=max(most, convert_to_nano(plan.epsilon_per_unit)) if plan.question.table.unit else 0,
         shared=True,
     )
 
 
 def limits_of(service: Service, plan: MonitorPlan) -> Limits:
     """Return the caps for starting a monitor: those over all analysts."""
-    return limits_on(plan.question.table, service.catalog, _NOBODY)
+    return find_table_limits(plan.question.table, service.catalog, _NOBODY)
 
 
 def check_startable(service: Service, plan: MonitorPlan) -> None:
@@ -83,7 +83,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
             plan.monitor.name,
             charge,
             limits_of(service, plan),
-            windows=None if plan.clears_at_once else WindowAxis(label(plan.window_column), overlap=_overlap(plan)),
+            windows=None if plan.clears_at_once else WindowAxis(make_label(plan.window_column), overlap=_overlap(plan)),
             fingerprint=plan.fingerprint,
             wording=wording,
             by=by,
@@ -104,7 +104,7 @@ def _kept_text(service: Service, plan: MonitorPlan) -> str | None:
     """Return the monitor's question as far as the policy keeps texts in the ledger."""
     if service.keep_text == "none":
         return None
-    question = bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
+    question = read_bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
     return write_question_text(question, {}, keeps_constants=service.keep_text == "full")
 
 
@@ -132,11 +132,11 @@ def in_words(service: Service, plan: MonitorPlan) -> Iterator[None]:
     except OverBudget as over:
         refusal = monitor_refusals.over_budget(over, plan, fitting=_find_fitting(service, plan))
     except NotApproved as waiting:
-        refusal = approval_needed(waiting)
+        refusal = refuse_unapproved(waiting)
     except MonitorNotEnded as stands:
         refusal = monitor_refusals.stands_already(stands.monitor)
     except LedgerError:
-        refusal = ledger_unavailable()
+        refusal = report_unavailable_ledger()
     else:
         return
     raise refusal

@@ -9,54 +9,54 @@ from accountant.limits import Limits
 from planner.catalog.catalog import Analyst, Catalog, Column, Table
 
 
-def nano(epsilon: float) -> int:
+def convert_to_nano(epsilon: float) -> int:
     """Return epsilon in billionths, rounded up so that nothing is ever under-counted."""
     return ceil(Fraction(epsilon) * NANO)
 
 
-def label(column: Column) -> str:
+def make_label(column: Column) -> str:
     """Return the ledger's name of a grouping column."""
     return column.label
 
 
-def column_of(label: str) -> str:
+def read_label(label: str) -> str:
     """Return the name of the column that `label` made a label of."""
     return label.partition("=")[0]
 
 
-def limits(catalog: Catalog, analyst: Analyst) -> Limits:
+def find_limits(catalog: Catalog, analyst: Analyst) -> Limits:
     """Return the caps that hold for one analyst, whatever the question is about."""
     budget = catalog.budget
 
     return Limits(
         per_predicate_nano=int(budget.per_predicate * NANO),
-        per_unit_nano=_optional_nano(budget.per_unit),
+        per_unit_nano=_convert_optional(budget.per_unit),
         per_query_nano=int(budget.per_query * NANO),
-        analyst_per_predicate_nano=_optional_nano(analyst.per_predicate),
-        analyst_per_unit_nano=_optional_nano(analyst.per_unit),
-        per_table_nano=_optional_nano(budget.per_table),
-        approval_above_nano=_optional_nano(budget.approval_above),
+        analyst_per_predicate_nano=_convert_optional(analyst.per_predicate),
+        analyst_per_unit_nano=_convert_optional(analyst.per_unit),
+        per_table_nano=_convert_optional(budget.per_table),
+        approval_above_nano=_convert_optional(budget.approval_above),
         delta=budget.delta,
-        separates_analysts=are_apart(catalog),
+        separates_analysts=separates_analysts(catalog),
         own_per_table_nano=tuple(
             (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None
         ),
     )
 
 
-def are_apart(catalog: Catalog) -> bool:
+def separates_analysts(catalog: Catalog) -> bool:
     """Return True if an analyst has a cap of their own, so that analysts are accounted for one by one."""
     return any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts)
 
 
-def limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
+def find_table_limits(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
     """Return the caps that hold for one analyst's question about a table.
 
     About a join, the lowest line for approval.
     """
     above = catalog.budget.find_approval_limit(one.name for one in table.stored_tables)
-    return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
+    return replace(find_limits(catalog, analyst), approval_above_nano=_convert_optional(above))
 
 
-def _optional_nano(epsilon: float | None) -> int | None:
+def _convert_optional(epsilon: float | None) -> int | None:
     return None if epsilon is None else int(epsilon * NANO)

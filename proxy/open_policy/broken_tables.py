@@ -19,7 +19,7 @@ from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
 from planner.policy.source_faults import refuse_absent_column
 from proxy.open_policy.csv_files import find_form
-from proxy.open_policy.pins import PinSource, catalog_on_pins, pins_path, read_pins
+from proxy.open_policy.pins import PinSource, find_pins_path, make_catalog_from_pins, read_pins
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class BrokenTable:
         return f"tables.{self.name} cannot be read: {self.why}. {known}."
 
 
-class PinnedWhereBroken:
+class PartlyPinnedSource:
     """A source that gives what is pinned of relations that it cannot read, for pinning the others."""
 
     def __init__(self, source: PinSource, policy: Policy) -> None:
         self._source = source
-        self._pins = read_pins(pins_path(policy))
+        self._pins = read_pins(find_pins_path(policy))
         found: dict[str, BrokenTable] = {}
         self._names: dict[str, str] = {}
         # most of what a check asks of the source, each once
@@ -66,7 +66,7 @@ class PinnedWhereBroken:
         return rest
 
     @contextmanager
-    def named(self, policy: Policy) -> Iterator[None]:
+    def check_others(self, policy: Policy) -> Iterator[None]:
         """Check the remaining tables in the block.
 
         If it refuses one, tables that were left out are the cause: raise KH006.
@@ -114,11 +114,11 @@ class PinnedWhereBroken:
             return self._schemas[relation]
         if (table := self._pins.get_table(name)) is not None:
             return table.columns
-        return _columns(self._pins.get_types(name) or {})
+        return _make_columns(self._pins.get_types(name) or {})
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
         """Return all rows of a public table, as they are or as they were pinned. Raise KH006."""
-        table = self._public(relation)
+        table = self._find_public_pin(relation)
         if table is None:
             return self._source.table_rows(relation, columns, most=most)
         return list(zip(*map(table.get_values, columns), strict=True))
@@ -130,7 +130,7 @@ class PinnedWhereBroken:
             found = self._identities.get(relation)
             return self._source.identify(relation) if found is None else found
         names = self._pins.get_relation(name) or (relation,)
-        table = self._public(relation)
+        table = self._find_public_pin(relation)
         unique = frozenset(() if table is None else table.unique)
         return RelationIdentity(names=names, bases=frozenset(), is_view=False, is_join=False, unique=unique)
 
@@ -142,21 +142,21 @@ class PinnedWhereBroken:
         """Return another text once a relation's data have moved. Raise KH006."""
         return self._source.state(relation)
 
-    def _public(self, relation: str) -> PinnedTable | None:
+    def _find_public_pin(self, relation: str) -> PinnedTable | None:
         return self._pins.get_table(self._names.get(relation, ""))
 
 
-def catalog_of_pinned_tables(policy: Policy) -> Catalog:
+def make_catalog_of_pinned(policy: Policy) -> Catalog:
     """Return the catalog on what is pinned, without tables that never were, for reading the ledger.
 
     Raises KH003 to KH007 and KH010, as where nothing is pinned.
     """
-    pins = read_pins(pins_path(policy))
+    pins = read_pins(find_pins_path(policy))
     rest = policy.drop_tables([name for name in policy.tables if not _is_pinned(pins, name)])
     if rest is not None and rest.private_tables:
         with suppress(KeyholeError):  # a view or a monitor may read what is left out
-            return catalog_on_pins(rest)
-    return catalog_on_pins(policy)
+            return make_catalog_from_pins(rest)
+    return make_catalog_from_pins(policy)
 
 
 def _is_pinned(pins: Pins, name: str) -> bool:
@@ -165,5 +165,5 @@ def _is_pinned(pins: Pins, name: str) -> bool:
     )
 
 
-def _columns(types: Mapping[str, str]) -> tuple[SourceColumn, ...]:
+def _make_columns(types: Mapping[str, str]) -> tuple[SourceColumn, ...]:
     return tuple(SourceColumn(column, declared, nullable=True) for column, declared in types.items())

@@ -19,25 +19,25 @@ from planner.catalog.key_space import format_value
 from planner.values.datetimes import extract_part, truncate_to_unit
 
 
-def dependencies(catalog: Catalog) -> Knowledge:
+def find_all_dependencies(catalog: Catalog) -> Knowledge:
     """Return the catalog's knowledge of the labels in each table of the ledger."""
 
     @lru_cache(maxsize=256)
     def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
         members = [one for one in catalog.tables if one.ledger_root.table == table]
         known = [column for member in members for column in member.columns]
-        calendar = tuple(one for member in members for one in _from_the_calendar(member, columns))
+        calendar = tuple(one for member in members for one in _find_calendar_dependencies(member, columns))
         pinned = tuple(
-            one for label in sorted(columns) for member in members for one in _from_pins(label, member, catalog)
+            one for label in sorted(columns) for member in members for one in _find_pinned(label, member, catalog)
         )
-        unique = {(one.determined, one.base): one for one in (*calendar, *pinned, *_one_by_one(pinned, calendar))}
+        unique = {(one.determined, one.base): one for one in (*calendar, *pinned, *_compose_pinned(pinned, calendar))}
         own = {column.label for column in known}
         return tuple(one for one in unique.values() if one.base in columns or one.base in own)
 
     return among
 
 
-def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
+def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
     """Yield columns looked up by a derived column, as functions of the column that it is derived from."""
     for last in pinned:
         for first in calendar:
@@ -46,13 +46,13 @@ def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) ->
                 yield Dependency(last.determined, first.base, values, is_complete=False)
 
 
-def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
+def _find_pinned(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
     """Yield the looked-up column of that label, if the pinned data in force has it."""
     for public in catalog.public_tables:
         at = label.find(f"={public.name}.")
         if at < 0 or public.digest not in label:
             continue
-        for column, base in _of_source(label[at + 1 :], table, catalog):
+        for column, base in _list_lookups(label[at + 1 :], table, catalog):
             if column.label == label and isinstance(column.derivation, Lookup):
                 if len(column.derivation.pairs) > MOST_VALUES:
                     return  # the ledger would leave it alone
@@ -64,7 +64,7 @@ def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependenc
                 return
 
 
-def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
+def _list_lookups(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
     """Yield columns that are looked up as `source` says, each with the private column at the beginning."""
     for public in catalog.public_tables:
         for found in public.columns:
@@ -73,15 +73,17 @@ def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Co
                 if not source.startswith(head):
                     continue
                 own = (
-                    (replace(column, ledger=ledger), column) for column in table.columns for ledger in _names(column)
+                    (replace(column, ledger=ledger), column)
+                    for column in table.columns
+                    for ledger in _list_names(column)
                 )
-                for base, first in (*own, *_of_source(source.removeprefix(head), table, catalog)):
+                for base, first in (*own, *_list_lookups(source.removeprefix(head), table, catalog)):
                     made = _look_up_key(public, found.name, key=key, base=base, table=table)
                     if made is not None:
                         yield made, first
 
 
-def _names(column: Column) -> tuple[str, ...]:
+def _list_names(column: Column) -> tuple[str, ...]:
     """Return the ledger's possible names of a base: as it is, or, in a join of tables that renames it, by its label."""
     return tuple(dict.fromkeys((column.ledger, column.label)))
 
@@ -95,7 +97,7 @@ def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, 
         return None
 
 
-def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
+def _find_calendar_dependencies(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
     """Yield derived columns as functions of keys that are finer, or that they are derived from."""
     for base in table.columns:
         if base.domain is None or base.label not in columns:
@@ -108,18 +110,20 @@ def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Depend
                 or not is_derivable(derived, base)
             ):
                 continue
-            found = {value: _derive_value(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
+            found = {
+                value: _derive_value(derived, _make_moment(value)) for value in base.domain if isinstance(value, date)
+            }
             values = {format_value(value): format_value(part) for value, part in found.items()}
             counts = Counter(found.values())
             closed = frozenset(
                 format_value(value)
                 for value, count in counts.items()
-                if count == _times(derived, value, step=find_calendar_step(base))
+                if count == _count_times(derived, value, step=find_calendar_step(base))
             )
             yield Dependency(determined.label, base.label, values, is_complete=False, excluded_values=closed)
 
 
-def _moment(value: date) -> datetime:
+def _make_moment(value: date) -> datetime:
     return value if isinstance(value, datetime) else datetime.combine(value, time())
 
 
@@ -134,7 +138,7 @@ def _derive_value(derivation: Derivation, moment: datetime) -> Value:
             return start if derivation.part == "hour" else start.date()
 
 
-def _times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
+def _count_times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
     """Return how many times that lie a step apart have that value; None if that is unknown."""
     part = "day" if derivation.function == "date" else derivation.part
     if derivation.function == "extract":
@@ -143,7 +147,7 @@ def _times(derivation: Derivation, value: Value, *, step: str | None) -> int | N
         value = date(value, 1, 1)
     if not isinstance(value, date) or step is None:
         return None
-    start = _moment(value)
+    start = _make_moment(value)
     if start.year == datetime.max.year:
         return None
     long = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}.get(part)

@@ -43,7 +43,7 @@ def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
     """Return the pins with the form of every CSV file that the policy names. Raise KH006 and KH014."""
     forms = {name: find_form(policy, name, source, before.get_csv_file(name)) for name in policy.tables}
     files = ((name, form) for name, form in forms.items() if form is not None)
-    return replace(before, files=tuple((name, _with_declared_types(policy, name, form)) for name, form in files))
+    return replace(before, files=tuple((name, _apply_declared_types(policy, name, form)) for name, form in files))
 
 
 def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile | None:
@@ -55,7 +55,7 @@ def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None
         return None
     if known is not None and source.schema(policy.write_relation(name, csv=known)):
         return known
-    return _look_into(policy, name, source, known)
+    return _read_form(policy, name, source, known)
 
 
 def check_pinned_files(policy: Policy, pins: Pins) -> None:
@@ -70,13 +70,13 @@ def _is_csv(policy: Policy, name: str) -> bool:
     return is_csv(policy.tables[name].relation or name, kind=policy.source.kind)
 
 
-def _with_declared_types(policy: Policy, name: str, file: CsvFile) -> CsvFile:
+def _apply_declared_types(policy: Policy, name: str, file: CsvFile) -> CsvFile:
     """Return the file with the types that the policy declares in the place of those that were found in rows."""
     declared = {column: section.type for column, section in policy.tables[name].columns.items() if section.type}
     return replace(file, columns=tuple((column, declared.get(column, kind)) for column, kind in file.columns))
 
 
-def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile:
+def _read_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile:
     """Return the form of a file, and of several that a pattern names, which must have the same.
 
     Raise KH006 and KH014.
@@ -84,14 +84,14 @@ def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | Non
     plain = policy.write_relation(name)
     pattern = plain.removeprefix("read_csv(").removesuffix(")")
     files = [str(file) for (file,) in source.read_for_owner(plain, f"SELECT file FROM glob({pattern}) ORDER BY file")]
-    forms = [(file, _look_into_one(plain, file, source)) for file in files]
+    forms = [(file, _read_file_form(plain, file, source)) for file in files]
     if not forms:
         source.schema(plain)  # raises KH006
     if not _has_quotes(plain, pattern, {'"', *(form.quote for _, form in forms)}, source):
         forms = [(file, replace(form, quote="", escape="")) for file, form in forms]
     first = forms[0][1]
     for file, form in forms[1:]:
-        if _without_types(form) != _without_types(first):
+        if _drop_types(form) != _drop_types(first):
             hint = "Write all files with the same columns, in the same order and with the same delimiter."
             fault = Fault("KH014", f"is several files: {file} is laid out otherwise than {files[0]}", hint=hint)
             raise policy.refuse(("tables", name, "relation"), fault)
@@ -102,11 +102,13 @@ def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | Non
         raise policy.refuse(("tables", name, "relation"), Fault("KH014", problem, hint=hint))
     kept = dict(known.columns) if known is not None else {}
     kinds = [dict(form.columns) for _, form in forms]
-    columns = tuple((column, kept.get(column) or _common([kind[column] for kind in kinds])) for column in names)
+    columns = tuple(
+        (column, kept.get(column) or _find_common_type([kind[column] for kind in kinds])) for column in names
+    )
     return replace(first, columns=columns)
 
 
-def _look_into_one(relation: str, file: str, source: _Reading) -> CsvFile:
+def _read_file_form(relation: str, file: str, source: _Reading) -> CsvFile:
     quoted = "'" + file.replace("'", "''") + "'"
     (row,) = source.read_for_owner(
         relation,
@@ -117,10 +119,10 @@ def _look_into_one(relation: str, file: str, source: _Reading) -> CsvFile:
     found = [(str(one["name"]), _GUESSED.get(str(one["type"]), "text")) for one in json.loads(str(columns))]
     file_form = CsvFile(
         columns=tuple(found),
-        delimiter=_given(delimiter) or ",",
-        quote=_given(quote) or '"',
-        escape=_given(escape) or _given(quote) or '"',
-        comment=_given(comment),
+        delimiter=_describe_found(delimiter) or ",",
+        quote=_describe_found(quote) or '"',
+        escape=_describe_found(escape) or _describe_found(quote) or '"',
+        comment=_describe_found(comment),
         skip=int(str(skip)),
         has_header=bool(has_header),
         date_format="" if day is None or str(day) in _ISO else str(day),
@@ -149,14 +151,14 @@ def _has_quotes(relation: str, pattern: str, marks: Set[str], source: _Reading) 
     return bool(found)
 
 
-def _given(found: object) -> str:
+def _describe_found(found: object) -> str:
     return "" if found is None or str(found) == "(empty)" else str(found)
 
 
-def _without_types(form: CsvFile) -> CsvFile:
+def _drop_types(form: CsvFile) -> CsvFile:
     names = tuple((name, "") for name, _ in form.columns)
     return replace(form, columns=names, date_format="", timestamp_format="")
 
 
-def _common(kinds: Sequence[str]) -> str:
+def _find_common_type(kinds: Sequence[str]) -> str:
     return kinds[0] if len(set(kinds)) == 1 else "text"

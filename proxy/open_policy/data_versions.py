@@ -10,10 +10,10 @@ from planner.catalog.catalog import Table
 from planner.catalog.pins import Pins
 from planner.catalog.refresh import parse_refresh
 from proxy.open_policy.pins import read_private_pins
-from proxy.open_policy.service_refusals import never_refreshed
+from proxy.open_policy.service_refusals import refuse_unrefreshed_table
 
 
-def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
+def find_data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     """Return the name of the data version that a question asked at the moment `now` is answered on.
 
     Guarantee: depends on the policy, the clock and `keyhole refresh`, never on the data, so that asking again tells
@@ -24,7 +24,7 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     """
     tables = table.stored_tables
     if len(tables) > 1:
-        return _together(tables, now=now, pins=pins)
+        return _combine_versions(tables, now=now, pins=pins)
     refresh = parse_refresh(table.refresh)
     tick = refresh.name_tick(now)
     if tick is not None:
@@ -33,21 +33,21 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
         return f"{LIVE} {uuid4().hex}"
     declared = dict(pins.refreshes).get(table.name)
     if declared is None:
-        raise never_refreshed(table.name)
+        raise refuse_unrefreshed_table(table.name)
     return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
 
 
-def _together(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
+def _combine_versions(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
     """Return the version of several tables.
 
     It is those of all of them by name, or another one at every call if one is live.
     """
-    versions = {one.name: data_version(one.bare_table, now=now, pins=pins) for one in tables}
+    versions = {one.name: find_data_version(one.bare_table, now=now, pins=pins) for one in tables}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-class Versions:
+class DataVersions:
     """Data versions as the pin file gives them, read again when `keyhole refresh` has replaced it."""
 
     def __init__(self, path: Path) -> None:
@@ -55,13 +55,13 @@ class Versions:
         self._seen: tuple[int, int] | None = None
         self._pins = Pins()
 
-    def version(self, table: Table, *, now: datetime) -> str:
+    def find_version(self, table: Table, *, now: datetime) -> str:
         """Return the data version of `table` at the moment `now`. Raise KH007."""
         if any(parse_refresh(one.refresh).kind == "explicit" for one in table.stored_tables):
             self._read_pins()
-        return data_version(table, now=now, pins=self._pins)
+        return find_data_version(table, now=now, pins=self._pins)
 
-    def pinned_state(self, table: Table, version: str) -> str | None:
+    def find_pinned_state(self, table: Table, version: str) -> str | None:
         """Return the state in which `keyhole check` saw a table first in a data version."""
         self._read_pins()
         return self._pins.get_state(table.name, version)

@@ -7,33 +7,33 @@ from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
 from accountant.ledger import Ledger
 from accountant.store.witness import NOTHING, Witness
 from planner.policy.file import Policy
-from proxy.open_policy.pins import pins_path, read_private_pins
-from proxy.open_policy.service_refusals import ledger_unopened, witness_unwritten
+from proxy.open_policy.pins import find_pins_path, read_private_pins
+from proxy.open_policy.service_refusals import report_unopened_ledger, report_unwritten_witness
 
 SUFFIX = ".ledger-witness"
 _FORGOTTEN = "what was spent beyond it is forgotten, and may be spent again"
 
 
-def ledger_witness(policy: Policy) -> Witness:
+def find_witness(policy: Policy) -> Witness:
     """Return the witness of a policy's ledger: keyhole.ledger-witness beside keyhole.toml."""
     return Witness(policy.path.with_suffix(SUFFIX))
 
 
-def may_be_new(policy: Policy) -> bool:
+def can_be_new(policy: Policy) -> bool:
     """Return True if no event can be missing: the witness has seen none, or there is none and nothing is pinned."""
     try:
-        mark = ledger_witness(policy).read()
+        mark = find_witness(policy).read()
     except LedgerError:
         return False
     return mark == NOTHING if mark is not None else not _pinned_relations(policy)
 
 
-def is_of_others(policy: Policy, ledger: Ledger) -> bool:
+def is_foreign(policy: Policy, ledger: Ledger) -> bool:
     """Return True if the ledger has never heard of the tables that are pinned, and no witness speaks for it.
 
     A ledger that `keyhole check` has opened once knows them, events or not. Raises KH007, `LedgerUnavailable`.
     """
-    if ledger.size or ledger_witness(policy).path.exists():
+    if ledger.size or find_witness(policy).path.exists():
         return False
     pinned = _pinned_relations(policy)
     return bool(pinned) and not ledger.exposures.knows_any(pinned)
@@ -45,17 +45,17 @@ def find_lost(policy: Policy, ledger: Ledger) -> str | None:
     Raise KH009 if the witness cannot be read.
     """
     try:
-        if is_of_others(policy, ledger):
+        if is_foreign(policy, ledger):
             return f"it is empty, and {_FORGOTTEN}"
         ledger.check_witness()
     except LedgerBehind as behind:
         return f"{behind}; {_FORGOTTEN}"
     except LedgerUnavailable as error:
         try:
-            ledger_witness(policy).read()
+            find_witness(policy).read()
         except LedgerUnavailable:
             return f"{error}; it is written again"
-        raise ledger_unopened(error) from None
+        raise report_unopened_ledger(error) from None
     return None
 
 
@@ -64,11 +64,11 @@ def accept_ledger(policy: Policy, ledger: Ledger) -> None:
     try:
         ledger.accept()
     except LedgerError as error:
-        raise ledger_unopened(error) from None
+        raise report_unopened_ledger(error) from None
     except OSError as error:
-        raise witness_unwritten(ledger_witness(policy).path.name, error) from None
+        raise report_unwritten_witness(find_witness(policy).path.name, error) from None
 
 
 def _pinned_relations(policy: Policy) -> frozenset[str]:
-    pins = read_private_pins(pins_path(policy))
+    pins = read_private_pins(find_pins_path(policy))
     return frozenset(relation for _, relations in pins.relations for relation in relations)

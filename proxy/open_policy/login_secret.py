@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import make_url
 
 from planner.policy.file import Policy
-from proxy.open_policy.service import ledger_url
+from proxy.open_policy.service import find_ledger_url
 from proxy.security.mock_users import SECRET_BYTES
 
 log = structlog.get_logger("keyhole.login")
@@ -24,7 +24,7 @@ log = structlog.get_logger("keyhole.login")
 SUFFIX = ".login-secret"
 
 
-def login_secret(policy: Policy) -> bytes:
+def read_login_secret(policy: Policy) -> bytes:
     """Return the secret that is kept beside the policy's pins.
 
     If nothing can be written there, it is beside a SQLite ledger.
@@ -33,7 +33,7 @@ def login_secret(policy: Policy) -> bytes:
     as they do, or this process.
     """
     for makes in (False, True):
-        for path in beside_secret(policy, SUFFIX):
+        for path in list_secret_folders(policy, SUFFIX):
             if makes:
                 _make(path)
             with suppress(OSError):
@@ -44,11 +44,11 @@ def login_secret(policy: Policy) -> bytes:
     return sha256("\n".join(section.password for section in policy.analysts.values()).encode()).digest()
 
 
-def beside_secret(policy: Policy, suffix: str) -> Iterator[Path]:
+def list_secret_folders(policy: Policy, suffix: str) -> Iterator[Path]:
     """Yield the folders that may keep what the secret stands for, in the order in which they are tried."""
     path = policy.path.with_suffix(suffix)
     yield path
-    url = make_url(ledger_url(policy))
+    url = make_url(find_ledger_url(policy))
     if url.get_backend_name() == "sqlite" and url.database:
         yield Path(url.database).with_name(path.name)
 

@@ -13,7 +13,7 @@ from planner.catalog.catalog import Catalog
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from proxy.observe.telemetry import Telemetry
-from proxy.open_policy.data_versions import data_version
+from proxy.open_policy.data_versions import find_data_version
 from proxy.open_policy.service import Service
 from proxy.sources.protocol import Source
 
@@ -25,7 +25,7 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
     """
     states, moved = [], []
     for table in catalog.tables:
-        version = data_version(table.bare_table, now=now, pins=pins)
+        version = find_data_version(table.bare_table, now=now, pins=pins)
         if not is_lasting(version):
             continue
         first = pins.get_state(table.name, version)
@@ -43,7 +43,7 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
 
 
 @dataclass(slots=True)
-class _Seen:
+class _FirstState:
     """A table in one data version: the state it is compared with, None at the first look, and whether it has moved."""
 
     version: str
@@ -61,30 +61,30 @@ class DataWatch:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _FirstState] = {}
 
     def find_moved(self, catalog: Catalog) -> Mapping[str, float]:
         """Return 1 by table if its data had moved within the version that was current at the last look."""
         seen = self._seen
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}
 
-    def look(self, service: Service) -> None:
+    def compare(self, service: Service) -> None:
         """Compare every table that may be in the same version for longer.
 
         A table that cannot be read is passed over.
         """
-        seen: dict[str, _Seen] = {}
+        seen: dict[str, _FirstState] = {}
         for table in service.catalog.tables:
             try:
-                version = service.version(table.bare_table)
+                version = service.find_version(table.bare_table)
                 state = service.source.state(table.relation) if is_lasting(version) else None
-                if state is None or version != service.version(table.bare_table):
+                if state is None or version != service.find_version(table.bare_table):
                     continue
             except KeyholeError:
                 continue
             known = self._seen.get(table.name)
             if known is None or (known.version, known.relation) != (version, table.relation):
-                known = _Seen(version, table.relation, service.pinned_state(table, version))
+                known = _FirstState(version, table.relation, service.find_pinned_state(table, version))
                 first = known.state
             else:
                 first = known.state = known.state or state

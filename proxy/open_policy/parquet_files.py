@@ -63,7 +63,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
     for file in files:
         types = _read_types(relation, f"SELECT * FROM read_parquet({text(file)})", source)
         for column in sorted(exposed & together.keys()):
-            if column not in types and not _is_of_path(column, file):
+            if column not in types and not _is_in_path(column, file):
                 hint = "Write all files with the columns that the policy names."
                 yield Fault("KH014", f'is several files: {file} has no column "{column}"', hint=hint)
             elif column in types and not is_lossless(types[column], together[column]):
@@ -124,11 +124,11 @@ def is_lossless(one: str, wide: str) -> bool:
         return False
     if one in _DIGITS and wide in _WHOLE_IN:
         return _DIGITS[one] <= _WHOLE_IN[wide]
-    narrow, broad = _digits(one), _digits(wide)
+    narrow, broad = _count_digits(one), _count_digits(wide)
     return narrow is not None and broad is not None and narrow[0] <= broad[0] and narrow[1] <= broad[1]
 
 
-def _digits(kind: str) -> tuple[int, int] | None:
+def _count_digits(kind: str) -> tuple[int, int] | None:
     """Return digits before and behind the point of a decimal or whole number; None of other types."""
     if kind in _DIGITS:
         return _DIGITS[kind], 0
@@ -136,7 +136,7 @@ def _digits(kind: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
 
 
-def _is_of_path(column: str, file: str) -> bool:
+def _is_in_path(column: str, file: str) -> bool:
     """Return True if the column's value stands in the file's path, as `year=2026/`."""
     return any(part.partition("=")[0] == column for part in PurePath(file).parts if "=" in part)
 

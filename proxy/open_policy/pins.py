@@ -33,10 +33,10 @@ from proxy.open_policy.policy_relations import (
     Identities,
     check_pinned,
     check_pinned_types,
-    exposed_types,
+    find_exposed_types,
     identify_tables,
 )
-from proxy.open_policy.service_refusals import pins_differ, pins_edited
+from proxy.open_policy.service_refusals import refuse_changed_pins, refuse_edited_pins
 from proxy.shadow.validity import find_faults
 
 MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
@@ -88,36 +88,36 @@ class Pinning:
     changes: tuple[PinChange, ...]
 
 
-def pins_path(policy: Policy) -> Path:
+def find_pins_path(policy: Policy) -> Path:
     """Return the pin file of a policy: keyhole.pins.json beside keyhole.toml."""
     return policy.path.with_suffix(".pins.json")
 
 
-def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
+def read_source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
     """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
     return {name: source.schema(policy.write_relation(name, csv=pins.get_csv_file(name))) for name in policy.tables}
 
 
-def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
+def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     """Return the catalog on what is pinned already; for serving. Raise KH002 to KH007 and KH010."""
-    pins = read_pins(pins_path(policy))
+    pins = read_pins(find_pins_path(policy))
     with source.hold_open():
         identities = identify_tables(policy, source)
         check_pinned(policy, identities, pins)
         check_pinned_files(policy, pins)
         check_parquet_files(policy, source)
-        schema = source_schema(policy, source, pins)
+        schema = read_source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
-    return add_source_keys(_valid_catalog(policy, schema, pins), identities)
+    return add_source_keys(_make_valid_catalog(policy, schema, pins), identities)
 
 
-def catalog_on_pins(policy: Policy) -> Catalog:
+def make_catalog_from_pins(policy: Policy) -> Catalog:
     """Return the catalog on what is pinned, without asking the source, for reading the ledger.
 
     It is not for questions: the source may no longer have what was pinned. Raise KH003 to KH007 and KH010, as if
     nothing were pinned.
     """
-    pins = read_pins(pins_path(policy))
+    pins = read_pins(find_pins_path(policy))
     for name in policy.private_tables:
         if pins.get_relation(name) is None:
             fault = Fault("KH007", "is not pinned yet", hint="Run keyhole check.")
@@ -132,7 +132,7 @@ def catalog_on_pins(policy: Policy) -> Catalog:
     return compile_catalog(policy, schema={**copied, **stored}, pins=pins, directory=policy.directory)
 
 
-def _valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
+def _make_valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
     """Return the catalog, which the shadow can show. Raise KH002 to KH007 and KH010."""
     catalog = compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
     for place, fault in (*find_faults(catalog), *find_expression_faults(catalog)):
@@ -157,20 +157,20 @@ def pin(
     Parameters:
         broken: tables that cannot be read now, of which the source gives what was pinned.
     """
-    path = pins_path(policy)
+    path = find_pins_path(policy)
     before = read_pins(path)
     with source.hold_open():
         identities = identify_tables(policy, source)
         files = pin_files(policy, source, before)
         check_parquet_files(policy, source, broken=broken)
-        schema = source_schema(policy, source, files)
+        schema = read_source_schema(policy, source, files)
         after = _take_pins(policy, source, schema, identities, files, now)
-    changes = differences(before, after)
+    changes = list_differences(before, after)
     changed = [change for change in changes if change.kind == "changed"]
     if changed and not confirm:
         names, detail = [change.name for change in changed], "; ".join(str(change) for change in changed)
-        raise pins_differ(policy.path.name, names, detail=detail)
-    catalog = _valid_catalog(policy, schema, after)
+        raise refuse_changed_pins(policy.path.name, names, detail=detail)
+    catalog = _make_valid_catalog(policy, schema, after)
     accept(catalog)
     if after != before:
         write_pins(path, after)
@@ -190,10 +190,10 @@ def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | Non
         if section is None or section.refresh != "explicit":
             hint = f'Write refresh = "explicit" into [tables.{table}].'
             raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
-    path = pins_path(policy)
+    path = find_pins_path(policy)
     pins, at = read_private_pins(path) if source is None else read_pins(path), now.astimezone(UTC)
     version = at.isoformat(sep=" ", timespec="microseconds")
-    catalog = None if source is None else pinned_catalog(policy, source)
+    catalog = None if source is None else read_pinned_catalog(policy, source)
     for table in tables:
         pins = pins.mark_refreshed(table, at=at)
         if source is not None and catalog is not None:
@@ -226,7 +226,9 @@ def _take_pins(
         for name in policy.public_tables
     )
     relations = tuple((name, identities[name].names) for name in policy.private_tables)
-    columns = tuple((name, tuple(exposed_types(policy, name, schema[name]).items())) for name in policy.private_tables)
+    columns = tuple(
+        (name, tuple(find_exposed_types(policy, name, schema[name]).items())) for name in policy.private_tables
+    )
     pins = replace(before, tables=tables, relations=relations, columns=columns)
     pins = replace(pins, domains=tuple(pinned for pinned, _ in list_key_domains(policy, schema=schema, pins=pins)))
     for name, section in policy.private_tables.items():
@@ -249,7 +251,7 @@ def _copy_table(
     return policy.run_at(("tables", name), lambda: pin_table(name, columns, rows))
 
 
-def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
+def list_differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
     """Return every public table and key domain that is new, changed or gone.
 
     Private tables that are another one, or have a column of another type, are among them.
@@ -261,7 +263,7 @@ def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
         if old is None:
             found.append(PinChange("new", table.name, f"{len(table.rows):,} rows"))
         elif old.digest != table.digest:
-            found.append(PinChange("changed", table.name, _difference(old, table)))
+            found.append(PinChange("changed", table.name, _describe_difference(old, table)))
     old_domains = {(domain.table, domain.column): domain for domain in before.domains}
     for domain in after.domains:
         name = f"{domain.table}.{domain.column}"
@@ -287,7 +289,7 @@ def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
     return tuple(found)
 
 
-def _difference(old: PinnedTable, new: PinnedTable) -> str:
+def _describe_difference(old: PinnedTable, new: PinnedTable) -> str:
     if old.columns != new.columns:
         return "other columns"
     added, removed = set(new.rows) - set(old.rows), set(old.rows) - set(new.rows)
@@ -301,7 +303,7 @@ def read_pins(path: Path) -> Pins:
 
 def read_private_pins(path: Path) -> Pins:
     """Return the pin file without public tables, whose rows may be many: only pins of private ones. Raise KH007."""
-    return _read(path, lambda: _without_tables(path))
+    return _read(path, lambda: _skip_tables(path))
 
 
 def _read(path: Path, text: Callable[[], str]) -> Pins:
@@ -313,11 +315,11 @@ def _read(path: Path, text: Callable[[], str]) -> Pins:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
         pins = None
     if pins is None:
-        raise pins_edited(path.name)
+        raise refuse_edited_pins(path.name)
     return pins
 
 
-def _without_tables(path: Path) -> str:
+def _skip_tables(path: Path) -> str:
     """Return the file's text behind the public tables, as `write_pins` puts it; all of it if it was laid out otherwise.
 
     No value holds the mark: JSON has no line ends inside a text, and everything in the tables is indented further.
@@ -404,7 +406,7 @@ def _encode_others(pins: Pins) -> dict[str, object]:
 
 
 def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
-    found = [_decoded_table(name, table) for name, table in written["tables"].items()]
+    found = [_decode_table(name, table) for name, table in written["tables"].items()]
     tables = tuple(table for table in found if table is not None)
     if len(tables) < len(found) or written["format"] != _FORMAT:
         return None
@@ -423,25 +425,25 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
             for name, columns in written.get("columns", {}).items()
         ),
         states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
-        files=tuple((name, _decoded_file(file)) for name, file in written.get("files", {}).items()),
-        pace=_decoded_pace(written["pace"]) if "pace" in written else None,
+        files=tuple((name, _decode_file(file)) for name, file in written.get("files", {}).items()),
+        pace=_decode_pace(written["pace"]) if "pace" in written else None,
         has_analyst_caps=bool(written["apart"]) if "apart" in written else None,
     )
 
 
-def _decoded_pace(written: Mapping[str, Any]) -> Pace:
+def _decode_pace(written: Mapping[str, Any]) -> Pace:
     seconds = EngineWork(**{str(part): float(each) for part, each in written["seconds"].items()})
     if not all(isfinite(each) and each >= 0 for each in seconds.amounts):
         raise ValueError("no pace")
     return Pace(engine=str(written["engine"]), seconds=seconds)
 
 
-def _decoded_file(written: Mapping[str, Any]) -> CsvFile:
+def _decode_file(written: Mapping[str, Any]) -> CsvFile:
     columns = tuple((str(name), str(kind)) for name, kind in written["columns"])
     return CsvFile(**{**written, "columns": columns})
 
 
-def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
+def _decode_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
     """Return the table; None if it was edited."""
     columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
     table = read_pinned_table(name, columns, written["rows"], digest=written["digest"])

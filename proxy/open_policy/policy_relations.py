@@ -18,19 +18,19 @@ from planner.policy.file import Policy
 from planner.policy.rules.relation_rules import find_shared_relations
 from planner.policy.rules.table_rules import find_unit_root
 from planner.policy.source_faults import REPIN
-from proxy.open_policy.service_refusals import charged_under_another_name, ledger_unreadable
+from proxy.open_policy.service_refusals import refuse_renamed_table, report_unreadable_ledger
 
 Identities = Mapping[str, RelationIdentity]
 
 
-class Identifying(Protocol):
+class RelationSource(Protocol):
     """The methods of a source that this needs."""
 
     def identify(self, relation: str) -> RelationIdentity:
         """Return the relation's identity in the source's own catalog. Raise KH006."""
 
 
-def identify_tables(policy: Policy, source: Identifying) -> Identities:
+def identify_tables(policy: Policy, source: RelationSource) -> Identities:
     """Return the identity of every table of the policy in the source.
 
     Raise KH002 if two are one relation, and KH006.
@@ -53,7 +53,7 @@ def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
             raise policy.refuse(("tables", name, "relation"), Fault("KH007", problem, hint=REPIN))
 
 
-def exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
+def find_exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
     """Return the types that the source has for the stored columns that a table exposes, by name."""
     exposed = list_exposed_names(policy, name)
     return {column.name: column.declared for column in source if column.name in exposed}
@@ -70,7 +70,7 @@ def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, 
             hint = "Run keyhole check."
             fault = Fault("KH007", "is not pinned yet: which types its columns have in the source", hint=hint)
             raise policy.refuse(("tables", name), fault)
-        for column, kind in exposed_types(policy, name, schema[name]).items():
+        for column, kind in find_exposed_types(policy, name, schema[name]).items():
             if pinned.get(column, kind) != kind:
                 problem = f'its column "{column}" is of type {kind} in the source, and was of type {pinned[column]}'
                 fault = Fault("KH007", f"{problem} when it was pinned", hint=REPIN)
@@ -86,24 +86,24 @@ def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
     for name in policy.private_tables:
         try:
             before = ledger.exposures.find_charged_names(
-                identities[name].names, names=(name, _ledger_name(policy, name))
+                identities[name].names, names=(name, _find_ledger_name(policy, name))
             )
         except LedgerError as error:
-            raise ledger_unreadable(error) from None
+            raise report_unreadable_ledger(error) from None
         if before:
-            raise charged_under_another_name(policy.path.name, name, before[0], identities[name].name)
+            raise refuse_renamed_table(policy.path.name, name, before[0], identities[name].name)
 
 
 def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
     """Note in the ledger which relations its tables are. Raise KH009."""
     tables: dict[str, set[str]] = {}
     for name in policy.private_tables:
-        tables.setdefault(_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())
+        tables.setdefault(_find_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())
     try:
         ledger.exposures.remember(tables)
     except LedgerError as error:
-        raise ledger_unreadable(error) from None
+        raise report_unreadable_ledger(error) from None
 
 
-def _ledger_name(policy: Policy, name: str) -> str:
+def _find_ledger_name(policy: Policy, name: str) -> str:
     return find_unit_root(policy, name) or name

@@ -23,15 +23,20 @@ from planner.policy.file import Policy
 from planner.policy.sections import KeptText
 from proxy.concurrency.lease import GivenUp, UsageCount
 from proxy.observe.telemetry import Stage, Telemetry
-from proxy.open_policy.accounts import limits
-from proxy.open_policy.broken_tables import catalog_of_pinned_tables
-from proxy.open_policy.column_dependencies import dependencies
-from proxy.open_policy.data_versions import Versions
-from proxy.open_policy.known_ledger import is_of_others, ledger_witness
-from proxy.open_policy.pins import pinned_catalog, pins_path, read_private_pins
+from proxy.open_policy.accounts import find_limits
+from proxy.open_policy.broken_tables import make_catalog_of_pinned
+from proxy.open_policy.column_dependencies import find_all_dependencies
+from proxy.open_policy.data_versions import DataVersions
+from proxy.open_policy.known_ledger import find_witness, is_foreign
+from proxy.open_policy.pins import find_pins_path, read_pinned_catalog, read_private_pins
 from proxy.open_policy.policy_relations import remember_names
-from proxy.open_policy.service_refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
-from proxy.open_policy.serving_folder import serving_folder
+from proxy.open_policy.service_refusals import (
+    refuse_superseded,
+    refuse_unknown_analyst,
+    report_unavailable_ledger,
+    report_unopened_ledger,
+)
+from proxy.open_policy.serving_folder import find_serving_folder
 from proxy.open_policy.version_files import VersionFiles
 from proxy.sources.failures import SourceFailures
 from proxy.sources.shared import SharedSource
@@ -46,7 +51,7 @@ class Serving(Protocol):
     def telemetry(self) -> Telemetry:
         """Return the operator's view of all of them."""
 
-    def using(self) -> "AbstractContextManager[Service]":
+    def hold_open(self) -> "AbstractContextManager[Service]":
         """Yield that service, which stays open while the block runs."""
 
 
@@ -63,7 +68,7 @@ class Service:
         catalog: Catalog,
         source: SharedSource,
         ledger: Ledger,
-        versions: Versions,
+        versions: DataVersions,
         noise: Noise,
         telemetry: Telemetry,
         failures: SourceFailures,
@@ -81,20 +86,22 @@ class Service:
         self.failures = failures
         self._shared = source
         self._versions = versions
-        self._files = VersionFiles(source.source, versions, folder=serving_folder(policy), watched=telemetry)
+        self._files = VersionFiles(source.source, versions, folder=find_serving_folder(policy), watched=telemetry)
         self._usage = UsageCount()
 
     @classmethod
     def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
         """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raise KH001 to KH010."""
-        return cls.over(Policy.load(policy_path), telemetry=telemetry)
+        return cls.from_policy(Policy.load(policy_path), telemetry=telemetry)
 
     @classmethod
-    def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
+    def from_policy(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
         """Open the same over a policy that was read already, in one of `workers` processes. Raise KH003 to KH010."""
         source = SharedSource(policy, workers=workers)
         try:
-            return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))
+            return cls._from_source(
+                source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers)
+            )
         except BaseException:
             source.leave()
             raise
@@ -108,25 +115,27 @@ class Service:
         Raises KH001 to KH007, KH009, KH010 and KH016.
         """
         policy = Policy.load(policy_path)
-        catalog = catalog_of_pinned_tables(policy)
+        catalog = make_catalog_of_pinned(policy)
         return cls(
             policy=policy,
             catalog=catalog,
             source=SharedSource(policy, opened=False),
-            ledger=open_ledger(policy, knowledge=dependencies(catalog)),
-            versions=Versions(pins_path(policy)),
+            ledger=open_ledger(policy, knowledge=find_all_dependencies(catalog)),
+            versions=DataVersions(find_pins_path(policy)),
             noise=make_system_noise(),
             telemetry=Telemetry(),
             failures=SourceFailures(),
         )
 
     @classmethod
-    def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
-        catalog = pinned_catalog(policy, source.source)
+    def _from_source(
+        cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures
+    ) -> "Service":
+        catalog = read_pinned_catalog(policy, source.source)
         started = time.monotonic()
-        ledger = open_ledger(policy, knowledge=dependencies(catalog), on_fault=telemetry.log_ledger_failure)
+        ledger = open_ledger(policy, knowledge=find_all_dependencies(catalog), on_fault=telemetry.log_ledger_failure)
         try:
-            remember_names(policy, read_private_pins(pins_path(policy)), ledger)
+            remember_names(policy, read_private_pins(find_pins_path(policy)), ledger)
         except BaseException:
             ledger.close()
             raise
@@ -135,7 +144,7 @@ class Service:
             catalog=catalog,
             source=source,
             ledger=ledger,
-            versions=Versions(pins_path(policy)),
+            versions=DataVersions(find_pins_path(policy)),
             noise=make_system_noise(),
             telemetry=telemetry,
             failures=failures,
@@ -143,7 +152,7 @@ class Service:
             keep_text=policy.ledger.keep_text,
         )
 
-    def successor(self, policy: Policy) -> "Service":
+    def open_successor(self, policy: Policy) -> "Service":
         """Open another one over a policy that follows this one's, with the same ledger; close both.
 
         They share the source where both policies name it alike: an engine in this process opens its file once. Earlier
@@ -151,7 +160,7 @@ class Service:
         """
         source = self._shared.following_source(policy)
         try:
-            return self._on(source, policy, telemetry=self.telemetry, failures=self.failures)
+            return self._from_source(source, policy, telemetry=self.telemetry, failures=self.failures)
         except BaseException:
             source.leave()
             raise
@@ -170,13 +179,13 @@ class Service:
         self._usage.give_up(then)
 
     @contextmanager
-    def using(self) -> "Iterator[Service]":
+    def hold_open(self) -> "Iterator[Service]":
         """Keep it open while the block runs. Raise KH411 if another one answers by now."""
         with ExitStack() as holding:
             try:
                 holding.enter_context(self._usage.use())
             except GivenUp:
-                raise superseded_error() from None
+                raise refuse_superseded() from None
             yield self
 
     def close(self) -> None:
@@ -197,57 +206,57 @@ class Service:
         """The SQL of the source."""
         return self.source.dialect
 
-    def version(self, table: Table) -> str:
+    def find_version(self, table: Table) -> str:
         """Return the public data version on which a question about `table` is answered now."""
-        return self._versions.version(table, now=datetime.now(UTC))
+        return self._versions.find_version(table, now=datetime.now(UTC))
 
-    def reads(self, table: Table, version: str) -> bool:
+    def can_read(self, table: Table, version: str) -> bool:
         """Return True if the table still has this version, or is live, and the source reads the version's files."""
-        return self._files.are_read(table) and (not is_lasting(version) or version == self.version(table))
+        return self._files.are_read(table) and (not is_lasting(version) or version == self.find_version(table))
 
     def follow_versions(self) -> tuple[str, ...]:
         """Have the source open the files of the versions of now; the tables of which it cannot. Raise KH007."""
         return self._files.find_unread(self.catalog.tables)
 
-    def pinned_state(self, table: Table, version: str) -> str | None:
+    def find_pinned_state(self, table: Table, version: str) -> str | None:
         """Return the state in which `keyhole check` saw a table first in a data version, for the owner alone."""
-        return self._versions.pinned_state(table, version)
+        return self._versions.find_pinned_state(table, version)
 
-    def stage(self, stage: Stage) -> AbstractContextManager[None]:
+    def measure_stage(self, stage: Stage) -> AbstractContextManager[None]:
         """Measure the block as one stage of a question."""
         return self.telemetry.measure_stage(stage)
 
     @contextmanager
-    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+    def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Take the source's `turn`, which says what it raises; waiting questions are counted. Raise KH411 too."""
         with self.telemetry.count_turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
-                raise superseded_error()
+                raise refuse_superseded()
             yield
 
-    def analyst(self, name: str | None) -> Analyst:
+    def find_analyst(self, name: str | None) -> Analyst:
         """Return the analyst of that name; without a name the policy's first, or the owner if there is none."""
         if name is None:
             return self.catalog.analysts[0] if self.catalog.analysts else OWNER
         found = self.catalog.find_analyst(name)
         if found is None:
-            raise no_such_analyst(name, self.catalog)
+            raise refuse_unknown_analyst(name, self.catalog)
         return found
 
-    def balances(self, name: str | None) -> BudgetReport:
+    def report_balances(self, name: str | None) -> BudgetReport:
         """Return the spent and remaining budget, over everybody or for one analyst. Raise KH401, KH502."""
-        analyst = OWNER if name is None else self.analyst(name)
+        analyst = OWNER if name is None else self.find_analyst(name)
         try:
-            return self.ledger.report_balances(limits(self.catalog, analyst), analyst=name)
+            return self.ledger.report_balances(find_limits(self.catalog, analyst), analyst=name)
         except LedgerError:
-            raise ledger_unavailable() from None
+            raise report_unavailable_ledger() from None
 
     def is_approved(self, question: str) -> bool:
         """Return True if the owner approved the question of this fingerprint. Raise KH502."""
         try:
             return self.ledger.is_approved(question)
         except LedgerError:
-            raise ledger_unavailable() from None
+            raise report_unavailable_ledger() from None
 
     def find_declined(self, question: str) -> DeclineReason | None:
         """Return the owner's latest decision against the question of this fingerprint, if it was declined.
@@ -257,22 +266,22 @@ class Service:
         try:
             return self.ledger.find_declined(question)
         except LedgerError:
-            raise ledger_unavailable() from None
+            raise report_unavailable_ledger() from None
 
-    def questions(self, name: str) -> tuple[AskedQuestion, ...]:
+    def read_questions(self, name: str) -> tuple[AskedQuestion, ...]:
         """Return the questions of an analyst, oldest first. Raise KH502."""
         try:
             return self.ledger.read_history(analyst=name)
         except LedgerError:
-            raise ledger_unavailable() from None
+            raise report_unavailable_ledger() from None
 
 
 def open_ledger(
     policy: Policy,
     *,
     knowledge: Knowledge = assume_nothing,
-    trust: bool = False,
-    create: bool = False,
+    is_trusted: bool = False,
+    can_create: bool = False,
     on_fault: FaultHandler = ignore_fault,
 ) -> Ledger:
     """Open the ledger that a policy names; a relative SQLite file lies beside the policy.
@@ -282,24 +291,24 @@ def open_ledger(
     """
     try:
         ledger = Ledger.open(
-            ledger_url(policy),
+            find_ledger_url(policy),
             clock=lambda: datetime.now(UTC),
             knowledge=knowledge,
             timeout_ms=policy.ledger.timeout_ms,
-            can_create=create,
-            witness=ledger_witness(policy),
-            is_trusted=trust,
+            can_create=can_create,
+            witness=find_witness(policy),
+            is_trusted=is_trusted,
             on_fault=on_fault,
         )
-        if not trust and is_of_others(policy, ledger):
+        if not is_trusted and is_foreign(policy, ledger):
             ledger.close()
             raise NoLedger("the ledger is empty, and does not know the tables that are pinned: they had another one")
     except LedgerError as error:
-        raise ledger_unopened(error) from None
+        raise report_unopened_ledger(error) from None
     return ledger
 
 
-def ledger_url(policy: Policy) -> str:
+def find_ledger_url(policy: Policy) -> str:
     """Return the address of a policy's ledger, as an SQLAlchemy URL with an absolute file."""
     url = policy.ledger.url
     prefix = "sqlite:///"

@@ -7,7 +7,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 
 
-def ledger_unavailable() -> KeyholeError:
+def report_unavailable_ledger() -> KeyholeError:
     """Return the error for an analyst when the ledger cannot be read or written."""
     return KeyholeError(
         "KH502",
@@ -17,12 +17,12 @@ def ledger_unavailable() -> KeyholeError:
     )
 
 
-def ledger_unopened(error: LedgerError) -> KeyholeError:
+def report_unopened_ledger(error: LedgerError) -> KeyholeError:
     """Return the error for the owner when the ledger cannot be opened: the first fault, which never quotes data."""
     if isinstance(error, NoLedger | LedgerBehind):
-        return ledger_lost(error)
+        return report_lost_ledger(error)
     if isinstance(error, StorageFailed):
-        return storage_failed(error)
+        return report_failed_storage(error)
     return KeyholeError(
         "KH009",
         "the ledger cannot be opened, or is not an unbroken ledger",
@@ -31,12 +31,12 @@ def ledger_unopened(error: LedgerError) -> KeyholeError:
     )
 
 
-def ledger_unreadable(error: LedgerError) -> KeyholeError:
+def report_unreadable_ledger(error: LedgerError) -> KeyholeError:
     """Return the error for the owner when an open ledger fails: the first fault, which never quotes data."""
     if isinstance(error, LedgerBehind):
-        return ledger_lost(error)
+        return report_lost_ledger(error)
     if isinstance(error, StorageFailed):
-        return storage_failed(error)
+        return report_failed_storage(error)
     return KeyholeError(
         "KH009",
         "the ledger cannot be read, or is not an unbroken ledger",
@@ -45,17 +45,17 @@ def ledger_unreadable(error: LedgerError) -> KeyholeError:
     )
 
 
-def storage_failed(error: StorageFailed) -> KeyholeError:
+def report_failed_storage(error: StorageFailed) -> KeyholeError:
     """Return the error for the owner when the ledger is whole as far as anybody knows, and its storage failed."""
     return KeyholeError(
         "KH009",
         "the ledger's storage failed",
         detail=f"{error}. The ledger itself is not known to be damaged, and all spending is in it.",
-        hint=_hint_of(error),
+        hint=_choose_hint(error),
     )
 
 
-def _hint_of(error: StorageFailed) -> str:
+def _choose_hint(error: StorageFailed) -> str:
     match error:
         case StorageFull():
             return "Free space on the ledger's disk, and try again. Do not restore a backup: it has forgotten spending."
@@ -68,7 +68,7 @@ def _hint_of(error: StorageFailed) -> str:
             return "Check ledger.url in the policy, the file's permissions or the database's grants, and try again."
 
 
-def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
+def report_lost_ledger(error: NoLedger | LedgerBehind) -> KeyholeError:
     """Return the error for the owner if there is no ledger, or another one than was in use."""
     return KeyholeError(
         "KH016",
@@ -79,7 +79,7 @@ def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
     )
 
 
-def witness_unwritten(file: str, error: OSError) -> KeyholeError:
+def report_unwritten_witness(file: str, error: OSError) -> KeyholeError:
     """Return the error for the owner when a ledger is accepted, and that cannot be written down."""
     return KeyholeError(
         "KH009",
@@ -88,7 +88,7 @@ def witness_unwritten(file: str, error: OSError) -> KeyholeError:
     )
 
 
-def superseded_error() -> KeyholeError:
+def refuse_superseded() -> KeyholeError:
     """Return the error for questions about an earlier policy's tables."""
     return KeyholeError(
         "KH411",
@@ -98,13 +98,13 @@ def superseded_error() -> KeyholeError:
     )
 
 
-def no_such_analyst(name: str, catalog: Catalog) -> KeyholeError:
+def refuse_unknown_analyst(name: str, catalog: Catalog) -> KeyholeError:
     """Return the refusal of a name that is not in the policy."""
     known = ", ".join(analyst.name for analyst in catalog.analysts) or "none"
     return KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
 
 
-def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeError:
+def refuse_changed_pins(policy: str, names: Sequence[str], *, detail: str) -> KeyholeError:
     """Return the refusal of public tables or key domains that are not those that were pinned."""
     return KeyholeError(
         "KH007",
@@ -114,7 +114,7 @@ def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeErr
     )
 
 
-def charged_under_another_name(policy: str, table: str, before: str, relation: str) -> KeyholeError:
+def refuse_renamed_table(policy: str, table: str, before: str, relation: str) -> KeyholeError:
     """Return the refusal of a relation that the ledger knows under another name."""
     return KeyholeError(
         "KH007",
@@ -126,13 +126,13 @@ def charged_under_another_name(policy: str, table: str, before: str, relation: s
     )
 
 
-def pins_edited(file: str) -> KeyholeError:
+def refuse_edited_pins(file: str) -> KeyholeError:
     """Return the refusal of a pin file that Keyhole did not write."""
     hint = "Restore the file, or delete it and run keyhole check."
     return KeyholeError("KH007", f"{file} is not what keyhole check wrote", hint=hint)
 
 
-def never_refreshed(table: str) -> KeyholeError:
+def refuse_unrefreshed_table(table: str) -> KeyholeError:
     """Return the refusal of a table with explicit refreshes that nobody has declared yet."""
     message = f'table "{table}" has no data version yet'
     return KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")

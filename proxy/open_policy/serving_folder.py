@@ -27,12 +27,12 @@ class Followers:
     Tables that one of them cannot read are named.
     """
 
-    following: int
-    silent: int
-    unread: tuple[str, ...]
+    following_count: int
+    silent_count: int
+    unread_tables: tuple[str, ...]
 
 
-def serving_folder(policy: Policy) -> Path:
+def find_serving_folder(policy: Policy) -> Path:
     """Return the folder of a policy's processes."""
     return policy.path.with_suffix(".serving")
 
@@ -51,7 +51,7 @@ class Announcement:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def tell(self, *, pins: str, unread: tuple[str, ...]) -> None:
+    def write(self, *, pins: str, unread: tuple[str, ...]) -> None:
         """Say which pins this process goes by, and of which tables it cannot read their version. Raise OSError."""
         content = json.dumps({"pins": pins, "unread": list(unread)}).encode()
         os.ftruncate(self._descriptor, 0)
@@ -59,7 +59,7 @@ class Announcement:
 
 
 @contextmanager
-def announced(folder: Path) -> Iterator[Announcement]:
+def announce(folder: Path) -> Iterator[Announcement]:
     """Be counted among the processes that serve while the block runs. Raise OSError."""
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{uuid4().hex}{_PROCESS}"

@@ -19,7 +19,7 @@ from typing import Protocol
 from accountant.charges import is_lasting
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
-from proxy.open_policy.data_versions import Versions
+from proxy.open_policy.data_versions import DataVersions
 
 _SUFFIX = ".files"
 
@@ -51,7 +51,7 @@ class VersionFiles:
         folder: where processes tell each other which files a version was first read from; it is made when needed.
     """
 
-    def __init__(self, source: Files, versions: Versions, *, folder: Path, watched: Watched) -> None:
+    def __init__(self, source: Files, versions: DataVersions, *, folder: Path, watched: Watched) -> None:
         self._source = source
         self._versions = versions
         self._folder = folder
@@ -71,7 +71,7 @@ class VersionFiles:
         """Find the tables whose version the source cannot read, by name. Raise KH007."""
         found = []
         for table in tables:
-            version = self._versions.version(table.bare_table, now=datetime.now(UTC))
+            version = self._versions.find_version(table.bare_table, now=datetime.now(UTC))
             try:
                 is_read = self._is_read(table, version)
             except (KeyholeError, OSError):
@@ -108,7 +108,7 @@ class VersionFiles:
         """Return the files of a version: of a live table those that lie there."""
         if not is_lasting(version):
             return self._source.state(table.relation)
-        pinned = self._versions.pinned_state(table, version)
+        pinned = self._versions.find_pinned_state(table, version)
         if pinned is not None:
             return pinned
         place = (table.name, version)

@@ -19,7 +19,7 @@ from planner.catalog.key_space import format_value, quote_in_row
 from planner.lower.left_out import WORST, LeftOutRows
 from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
-from proxy.open_policy.pins import pins_path, read_pins
+from proxy.open_policy.pins import find_pins_path, read_pins
 from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 
@@ -243,7 +243,7 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
 
 def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
     """Count the texts of a CSV file that are no values, by column; none of another table. Raise KH006."""
-    file = read_pins(pins_path(policy)).get_csv_file(table)
+    file = read_pins(find_pins_path(policy)).get_csv_file(table)
     if file is None:
         return ()
     exposed = list_exposed_names(policy, table)

@@ -19,7 +19,7 @@ from planner.policy.compile import identify_engine
 from planner.policy.file import Policy
 from planner.question.plan import Plan
 from planner.statements.settings import accuracy
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from proxy.sources.protocol import Source
 
 ROWS = 1_000_000  # some seconds a question at most; of fewer rows, what fits into caches looks too fast
@@ -127,7 +127,7 @@ def _question(
     )
     having = " AND ".join(f"sum(amount) FILTER (WHERE amount > {9 * n}) > 1000" for n in range(aggregates))
     question = ask(
-        bare_question(f"SELECT place FROM {_NAME} GROUP BY place HAVING {having}", catalog),
+        read_bare_question(f"SELECT place FROM {_NAME} GROUP BY place HAVING {having}", catalog),
         catalog,
         accuracy=accuracy({}, catalog.defaults),
         parameters={},

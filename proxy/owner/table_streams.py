@@ -16,7 +16,7 @@ from planner.policy.file import Policy
 from planner.statements import settings
 from proxy.owner.mistyped import Mistyped
 from proxy.owner.risk.private import read_for_owner
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from proxy.play.own_streams import MOST_PLACES, MOST_TIMES, OwnStreams
 
 _FAR = 1_000_000  # a threshold for which any accuracy can be had; nothing is compared with it
@@ -39,7 +39,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
         keys = _names((place, time))
         sql = f"SELECT {keys} FROM {quote_identifier(table)} GROUP BY {keys} HAVING count(*) > {_FAR}"
         asked = ask(
-            bare_question(sql, catalog),
+            read_bare_question(sql, catalog),
             catalog,
             accuracy=settings.accuracy({}, catalog.defaults),
             parameters={},

@@ -53,7 +53,7 @@ from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
 from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.pipeline.together import check_together, explain_together
-from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, virtual_rows
+from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, list_virtual_rows
 
 T = TypeVar("T")
 CACHED_STATEMENTS = 128
@@ -63,7 +63,7 @@ _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[
 
 
 @dataclass(frozen=True, slots=True)
-class Answerable:
+class PlannedStatement:
     """A planned statement. `columns` names, for each array, the embedded relation and its column."""
 
     embedded: tuple[tuple[Asked, Plan] | EmbeddedVirtual, ...]
@@ -73,13 +73,13 @@ class Answerable:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedStatement:
     """An EXPLAIN, already answered."""
 
     lines: tuple[str, ...]
 
 
-class Answering:
+class StatementAnswerer:
     """The `Asker` over an open service, with `monitors` to read its monitors. All methods are thread-safe.
 
     After a reload, this service refuses every question with KH411.
@@ -99,7 +99,7 @@ class Answering:
             in_sql: remember_texts(CACHED_STATEMENTS)(partial(self._find_held, in_sql=in_sql))
             for in_sql in (False, True)
         }
-        self._read = lru_cache(CACHED_TEXTS)(self._parts)
+        self._read = lru_cache(CACHED_TEXTS)(self._read_parts)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -110,9 +110,9 @@ class Answering:
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         """Return the statements of a text, and which of them Keyhole answers. Short texts are cached."""
-        return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._parts(sql)
+        return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._read_parts(sql)
 
-    def _parts(self, sql: str) -> tuple[StatementPart, ...]:
+    def _read_parts(self, sql: str) -> tuple[StatementPart, ...]:
         return tuple(
             read_part(part.text, part.offset, self._classify_at(part.text, part.offset)) for part in split(sql)
         )
@@ -122,7 +122,7 @@ class Answering:
         return self._held[in_sql](sql)
 
     def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
-        return self._first_read(
+        return self._try_numbers(
             lambda numbers: classify_prepared(sql, self._service.catalog.replace_numbers(numbers), in_sql=in_sql)
         )
 
@@ -131,9 +131,9 @@ class Answering:
 
         The one in force is known when it runs.
         """
-        return self._first_read(lambda numbers: self._classified[numbers](text))
+        return self._try_numbers(lambda numbers: self._classified[numbers](text))
 
-    def _first_read(self, read: Callable[[str], T]) -> T:
+    def _try_numbers(self, read: Callable[[str], T]) -> T:
         usual = self._service.catalog.defaults.numbers
         try:
             return read(usual)
@@ -171,7 +171,7 @@ class Answering:
 
     def prepare(self, request: Request) -> Prepared:
         """Plan one statement; nothing is spent."""
-        with self._service.using(), read_very_long_alone(request.statement, analyst=request.analyst):
+        with self._service.hold_open(), read_very_long_alone(request.statement, analyst=request.analyst):
             try:
                 return self._prepare_outer(request)
             except KeyholeError as error:
@@ -189,9 +189,9 @@ class Answering:
                 parameters=stored_parameters.read_parameters(question, request.settings)
                 if stored
                 else request.parameters,
-                analyst=self._service.analyst(request.analyst),
+                analyst=self._service.find_analyst(request.analyst),
                 today=datetime.now(UTC).date(),
-                utc=request.utc,
+                is_utc=request.is_utc,
                 casts={} if stored else request.casts,
             )
 
@@ -209,7 +209,7 @@ class Answering:
                     asked = [make_asked(one) for one in questions if isinstance(one, Embedded)]
                     lines = explain_questions(self._service, asked, form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
-                return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
+                return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=ExplainedStatement(lines))
             case Asking() as asking:
                 check_readable(asking.embedded)
                 outer = write_outer_sql(asking, first_parameter=first)
@@ -218,7 +218,7 @@ class Answering:
                     for part in (() if asking.is_constantly_empty else asking.embedded)
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
-                plan = Answerable(planned, columns, request.analyst, request.settings)
+                plan = PlannedStatement(planned, columns, request.analyst, request.settings)
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
             case PassThrough() | SetKeyhole() | Copying() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")
@@ -245,15 +245,15 @@ class Answering:
     def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
         """Answer everything inside the statement: reserve, run, decide, commit."""
         match prepared.plan:
-            case Explained(lines=lines):
+            case ExplainedStatement(lines=lines):
                 return ReleasedArrays(arrays=(lines,), notices=())
-            case Answerable() as answerable:
-                with self._service.using():
+            case PlannedStatement() as answerable:
+                with self._service.hold_open():
                     return self._release(answerable, withdrawn)
             case _:
                 raise TypeError("prepared by somebody else")
 
-    def _release(self, answerable: Answerable, withdrawn: Event) -> ReleasedArrays:
+    def _release(self, answerable: PlannedStatement, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
             return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
         check_together(self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedVirtual)])
@@ -294,7 +294,7 @@ class Answering:
             ),  # as PostgreSQL writes them
         )
 
-    def _find_rows(self, part: EmbeddedVirtual, answerable: Answerable) -> RelationRows:
+    def _find_rows(self, part: EmbeddedVirtual, answerable: PlannedStatement) -> RelationRows:
         analyst = answerable.analyst
         if part.monitor_at is not None:
             return self._monitors.read_alerts(part.name, analyst=analyst)
@@ -305,7 +305,7 @@ class Answering:
                 return self._monitors.list_alerts(analyst=analyst)
             case _:
                 return RelationRows(
-                    virtual_rows(self._service, part.name, analyst=analyst, settings=answerable.settings)
+                    list_virtual_rows(self._service, part.name, analyst=analyst, settings=answerable.settings)
                 )
 
 
@@ -314,7 +314,7 @@ def read_part(text: str, offset: int, statement: Statement | Unbound) -> Stateme
     return StatementPart(
         text=text,
         offset=offset,
-        intercepted=isinstance(statement, Asking | Explaining | Copying | Unbound),
+        is_intercepted=isinstance(statement, Asking | Explaining | Copying | Unbound),
         prepares=statement.name if isinstance(statement, Preparing) else None,
         executing=statement if isinstance(statement, Executing) else None,
         beforehand=statement.beforehand if isinstance(statement, Asking) else (),
@@ -332,10 +332,10 @@ def explain_questions(service: Service, questions: Sequence[Asked], *, form: Exp
     planned = [(one, pipeline.prepare(service, one)) for one in questions]
     together = explain_together(service, planned) if len(planned) > 1 else None
     if form == "json":
-        documents = [{"Keyhole": _document_with_numbers(service, asked, plan)} for asked, plan in planned]
+        documents = [{"Keyhole": _describe_with_numbers(service, asked, plan)} for asked, plan in planned]
         if together is not None:
             for number, document in enumerate(documents, start=1):
-                document["Keyhole"]["together"] = together.document(number)
+                document["Keyhole"]["together"] = together.make_document(number)
         return (json.dumps(documents, indent=2, ensure_ascii=False),)
     if together is None:
         return _explain_plan(service, *planned[0], form=form)
@@ -358,19 +358,19 @@ def _explain_plan(service: Service, asked: Asked, plan: Plan, *, form: ExplainFo
     return (*explain(plan, left=left, rules=rules), *write_number_notices(asked.question.numbers))
 
 
-def _document_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
-    document = plan_document(service, asked, plan)
+def _describe_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
+    document = describe_plan(service, asked, plan)
     if asked.question.numbers is not None:
         document["numbers"] = write_numbers_json(asked.question.numbers)
     return document
 
 
-def explained_document(service: Service, asked: Asked) -> dict[str, object]:
+def explain_as_document(service: Service, asked: Asked) -> dict[str, object]:
     """Return the plan of a question as a document, for REST and the command line."""
-    return plan_document(service, asked, pipeline.prepare(service, asked))
+    return describe_plan(service, asked, pipeline.prepare(service, asked))
 
 
-def plan_document(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
+def describe_plan(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
     """Return a plan of that question as a document, with the rest of its budget now."""
     return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
 

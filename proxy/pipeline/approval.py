@@ -4,10 +4,10 @@ from accountant.charges import Charge
 from accountant.errors import LedgerError, NotApproved
 from planner.explain.balances import PendingApproval
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim
-from proxy.pipeline.question_refusals import approval_needed
+from proxy.pipeline.question_refusals import refuse_unapproved
 
 
 def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
@@ -21,10 +21,10 @@ def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
     above = claim.limits.approval_above_nano
     if above is None or not claim.plan.reads_data or service.is_approved(claim.charge.question):
         return None
-    charge = _charge_compared(service, claim)
+    charge = _choose_compared_charge(service, claim)
     if charge is None or charge.epsilon_nano <= above:
         return None
-    refusal = approval_needed(
+    refusal = refuse_unapproved(
         NotApproved(
             question=charge.question,
             needed_nano=charge.epsilon_nano,
@@ -37,7 +37,7 @@ def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
     )
 
 
-def _charge_compared(service: Service, claim: Claim) -> Charge | None:
+def _choose_compared_charge(service: Service, claim: Claim) -> Charge | None:
     """Return the charge that is compared with the approval limit.
 
     In the pipeline's order it is a stored answer's, one on earlier noise, or one on noise of its own. Return None for
@@ -47,12 +47,12 @@ def _charge_compared(service: Service, claim: Claim) -> Charge | None:
     try:
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
     if stored is not None:
         return None if stored.is_held else stored.make_reading_charge(name)
     _, on_paths = reuse.find_earlier_noise(service, claim)
-    if on_paths is None or not (on_paths.told or on_paths.continues):
+    if on_paths is None or not (on_paths.is_revealed or on_paths.is_continued):
         return claim.charge
     own = on_paths.claim.charge
     # what is told but waits is asked as any other question then: on that noise, or anew
-    return own if on_paths.continues or own.epsilon_nano <= (claim.limits.approval_above_nano or 0) else claim.charge
+    return own if on_paths.is_continued or own.epsilon_nano <= (claim.limits.approval_above_nano or 0) else claim.charge

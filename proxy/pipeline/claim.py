@@ -35,10 +35,10 @@ from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import max_epsilon
-from proxy.open_policy.accounts import label, limits_on, nano
+from proxy.open_policy.accounts import convert_to_nano, find_table_limits, make_label
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.question_refusals import data_changed, too_dear
+from proxy.pipeline.question_refusals import refuse_changed_data, refuse_uncountable_cost
 
 _QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and a million cells take a while to check
 
@@ -58,28 +58,28 @@ class Claim:
     is_capped_by_session: bool = False
 
 
-def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
+def make_claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     """Return the reservation of answering `plan` on data version `version`, and its caps.
 
     Raises KH302 for a question that costs more than the ledger can hold.
     """
     question = plan.question
-    family, cells = charged_keys(question, version=version)
-    worst = worst_amounts(plan)
-    allowed = limits_on(question.table, catalog, asked.analyst)
+    family, cells = find_charged_keys(question, version=version)
+    worst = find_worst_amounts(plan)
+    allowed = find_table_limits(question.table, catalog, asked.analyst)
     if worst.epsilon_nano > MOST_NANO_PER_CHARGE:
-        raise too_dear(plan)
+        raise refuse_uncountable_cost(plan)
     charge = Charge(
-        question=identity(plan, catalog),
+        question=identify_question(plan, catalog),
         analyst=asked.analyst.name,
         family=family,
         cells=cells,
         epsilon_nano=worst.epsilon_nano,
         unit_epsilon_nano=worst.unit_epsilon_nano,
         shared=True,
-        renyi=None if allowed.delta is None else worst_curve(plan),
+        renyi=None if allowed.delta is None else find_worst_curve(plan),
     )
-    limits = _own_cap(allowed, max_epsilon(asked.settings))
+    limits = _apply_own_cap(allowed, max_epsilon(asked.settings))
     return Claim(
         asked=asked,
         plan=plan,
@@ -90,11 +90,11 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     )
 
 
-def charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
+def find_charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
     """Return the keys that a question about data version `version` is charged to, and their family."""
-    cells, remaining = _cells(question)
+    cells, remaining = _find_cells(question)
     table = question.table
-    unchanging = {label(column) for column in table.columns if column.immutable}
+    unchanging = {make_label(column) for column in table.columns if column.immutable}
     family = Family(
         table=table.ledger_root.table,
         unit=",".join(table.ledger_root.unit) or "row",
@@ -108,10 +108,10 @@ def charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
 
 def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
     """Return the claim on the data version that the question's table has now. Raise KH302."""
-    return claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    return make_claim(plan, service.catalog, asked=asked, version=service.find_version(plan.question.table))
 
 
-def check_same_data(service: Service, claim: Claim, *, paid: bool) -> None:
+def check_same_data(service: Service, claim: Claim, *, is_paid: bool) -> None:
     """Refuse a question whose data version is another one by now, before it reserves and again once data were read.
 
     Guarantee: what is answered was read between two moments at which its table had the version it is charged to. A row
@@ -122,11 +122,11 @@ def check_same_data(service: Service, claim: Claim, *, paid: bool) -> None:
     Raises:
         KeyholeError: KH501, which says by `paid` whether what was reserved stays spent.
     """
-    if not service.reads(claim.plan.question.table, claim.version):
-        raise data_changed(paid=paid)
+    if not service.can_read(claim.plan.question.table, claim.version):
+        raise refuse_changed_data(is_paid=is_paid)
 
 
-def identity(plan: Plan, catalog: Catalog) -> str:
+def identify_question(plan: Plan, catalog: Catalog) -> str:
     """Return the ledger's identity of a question.
 
     It is its meaning, and the policy, pinned data and source that it was asked of.
@@ -134,7 +134,7 @@ def identity(plan: Plan, catalog: Catalog) -> str:
     return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
 
 
-def groups_that_add_up(plan: Plan) -> int:
+def count_groups_of_unit(plan: Plan) -> int:
     """Return the largest number of keys whose losses are charged to one privacy unit together.
 
     They are those it can be in, or 1 if the loss of a key is that of the whole question already. A ranking without
@@ -148,21 +148,23 @@ def groups_that_add_up(plan: Plan) -> int:
     return 1 if plan.calibration.whole_question else groups
 
 
-def losses_in_cell(plan: Plan) -> int:
+def count_losses_in_cell(plan: Plan) -> int:
     """Return how many times a cell is charged the loss of one key."""
-    return find_cell_reach(plan.question).count_losses(groups_that_add_up(plan))
+    return find_cell_reach(plan.question).count_losses(count_groups_of_unit(plan))
 
 
-def worst_amounts(plan: Plan) -> Amounts:
+def find_worst_amounts(plan: Plan) -> Amounts:
     """Return the highest cost of a question for a cell and a unit.
 
     Its noise is its own, or its plan is laid on earlier noise.
     """
-    of_key = nano(plan.worst_case_epsilon)
-    return Amounts(losses_in_cell(plan) * of_key, groups_that_add_up(plan) * of_key if plan.question.table.unit else 0)
+    of_key = convert_to_nano(plan.worst_case_epsilon)
+    return Amounts(
+        count_losses_in_cell(plan) * of_key, count_groups_of_unit(plan) * of_key if plan.question.table.unit else 0
+    )
 
 
-def worst_curve(plan: Plan) -> Curve | None:
+def find_worst_curve(plan: Plan) -> Curve | None:
     """Return the loss of one unit in Rényi divergences, if all of the question's noise is drawn at its finest rates.
 
     None where that is not known: for rows, rankings, and mechanisms that read other noise than one path per functional
@@ -172,20 +174,20 @@ def worst_curve(plan: Plan) -> Curve | None:
         return None
     if plan.ranking is not None:
         return None
-    most = worst_amounts(plan).unit_epsilon_nano
-    return tuple(min(nano, most) for nano in compute_curve(plan.calibration, groups=groups_that_add_up(plan)))
+    most = find_worst_amounts(plan).unit_epsilon_nano
+    return tuple(min(nano, most) for nano in compute_curve(plan.calibration, groups=count_groups_of_unit(plan)))
 
 
-def amounts(plan: Plan, losses: Epsilons) -> Amounts:
+def find_amounts(plan: Plan, losses: Epsilons) -> Amounts:
     """Return the largest loss of any cell, and the loss of a whole unit.
 
     The latter is the sum of the losses of its costliest G keys, or the one loss of the whole question. `losses` are per
     key.
     """
-    return _amounts(plan, _nanos(losses))
+    return _find_amounts(plan, _convert_to_nanos(losses))
 
 
-def spent_by(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
+def find_spent(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
     """Return the cost of a run, ex post, and its newly revealed part if it continued earlier questions' noise."""
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
     if claim.charge.path_continuation is None or outcome.fresh is None:
@@ -203,39 +205,39 @@ def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
 
 
 def _spend(claim: Claim, epsilon: Epsilons) -> Spent:
-    losses = _nanos(epsilon)
-    most, reach = _amounts(claim.plan, losses), find_cell_reach(claim.plan.question)
+    losses = _convert_to_nanos(epsilon)
+    most, reach = _find_amounts(claim.plan, losses), find_cell_reach(claim.plan.question)
     if reach.reaches_other_groups:
         return Spent.from_uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
     losses = losses * reach.count_losses(1)
     if int(losses.min()) == most.epsilon_nano:
         return Spent.from_uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
-    in_order = _in_cell_order(losses, claim.plan.question, claim.charge.cells)
+    in_order = _arrange_by_cell(losses, claim.plan.question, claim.charge.cells)
     return Spent.from_keys(in_order, unit_epsilon_nano=most.unit_epsilon_nano)
 
 
-def _nanos(epsilon: Epsilons) -> NanoArray:
+def _convert_to_nanos(epsilon: Epsilons) -> NanoArray:
     found = np.empty(epsilon.size, dtype=np.int64)
 
     def convert(part: slice) -> None:
         levels = find_levels(epsilon[part])  # a handful; to look each one up is cheaper than to sort the keys by them
-        nanos = np.array([nano(float(level)) for level in levels], dtype=np.int64)
+        nanos = np.array([convert_to_nano(float(level)) for level in levels], dtype=np.int64)
         found[part] = nanos[np.searchsorted(levels, epsilon[part])]
 
     list(run_in_order(convert, cut_keys_into_parts(epsilon.size), threads=count_threads()))
     return found
 
 
-def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
+def _find_amounts(plan: Plan, losses: NanoArray) -> Amounts:
     unit = 0
     if plan.question.table.unit:
-        groups = groups_that_add_up(plan)
+        groups = count_groups_of_unit(plan)
         unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
     reach = find_cell_reach(plan.question)
     return Amounts(reach.count_losses(1) * (unit if reach.changes_all_groups else int(losses.max())), unit)
 
 
-def _own_cap(given: Limits, epsilon: float | None) -> Limits:
+def _apply_own_cap(given: Limits, epsilon: float | None) -> Limits:
     """Return the caps with the session's own `keyhole.max_epsilon` on one question."""
     if epsilon is None:
         return given
@@ -244,14 +246,14 @@ def _own_cap(given: Limits, epsilon: float | None) -> Limits:
 
 
 @lru_cache(maxsize=_QUESTIONS)
-def _cells(question: Question) -> tuple[Cells, Condition]:
+def _find_cells(question: Question) -> tuple[Cells, Condition]:
     """Return the charged cells, and the part of the filter that they do not express.
 
     A question that leaves no groups costs nothing; that nothing stands on the whole domain.
     """
     everywhere = find_cell_reach(question).reaches_other_groups
     columns = {
-        label(column): _charged_texts(column, values or column.domain or ())
+        make_label(column): _list_charged_texts(column, values or column.domain or ())
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
         if not everywhere or question.table.is_fixed_by_unit(column)
     }
@@ -265,7 +267,7 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
     return Cells(tuple(sorted(columns.items()))), remaining[0] if len(remaining) == 1 else And(tuple(remaining))
 
 
-def _charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
+def _list_charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
     """Return the charged values of a key, as the ledger has them."""
     if is_class(column):
         return tuple(format_value(value) for value, _ in list_members(column, values))
@@ -304,17 +306,17 @@ def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ..
     domain = column.domain
     values = tuple(value for value in wanted if domain is not None and value in domain)
     # A value outside the public domain would be a cell that nobody charges: leave such a filter a filter.
-    return (label(column), values) if values and len(values) == len(wanted) else None
+    return (make_label(column), values) if values and len(values) == len(wanted) else None
 
 
-def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
+def arrange_by_question(cells: Booleans, claim: Claim) -> Booleans:
     """Return, by group of the question, if any of its charged cells is marked.
 
     This is the inverse of the order in which losses are charged. The result has the shape of the question's keys.
     """
     question, charged = claim.plan.question, claim.charge.cells
     names = [name for name, _ in charged.columns]
-    own = [label(column) for column in question.keys.columns]
+    own = [make_label(column) for column in question.keys.columns]
     others = tuple(axis for axis, name in enumerate(names) if name not in own)
     marked: Booleans = np.asarray(cells.reshape(charged.shape).any(axis=others), dtype=np.bool_)
     kept = [name for name in names if name in own]
@@ -335,9 +337,9 @@ def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
     return marked
 
 
-def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
+def _arrange_by_cell(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
     """Return losses in the question's key order, rearranged and repeated to the order of the charged cells."""
-    names = tuple(label(column) for column in question.keys.columns)
+    names = tuple(make_label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
         if is_class(column):

@@ -15,14 +15,14 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs
 from proxy.pipeline.claim import Claim, claim_now
 from proxy.pipeline.messages import Answer, Asked
-from proxy.pipeline.question_refusals import still_being_answered
+from proxy.pipeline.question_refusals import refuse_duplicate
 
 _LEAST_S, _MOST_S = 0.005, 0.25  # a question takes some 20 ms, a slow one four looks a second at the ledger
 _PART = 4  # a look after every quarter of the time waited so far
 
 
 def answer_in_turn(
-    service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "Patience"], Answer]
+    service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "WaitPolicy"], Answer]
 ) -> Answer:
     """Return the answer that the question alone decides, the stored one, or the result of `answer_anew`.
 
@@ -31,19 +31,19 @@ def answer_in_turn(
     """
     claim = claim_now(service, plan, asked)
     if not plan.reads_data:
-        return Answer.constant(plan, version=claim.version)
-    patience = Patience(asked, timeout_ms=service.catalog.statement_timeout_ms)
+        return Answer.make_constant(plan, version=claim.version)
+    patience = WaitPolicy(asked, timeout_ms=service.catalog.statement_timeout_ms)
     while True:
-        with patience.for_the_first():
-            if stored := ledger_verbs.stored_answer(service, claim):
+        with patience.wait_for_first():
+            if stored := ledger_verbs.find_stored_answer(service, claim):
                 return stored
-            if patience.waited and claim.version != service.version(plan.question.table):
+            if patience.waited and claim.version != service.find_version(plan.question.table):
                 claim = claim_now(service, plan, asked)
                 continue
             return answer_anew(service, claim, patience)
 
 
-class Patience:
+class WaitPolicy:
     """The time that one question may wait before it reserves, `timeout_ms` in all, counted from now on."""
 
     def __init__(self, asked: Asked, *, timeout_ms: int) -> None:
@@ -64,16 +64,16 @@ class Patience:
         return time.monotonic() - self._started
 
     @contextmanager
-    def turn(self, service: Service) -> Iterator[None]:
+    def take_turn(self, service: Service) -> Iterator[None]:
         """Hold one of the places at the source during the block. Raise KH409, KH411, KH501 and KH503."""
         analyst = self._asked.analyst.name
         service.failures.check(analyst)
-        with service.turn(analyst=analyst, timeout_ms=self.left_ms):
-            self._asked.check_wanted()
+        with service.take_turn(analyst=analyst, timeout_ms=self.left_ms):
+            self._asked.check_not_withdrawn()
             yield
 
     @contextmanager
-    def for_the_first(self) -> Iterator[None]:
+    def wait_for_first(self) -> Iterator[None]:
         """Run the block.
 
         Where it finds its question under way or just answered, end it there after a moment, and it is to be run again.
@@ -88,7 +88,7 @@ class Patience:
             return
         left_s = self._timeout_s - self._passed_s
         if left_s <= 0 and self._is_late:
-            raise still_being_answered()
+            raise refuse_duplicate()
         self._is_late = left_s <= 0
         self._withdrawn.wait(max(0.0, min(max(self._passed_s / _PART, _LEAST_S), _MOST_S, left_s)))
-        self._asked.check_wanted()
+        self._asked.check_not_withdrawn()

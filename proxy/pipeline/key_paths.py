@@ -43,17 +43,17 @@ class KeyPath:
     axes: Axes
     path: NoisePath
     reserved: Levels
-    told: Levels
+    revealed: Levels
 
     def __post_init__(self) -> None:
         """Raise ValueError for arrays of other shapes, or levels out of order."""
         size = prod(len(values) for _, values in self.axes)
-        levels = (self.told, self.path.reached, self.reserved)
+        levels = (self.revealed, self.path.reached, self.reserved)
         if any(level.shape != (size,) for level in levels) or size == 0:
             raise ValueError("a path has one entry of each kind per key")
         if any(np.any(low > high) for low, high in pairwise(levels)):
             raise ValueError("what was revealed lies between what is told and what was reserved")
-        if int(self.told.min()) < 0 or int(self.reserved.max()) > len(self.path.rates):
+        if int(self.revealed.min()) < 0 or int(self.reserved.max()) > len(self.path.rates):
             raise ValueError("levels are numbers of the path's rates")
 
     @staticmethod
@@ -63,8 +63,8 @@ class KeyPath:
         It is in terms of the functional itself: the question's offsets per key are put back. `all_told`: the mechanism
         reveals all of it.
         """
-        axes = tuple(sorted(_axes(question.keys)))
-        here = _places(question.keys, axes)
+        axes = tuple(sorted(_list_axes(question.keys)))
+        here = _find_places(question.keys, axes)
         assert here is not None, "a question has its own keys"
         values, reached = _shift_path(path, question, functional, back=True).values, path.reached
         if not np.array_equal(here, np.arange(reached.size)):  # the axes are in another order than the keys
@@ -75,7 +75,7 @@ class KeyPath:
             axes=axes,
             path=NoisePath(rates=path.rates, values=values, reached=reached),
             reserved=np.full_like(reached, level),
-            told=np.full_like(reached, level if all_told else 0),
+            revealed=np.full_like(reached, level if all_told else 0),
         )
 
     def covers(self, other: "KeyPath") -> bool:
@@ -83,16 +83,16 @@ class KeyPath:
         mine = {name: frozenset(values) for name, values in self.axes}
         return all(frozenset(values) <= mine.get(name, frozenset()) for name, values in other.axes)
 
-    def places(self, keys: KeySpace) -> Integers | None:
+    def find_places(self, keys: KeySpace) -> Integers | None:
         """Return where each of the keys, in row-major order, is on the path; None if one of them is not."""
-        return _places(keys, self.axes)
+        return _find_places(keys, self.axes)
 
-    def in_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
+    def select_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
         """Return the path as the question sees it: its keys in its order, less its offsets per key."""
         part = NoisePath(rates=self.path.rates, values=self.path.values[:, here], reached=self.path.reached[here])
         return _shift_path(part, question, functional, back=False)
 
-    def grown(
+    def continue_with(
         self, question: Question, functional: int, here: Integers, path: NoisePath, *, top: Fraction, all_told: bool
     ) -> "KeyPath":
         """Return the whole path after a question has continued it at some keys, up to the rate `top` at most.
@@ -104,14 +104,14 @@ class KeyPath:
         values = np.zeros((len(path.rates), self.path.reached.size), dtype=np.int64)
         values[:known] = self.path.values
         values[:, here] = _shift_path(path, question, functional, back=True).values
-        reached, reserved, told = self.path.reached.copy(), self.reserved.copy(), self.told.copy()
+        reached, reserved, told = self.path.reached.copy(), self.reserved.copy(), self.revealed.copy()
         reached[here] = path.reached
         level = path.rates.index(top) + 1
         reserved[here] = np.maximum(reserved[here], level)
         if all_told:
             told[here] = np.maximum(told[here], level)
         return replace(
-            self, path=NoisePath(rates=path.rates, values=values, reached=reached), reserved=reserved, told=told
+            self, path=NoisePath(rates=path.rates, values=values, reached=reached), reserved=reserved, revealed=told
         )
 
     def to_bytes(self) -> bytes | None:
@@ -123,7 +123,7 @@ class KeyPath:
             "axes": self.axes,
             "rates": [[rate.numerator, rate.denominator] for rate in self.path.rates],
         }
-        arrays = (self.path.reached, self.reserved, self.told)
+        arrays = (self.path.reached, self.reserved, self.revealed)
         body = [array.astype("i1").tobytes() for array in arrays]
         body.append(np.ascontiguousarray(self.path.values, dtype="<i8").tobytes())
         text = json.dumps(head, ensure_ascii=True, separators=(",", ":")).encode()
@@ -147,27 +147,27 @@ def from_bytes(stored: bytes) -> KeyPath:
         reached, reserved, told = np.frombuffer(body[: 3 * keys], dtype="i1").reshape(3, keys)
         values = np.frombuffer(body[3 * keys :], dtype="<i8").reshape(len(rates), keys).astype(np.int64, copy=False)
         return KeyPath(
-            axes=axes, path=NoisePath(rates=rates, values=values, reached=reached), reserved=reserved, told=told
+            axes=axes, path=NoisePath(rates=rates, values=values, reached=reached), reserved=reserved, revealed=told
         )
     except (ValueError, KeyError, TypeError, ZeroDivisionError, zlib.error) as wrong:
         raise UnknownPath("no path") from wrong
 
 
-def _axes(keys: KeySpace) -> Axes:
+def _list_axes(keys: KeySpace) -> Axes:
     return tuple(
         (column.identity, format_values(values)) for column, values in zip(keys.columns, keys.values, strict=True)
     )
 
 
-def _places(keys: KeySpace, axes: Axes) -> Integers | None:
+def _find_places(keys: KeySpace, axes: Axes) -> Integers | None:
     """Return row-major places in a grid of axes, of the keys in their own row-major order."""
-    wanted: Mapping[str, tuple[str, ...]] = dict(_axes(keys))
+    wanted: Mapping[str, tuple[str, ...]] = dict(_list_axes(keys))
     if wanted.keys() != {name for name, _ in axes}:
         return None
     found = np.zeros(keys.shape, dtype=np.int64)
     names = [column.identity for column in keys.columns]
     for place, (name, values) in enumerate(axes):
-        places = _places_among(values, wanted[name])
+        places = _find_places_among(values, wanted[name])
         if places is None:
             return None
         stride = prod(len(later) for _, later in axes[place + 1 :])
@@ -177,7 +177,7 @@ def _places(keys: KeySpace, axes: Axes) -> Integers | None:
     return found.reshape(-1)
 
 
-def _places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers | None:
+def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers | None:
     """Return where each wanted value stands among all; None if one does not."""
     if wanted == values:
         return np.arange(len(values), dtype=np.int64)

@@ -70,7 +70,7 @@ class KeyRows(Sequence[Key]):
     @property
     def arrays(self) -> tuple[Key, ...]:
         """One tuple per column: of texts that are there once, however many keys have them."""
-        return tuple(tuple(_texts_of(known, at)) for known, at in zip(self.texts, self.places, strict=True))
+        return tuple(tuple(_list_texts(known, at)) for known, at in zip(self.texts, self.places, strict=True))
 
     def pack(self) -> Mapping[str, Any]:
         """Return the same as JSON: the texts that occur, in the order in which they stand, and packed places."""
@@ -89,7 +89,7 @@ def _pack_column(column: tuple[Sequence[str], Places]) -> tuple[list[str], str]:
     return texts, base64.b64encode(content).decode("ascii")
 
 
-def _texts_of(known: Sequence[str], places: Places) -> Iterator[str]:
+def _list_texts(known: Sequence[str], places: Places) -> Iterator[str]:
     for start in range(0, places.size, _AT_ONCE):
         yield from map(known.__getitem__, places[start : start + _AT_ONCE].tolist())
 

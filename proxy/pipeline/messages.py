@@ -34,10 +34,10 @@ from planner.values.constant import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import make_cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.question_refusals import (
-    not_a_bare_question,
-    not_one_statement,
-    reads_places,
-    reads_stored_question,
+    refuse_outer_query,
+    refuse_ranking_places,
+    refuse_statement_count,
+    refuse_stored_question,
 )
 from proxy.pipeline.ranking import rank_in_public
 
@@ -62,13 +62,13 @@ class Asked:
     parameters: Mapping[int, ParameterValue | None]
     analyst: Analyst
     today: date
-    utc: bool = False
+    is_utc: bool = False
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
     attempt: Attempt | None = None
     withdrawn: Event | None = None
     order: KeyOrder = ()
 
-    def accuracy(self, catalog: Catalog) -> Accuracy:
+    def read_accuracy(self, catalog: Catalog) -> Accuracy:
         """Return the accuracy that the settings promise. Raise KH404."""
         return settings.accuracy(self.settings, catalog.defaults)
 
@@ -80,25 +80,25 @@ class Asked:
             accuracy=accuracy,
             parameters=self.parameters,
             today=self.today,
-            is_utc=self.utc,
+            is_utc=self.is_utc,
             casts=self.casts,
         )
 
-    def check_wanted(self) -> None:
+    def check_not_withdrawn(self) -> None:
         """Raise KH409 if the question is withdrawn."""
         if self.withdrawn is not None and self.withdrawn.is_set():
             raise make_cancellation_error()
 
 
-def bare_question(sql: str, catalog: Catalog) -> Embedded:
+def read_bare_question(sql: str, catalog: Catalog) -> Embedded:
     """Return the question that a text is, for callers without a shadow to run anything around it. Raise KH1xx."""
-    question, order = ordered_question(sql, catalog)
+    question, order = read_ordered_question(sql, catalog)
     if order:
-        raise not_a_bare_question(sql, catalog)
+        raise refuse_outer_query(sql, catalog)
     return question
 
 
-def ordered_question(
+def read_ordered_question(
     sql: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None] | None = None
 ) -> tuple[Embedded, KeyOrder]:
     """Return the question that a text is except for an ORDER BY of its keys, and that order. Raise KH1xx and KH2xx.
@@ -107,7 +107,7 @@ def ordered_question(
     """
     statements = split(sql)
     if len(statements) != 1:
-        raise not_one_statement()
+        raise refuse_statement_count()
     text, offset = statements[0].text, statements[0].offset
     try:
         try:
@@ -116,14 +116,14 @@ def ordered_question(
             text, statement = classify_bound(text, catalog, parameters or {}, refusal=refusal)
         match statement:
             case Asking(embedded=(Embedded(stored=str(name)),)):
-                raise reads_stored_question(name)
+                raise refuse_stored_question(name)
             case Asking(embedded=(Embedded() as question,)):
                 order = read_key_order(question, text)
                 if question.ranked is not None and not question.ranked.alone:
-                    raise reads_places()
+                    raise refuse_ranking_places()
                 if order is not None:
                     return question.shift_by(offset=offset), order
-        raise not_a_bare_question(text, catalog)
+        raise refuse_outer_query(text, catalog)
     except KeyholeError as error:
         is_written = text != statements[0].text  # positions are those of another text
         raise error.drop_position() if is_written else error.shift_position(offset=offset) from None
@@ -141,7 +141,7 @@ class KeySet:
     keys: Sequence[Key]
 
     @staticmethod
-    def of(
+    def from_passed(
         plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = (), ranking: Ranking | None = None
     ) -> "KeySet":
         """Return the keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these.
@@ -150,9 +150,9 @@ class KeySet:
         """
         space = plan.question.keys
         where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
-        known = [_false_in_public(plan, number, truth) for number, truth in enumerate(predicates)]
+        known = [_clear_publicly_false(plan, number, truth) for number, truth in enumerate(predicates)]
         if len(where) >= FEWEST and space.columns and ranking is None:
-            return KeySet._of_many(space, where, known)
+            return KeySet._from_places(space, where, known)
         truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in known]
         names = tuple(predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
@@ -167,18 +167,18 @@ class KeySet:
         return KeySet(columns=(*space.names, *names), keys=tuple(zip(*columns, *truths, strict=True)))
 
     @staticmethod
-    def _of_many(space: KeySpace, where: Integers, truths: Sequence[Booleans]) -> "KeySet":
+    def _from_places(space: KeySpace, where: Integers, truths: Sequence[Booleans]) -> "KeySet":
         texts = (*map(format_values, space.values), *(("false", "true") for _ in truths))
         places = (*np.unravel_index(where, space.shape), *(truth[where] for truth in truths))
         names = (*space.names, *(predicate_column(number) for number in range(len(truths))))
         return KeySet(columns=names, keys=KeyRows(texts, tuple(at.astype(np.uint32) for at in places)))
 
     @staticmethod
-    def constant(plan: Plan) -> "KeySet":
+    def make_constant(plan: Plan) -> "KeySet":
         """Return the answer to a formula that is always or never true: all keys or none, without looking at data."""
         size = plan.question.keys.size
         passed, *predicates = (evaluate_formula(one, _no_literal, keys=size) for one in plan.question.formulas)
-        return KeySet.of(plan, passed, predicates, rank_in_public(plan, passed))
+        return KeySet.from_passed(plan, passed, predicates, rank_in_public(plan, passed))
 
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:
@@ -212,7 +212,7 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
     return np.concatenate([ranking.ranked, others]), places + [(ranked.limit or 0) + 1] * others.size
 
 
-def _false_in_public(plan: Plan, number: int, truth: Booleans) -> Booleans:
+def _clear_publicly_false(plan: Plan, number: int, truth: Booleans) -> Booleans:
     """Return the decided truth of a predicate, false for the keys for which public values alone say so."""
     space, false_at = plan.question.keys, plan.question.false_at
     if not false_at or not false_at[number]:
@@ -275,11 +275,11 @@ class Answer:
     payment: Payment | None = None
 
     @staticmethod
-    def constant(plan: Plan, *, version: str) -> "Answer":
+    def make_constant(plan: Plan, *, version: str) -> "Answer":
         """Return the answer that the question alone decides."""
-        return Answer(plan=plan, keys=KeySet.constant(plan), version=version, reused=False)
+        return Answer(plan=plan, keys=KeySet.make_constant(plan), version=version, reused=False)
 
-    def head(self) -> dict[str, Any]:
+    def make_head(self) -> dict[str, Any]:
         """Return everything beside the keys.
 
         It is their promise, their cost, data version, whether it was a repetition, and who shares its noise.
@@ -298,9 +298,9 @@ class Answer:
         names = self.plan.asked.predicate_names
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the answer for a program: columns, keys, and everything beside them."""
-        return {"columns": list(self.columns), "keys": [list(key) for key in self.keys.keys], **self.head()}
+        return {"columns": list(self.columns), "keys": [list(key) for key in self.keys.keys], **self.make_head()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class StatementPart:
 
     text: str
     offset: int
-    intercepted: bool
+    is_intercepted: bool
     prepares: str | None = None
     executing: Executing | None = None
     beforehand: tuple[str, ...] = ()
@@ -347,7 +347,7 @@ class Request:
     settings: Mapping[str, str | None]
     parameters: Mapping[int, ParameterValue | None]
     analyst: str
-    utc: bool
+    is_utc: bool
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
 
 

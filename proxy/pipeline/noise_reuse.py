@@ -35,8 +35,8 @@ from planner.plan.question_identity import path_identities
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
-from proxy.pipeline.claim import Claim, amounts, losses_in_cell, worst_amounts
+from proxy.open_policy.service_refusals import report_unavailable_ledger
+from proxy.pipeline.claim import Claim, count_losses_in_cell, find_amounts, find_worst_amounts
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 
 _MOST_IN_FULL = 2
@@ -44,7 +44,7 @@ _MOST_IN_FULL = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
+class NoiseMemory:
     """The ledger's knowledge of a question's functionals.
 
     It has their paths' names, in order (None: no path that another question could use), and the `stored` paths, by
@@ -56,7 +56,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OnPaths:
+class QuestionOnPaths:
     """A question laid on noise paths.
 
     `claim` is the question's as it runs there: its plan's calibration, what it costs its analyst (all that it reads),
@@ -71,20 +71,20 @@ class OnPaths:
     claim: Claim
     continuation: Continuation
     paths: Mapping[int, KeyPath]
-    here: Mapping[int, Integers]
-    earlier: int
-    free: bool
-    told: bool
-    anew: Amounts
+    key_places: Mapping[int, Integers]
+    earlier_questions: int
+    are_paths_free: bool
+    is_revealed: bool
+    new_noise_cost: Amounts
 
     @property
-    def everybody(self) -> Amounts:
+    def shared_cost(self) -> Amounts:
         """The most that it costs the shared balances, as far as the asking analyst may know."""
         charge = self.claim.charge
         return charge.known_amounts if self.claim.limits.separates_analysts else charge.shared_amounts
 
     @property
-    def continues(self) -> bool:
+    def is_continued(self) -> bool:
         """Return True to refine that noise instead of drawing it again.
 
         It follows from what was asked and reserved, never from what was revealed: were noise drawn again just where the
@@ -93,11 +93,11 @@ class OnPaths:
         not be far more (`_MOST_IN_FULL` times, where that counts), nor more than one question may cost.
         """
         charge, limits = self.claim.charge, self.claim.limits
-        known, own, anew = charge.known_amounts, charge.own_amounts, self.anew
+        known, own, anew = charge.known_amounts, charge.own_amounts, self.new_noise_cost
         cheaper = known.epsilon_nano < anew.epsilon_nano and known.unit_epsilon_nano <= anew.unit_epsilon_nano
         in_full = not limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * anew.epsilon_nano
         allowed = limits.per_query_nano is None or own.epsilon_nano <= limits.per_query_nano
-        return self.free and cheaper and in_full and allowed
+        return self.are_paths_free and cheaper and in_full and allowed
 
     @property
     def states(self) -> tuple[PathState, ...]:
@@ -106,58 +106,58 @@ class OnPaths:
         return () if continuing is None else continuing.paths
 
     @property
-    def reading(self) -> Claim:
+    def reading_claim(self) -> Claim:
         """The claim of a question whose values are all told: the analyst's own balances alone."""
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, path_continuation=None))
 
-    def noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
+    def describe_noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
         """Return the shared noise for EXPLAIN and the NOTICE.
 
         `read`: all values of the question are known, and the data are not read.
         """
         return SharedNoise(
-            earlier_questions=self.earlier,
-            shared_cost=0.0 if read else self.everybody.epsilon_nano / losses_in_cell(self.claim.plan) / NANO,
+            earlier_questions=self.earlier_questions,
+            shared_cost=0.0 if read else self.shared_cost.epsilon_nano / count_losses_in_cell(self.claim.plan) / NANO,
             own_cost=self.claim.plan.worst_case_epsilon,
             is_affordable=fits,
         )
 
 
-def find_earlier_noise(service: Service, claim: Claim) -> tuple[Memory, OnPaths | None]:
+def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, QuestionOnPaths | None]:
     """Return the ledger's noise of a question's functionals, and the question laid on it if its analyst wants that.
 
     Raises KH502.
     """
     memory = recall_paths(service, claim)
-    return memory, on_earlier_noise(claim, memory, wanted=settings.reuse(claim.asked.settings))
+    return memory, lay_on_earlier_noise(claim, memory, wanted=settings.reuse(claim.asked.settings))
 
 
-def recall_paths(service: Service, claim: Claim) -> Memory:
+def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
     """Return the noise paths of a question's functionals on its data version; a ranking has noise of its own.
 
     Raise KH502.
     """
     plan, version = claim.plan, claim.version
     if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
-        return Memory((None,) * len(plan.question.functionals), {})
+        return NoiseMemory((None,) * len(plan.question.functionals), {})
     names = path_identities(plan.question, digest=service.catalog.digest)
     try:
         found = service.ledger.find_paths([name for name in names if name is not None], version)
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
     known: dict[str, tuple[StoredPath, KeyPath]] = {}
     for identity, stored in found.items():
         with suppress(UnknownPath):
             known[identity] = (stored, from_bytes(stored.body))
-    return Memory(names, known)
+    return NoiseMemory(names, known)
 
 
-def recall_for(memory: Memory, plan: Plan, service: Service) -> Memory:
+def recall_for(memory: NoiseMemory, plan: Plan, service: Service) -> NoiseMemory:
     """Return the memory for a plan that differs in accuracy alone. Values that only it would need count as unknown."""
     return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
 
 
-def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
+def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, wanted: bool) -> QuestionOnPaths | None:
     """Return the question on the remembered noise; None if none of it is of use, or its analyst wants new noise.
 
     `claim` is that of the question on noise of its own.
@@ -170,10 +170,10 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
     seen: list[NoisePath | None] = [None] * len(names)
     for functional, name in enumerate(names):
         if name is not None and name in stored:
-            places = stored[name][1].places(question.keys)
+            places = stored[name][1].find_places(question.keys)
             if places is not None:
                 here[functional] = places
-                seen[functional] = stored[name][1].in_question(question, functional, places)
+                seen[functional] = stored[name][1].select_question(question, functional, places)
     continuation = lay_on_paths(plan.calibration, tuple(seen)) if here else None
     if continuation is None:
         return None
@@ -181,12 +181,12 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
     paths = {functional: stored[name][1] for functional, name in used.items()}
     here = {functional: here[functional] for functional in used}
     on_paths = replace(plan, calibration=continuation.calibration)
-    own = worst_amounts(on_paths)
+    own = find_worst_amounts(on_paths)
     states = [stored[name][0] for name in used.values()]
     continuing = PathContinuation(
         paths=tuple(sorted(each.state for each in states)),
-        shared=amounts(on_paths, continuation.fresh_by_key),
-        known=amounts(on_paths, _unreserved_loss(continuation, paths, here)),
+        shared=find_amounts(on_paths, continuation.fresh_by_key),
+        known=find_amounts(on_paths, _find_unreserved_loss(continuation, paths, here)),
     )
     charge = replace(
         claim.charge,
@@ -195,30 +195,32 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
         path_continuation=continuing,
         renyi=None,
     )
-    return OnPaths(
+    return QuestionOnPaths(
         claim=replace(claim, plan=on_paths, charge=charge),
         continuation=continuation,
         paths=paths,
-        here=here,
-        earlier=max(each.questions for each in states),
-        free=not any(each.is_taken for each in states),
-        anew=claim.charge.own_amounts,
-        told=_is_known(continuation, paths, here),
+        key_places=here,
+        earlier_questions=max(each.questions for each in states),
+        are_paths_free=not any(each.is_taken for each in states),
+        new_noise_cost=claim.charge.own_amounts,
+        is_revealed=_is_known(continuation, paths, here),
     )
 
 
-def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
+def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:
     """Return the outcome on values that are all publicly known to be there; None if some may be missing.
 
     Whether the values known so far happen to settle a question is never asked before the data are read: they are noise,
     and what a later question finds (rates, reservations, a path that is held after a failure) would follow from them.
     """
-    if on_paths is None or not on_paths.told:
+    if on_paths is None or not on_paths.is_revealed:
         return None
     return decide_on_known_values(on_paths.continuation, noise=noise)
 
 
-def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: bool, noise: Noise) -> Outcome:
+def decide(
+    plan: Plan, on_paths: QuestionOnPaths | None, values: Integers, *, is_drawn_at_once: bool, noise: Noise
+) -> Outcome:
     """Decide a question that was reserved on paths, or on noise of its own (None).
 
     `in_full`: all of its noise is revealed, as is charged in Rényi divergences.
@@ -226,7 +228,7 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
     decided = len(plan.question.common or plan.question.functionals)
     values = subtract_offsets(plan.question, values[:decided])
     kept = on_paths is not None or _may_keep_paths(plan)
-    if in_full:
+    if is_drawn_at_once:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"
         return decide_in_full(plan.calibration, values, noise=noise, keeps_paths=kept)
     if on_paths is not None:
@@ -249,8 +251,8 @@ def _may_keep_paths(plan: Plan) -> bool:
     return plan.question.keys.size * fewest <= MOST_VALUES
 
 
-def left_paths(
-    plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: Memory, *, in_full: bool
+def list_left_paths(
+    plan: Plan, on_paths: QuestionOnPaths | None, outcome: Outcome, memory: NoiseMemory, *, is_drawn_at_once: bool
 ) -> Mapping[str, bytes]:
     """Return the noise paths of a run of `plan`, to be kept with its answer, by identity.
 
@@ -263,42 +265,44 @@ def left_paths(
         name = memory.names[functional]
         if path is None or name is None:
             continue
-        body = path_after(plan, on_paths, functional, path, memory.stored.get(name), in_full=in_full)
+        body = make_left_path(
+            plan, on_paths, functional, path, memory.stored.get(name), is_drawn_at_once=is_drawn_at_once
+        )
         packed = None if body is None else body.to_bytes()
         if packed is not None:
             kept[name] = packed
     return kept
 
 
-def path_after(
+def make_left_path(
     plan: Plan,
-    on_paths: OnPaths | None,
+    on_paths: QuestionOnPaths | None,
     functional: int,
     path: NoisePath,
     before: tuple[StoredPath, KeyPath] | None,
     *,
-    in_full: bool,
+    is_drawn_at_once: bool,
 ) -> KeyPath | None:
     """Return the path to keep of one functional, from the `path` of a run of `plan` and the ledger's `before`.
 
     Return None if that stays. The choice follows from rates and keys, never from values. `in_full`: all of it was
     revealed.
     """
-    test, all_told = plan.calibration.tests[functional], in_full or plan.calibration.mechanism == Keyhole.name
+    test, all_told = plan.calibration.tests[functional], is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
-        return on_paths.paths[functional].grown(
-            plan.question, functional, on_paths.here[functional], path, top=test.rate, all_told=all_told
+        return on_paths.paths[functional].continue_with(
+            plan.question, functional, on_paths.key_places[functional], path, top=test.rate, all_told=all_told
         )
     drawn = KeyPath.from_run(plan.question, functional, path, top=test.rate, all_told=all_told)
     if before is None:
         return drawn
     old = before[1]
     more_keys = drawn.reserved.size > old.reserved.size and path.rates[-1] >= old.path.rates[-1]
-    finer = in_full and before[0].is_taken and path.rates[-1] > old.path.rates[-1]
+    finer = is_drawn_at_once and before[0].is_taken and path.rates[-1] > old.path.rates[-1]
     return drawn if drawn.covers(old) and (more_keys or finer) else None
 
 
-def _unreserved_loss(
+def _find_unreserved_loss(
     continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]
 ) -> Epsilons:
     """Return the loss of the levels above those that were reserved before, per key.
@@ -311,14 +315,14 @@ def _unreserved_loss(
     for functional, test in enumerate(continuation.calibration.tests):
         if functional in paths:
             reserved = paths[functional].reserved[here[functional]]
-            left[functional] = _above(test, paths[functional].path, task.sensitivities[functional])[reserved]
+            left[functional] = _find_loss_above(test, paths[functional].path, task.sensitivities[functional])[reserved]
         elif test.rate:
             left[functional] = np.full(keys, test.epsilon)
     by_key = compute_joint_losses(left, task.exposures, keys=keys)
     return np.minimum(by_key, continuation.calibration.worst_case_epsilon)
 
 
-def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
+def _find_loss_above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
     """Return epsilon of the test's last rate above its levels, by number of levels, rounded up."""
     return np.array(
         [round_up_to_float(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)]
@@ -332,6 +336,6 @@ def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Ma
         return False
     return all(
         tests[functional].rate in path.path.rates
-        and int(path.told[here[functional]].min()) > path.path.rates.index(tests[functional].rate)
+        and int(path.revealed[here[functional]].min()) > path.path.rates.index(tests[functional].rate)
         for functional, path in paths.items()
     )

@@ -7,7 +7,7 @@ from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from proxy.observe.telemetry import QuestionEnding
 from proxy.open_policy.service import Service
-from proxy.pipeline.claim import identity
+from proxy.pipeline.claim import identify_question
 from proxy.pipeline.messages import Answer, Asked
 
 AnswerStage = Callable[[Service, Plan, Asked], Answer]
@@ -28,7 +28,7 @@ def observe(answer: AnswerStage) -> AnswerStage:
             raise
         finally:
             service.telemetry.count_question(
-                ending, analyst=asked.analyst.name, question=identity(plan, service.catalog)
+                ending, analyst=asked.analyst.name, question=identify_question(plan, service.catalog)
             )
         return told
 

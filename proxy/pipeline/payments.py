@@ -10,7 +10,7 @@ from mechanisms.threshold.renyi import Curve
 from planner.explain.payment import Payer, Payment, RemainingBalance, UnitCharge
 from planner.functionals.cells import find_cell_reach
 from proxy.open_policy.service import Service
-from proxy.pipeline.claim import Claim, groups_that_add_up
+from proxy.pipeline.claim import Claim, count_groups_of_unit
 from proxy.report.limit_names import name_limit
 
 _PAYERS = {
@@ -22,7 +22,7 @@ _PAYERS = {
 }
 
 
-def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
+def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
     """Return the cost of a charge, beside balances that have that much left; None if nobody's balance counts it.
 
     Guarantee: what is left is what EXPLAIN and `keyhole.budget` say to the same analyst. A further question counts
@@ -41,17 +41,17 @@ def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) 
     return Payment(
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
-        groups=groups_that_add_up(plan),
+        groups=count_groups_of_unit(plan),
         covers_all_cells=find_cell_reach(plan.question).reaches_other_groups,
         unit_text=plan.question.table.unit_text,
-        left=tuple(_tightest(counted)),
+        left=tuple(_list_tightest(counted)),
         further=further,
         limit="" if scope is None else name_limit(scope, session_cap=claim.is_capped_by_session),
-        unit_form=_unit_form(charge, room, counted),
+        unit_form=_describe_unit_form(charge, room, counted),
     )
 
 
-def payment_after(service: Service, claim: Claim, charge: Charge) -> Payment | None:
+def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment | None:
     """Return the last charge, and what is left now for another question at its price.
 
     Return None if nobody's balance counts it, and if the ledger is gone, since the answer is charged and sent all the
@@ -60,13 +60,13 @@ def payment_after(service: Service, claim: Claim, charge: Charge) -> Payment | N
     another = replace(charge, path_continuation=None)
     try:
         room = service.ledger.find_headroom(another, claim.limits)
-        anew = room_for_all(service, another, claim.limits, room=room)
+        anew = find_room_for_all(service, another, claim.limits, room=room)
     except LedgerError:
         return None
-    return payment_of(claim, another, room, anew=anew)
+    return make_payment(claim, another, room, anew=anew)
 
 
-def room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
+def find_room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
     """Return what all balances have left for a charge, also if it counts towards an analyst's own alone.
 
     Parameters:
@@ -81,7 +81,7 @@ def room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Head
 _SHARED = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
 
 
-def _tightest(balances: Sequence[BalanceLeft]) -> Iterator[RemainingBalance]:
+def _list_tightest(balances: Sequence[BalanceLeft]) -> Iterator[RemainingBalance]:
     for payer in Payer:
         of = [one for one in balances if _PAYERS[one.scope] is payer]
         if of:
@@ -89,7 +89,7 @@ def _tightest(balances: Sequence[BalanceLeft]) -> Iterator[RemainingBalance]:
             yield RemainingBalance(payer, least.left_nano / NANO, least.cap_nano / NANO)
 
 
-def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) -> UnitCharge | None:
+def _describe_unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) -> UnitCharge | None:
     delta = next((one.unit.delta for one in balances if one.unit is not None and one.unit.delta is not None), None)
     if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
         return None

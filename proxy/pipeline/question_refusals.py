@@ -24,7 +24,7 @@ from proxy.report.limit_names import name_limit, tell_apart
 from proxy.report.terminal import visible
 
 
-def not_one_statement() -> KeyholeError:
+def refuse_statement_count() -> KeyholeError:
     """Return the refusal of a text of several statements, or of none, where one question is expected."""
     return KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
 
@@ -33,7 +33,7 @@ _NAME = r'(?:"([^"]+)"|(\w+))'
 _FROM = re.compile(rf"\bFROM\s+(?:{_NAME}\.)?{_NAME}(?![\w.]|\s*[()])", re.IGNORECASE)  # no EXTRACT(MONTH FROM day)
 
 
-def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
+def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
     """Return the refusal of a question with something around it that no shadow runs, or one of a table that is none."""
     known = {(schema, name) for name in catalog.names for schema in ("", "public")}
     known |= {(schema, one.name) for one in catalog.source_names for schema in ("", one.schema)}
@@ -55,7 +55,7 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
     )
 
 
-def shows_computed(question: Embedded) -> KeyholeError | None:
+def refuse_computed_keys(question: Embedded) -> KeyholeError | None:
     """Return the refusal of a question by keys that PostgreSQL computes to show them, if no shadow does.
 
     Return None for any other.
@@ -71,7 +71,7 @@ def shows_computed(question: Embedded) -> KeyholeError | None:
     )
 
 
-def reads_stored_question(name: str) -> KeyholeError:
+def refuse_stored_question(name: str) -> KeyholeError:
     """Return KH106 for a stored question, and whatever a statement makes of its rows, if no shadow runs that."""
     return KeyholeError(
         "KH106",
@@ -81,7 +81,7 @@ def reads_stored_question(name: str) -> KeyholeError:
     )
 
 
-def reads_places() -> KeyholeError:
+def refuse_ranking_places() -> KeyholeError:
     """Return KH106 for a ranking whose places its statement reads, if no shadow runs that."""
     return KeyholeError(
         "KH106",
@@ -91,7 +91,7 @@ def reads_places() -> KeyholeError:
     )
 
 
-def too_dear(plan: Plan) -> KeyholeError:
+def refuse_uncountable_cost(plan: Plan) -> KeyholeError:
     """Return the refusal of a question that costs more than the ledger can hold."""
     return KeyholeError(
         "KH302",
@@ -101,7 +101,9 @@ def too_dear(plan: Plan) -> KeyholeError:
     )
 
 
-def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, session_cap: bool) -> KeyholeError:
+def refuse_over_budget(
+    over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, session_cap: bool
+) -> KeyholeError:
     """Return the ledger's refusal in words, with what would fit. It depends on ledger, policy and question alone.
 
     Parameters:
@@ -150,7 +152,7 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
     return KeyholeError(code, message, detail=detail, hint=left.hint or None)
 
 
-def not_together(
+def refuse_joint_cost(
     over: OverBudget, *, plan: Plan, left: QuestionBalance, session_cap: bool, place: tuple[int, int]
 ) -> KeyholeError:
     """Return the refusal of a statement whose questions do not fit together.
@@ -160,14 +162,14 @@ def not_together(
     Parameters:
         place: the number of that question, counted from 1, and how many there are.
     """
-    refused = over_budget(over, plan=plan, left=left, short="", session_cap=session_cap)
+    refused = refuse_over_budget(over, plan=plan, left=left, short="", session_cap=session_cap)
     number, count = place
     detail = f"It is question {number} of {count} of the statement, behind the others; none of them was asked."
     hint = refused.hint or "Ask them one by one, the most important first, or with a wider keyhole.tolerance."
     return KeyholeError(refused.code, refused.message, detail=f"{refused.detail} {detail}", hint=hint)
 
 
-def too_slow(expected: ExpectedTime) -> KeyholeError:
+def refuse_slow_question(expected: ExpectedTime) -> KeyholeError:
     """Return the refusal of a question that would run into the timeout, and stay charged.
 
     It depends on question, policy and pins alone.
@@ -178,11 +180,11 @@ def too_slow(expected: ExpectedTime) -> KeyholeError:
         f"the question is expected to take about {seconds}, and the timeout is {limit}",
         detail="The estimate uses the declared sizes of tables and times measured on generated rows. A question "
         "that runs into the timeout stays charged. Nothing is spent now.",
-        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once." + _longer_timeout(expected),
+        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once." + _choose_timeout(expected),
     )
 
 
-def _longer_timeout(expected: ExpectedTime) -> str:
+def _choose_timeout(expected: ExpectedTime) -> str:
     """Return the timeout that the owner may set, with room for the expectation's error.
 
     Nothing if no timeout is as long.
@@ -193,7 +195,7 @@ def _longer_timeout(expected: ExpectedTime) -> str:
     return f" The data owner may raise limits.statement_timeout_ms to {needed_ms:_}."
 
 
-def approval_needed(waiting: NotApproved) -> KeyholeError:
+def refuse_unapproved(waiting: NotApproved) -> KeyholeError:
     """Return the refusal of a question that is expensive enough to need the owner's approval, with the owner's command.
 
     It is KH308, or KH318 if the owner declined. Then it has the time and the reason, and not who decided it.
@@ -216,7 +218,7 @@ def approval_needed(waiting: NotApproved) -> KeyholeError:
     )
 
 
-def still_being_answered() -> KeyholeError:
+def refuse_duplicate() -> KeyholeError:
     """Return the refusal of a question that its analyst has under way already, and that took too long."""
     return KeyholeError(
         "KH501",
@@ -226,7 +228,7 @@ def still_being_answered() -> KeyholeError:
     )
 
 
-def reading_not_written() -> KeyholeError:
+def report_unwritten_reading() -> KeyholeError:
     """Return the error for an analyst when the ledger fails while noise is read, and nothing is reserved any more."""
     return KeyholeError(
         "KH502",
@@ -237,18 +239,18 @@ def reading_not_written() -> KeyholeError:
     )
 
 
-def data_changed(*, paid: bool) -> KeyholeError:
+def refuse_changed_data(*, is_paid: bool) -> KeyholeError:
     """Return the refusal of a question on data that have changed by now."""
     return KeyholeError(
         "KH501",
         "the data version changed while the question was answered",
         detail="An answer is returned only for the data version that it is charged to. "
-        + ("The reserved budget stays spent." if paid else "Nothing was spent."),
+        + ("The reserved budget stays spent." if is_paid else "Nothing was spent."),
         hint="Ask again: it is another question now. If this error repeats, the owner has to run keyhole refresh.",
     )
 
 
-def mechanism_stopped(plan: Plan) -> KeyholeError:
+def report_stopped_mechanism(plan: Plan) -> KeyholeError:
     """Return the refusal of a mechanism that looked at the data and then stopped.
 
     It is a function of noisy values, and charged.

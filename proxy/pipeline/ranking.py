@@ -20,7 +20,7 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
     """
     if plan.ranking is None:
         return None
-    ranked, partition = plan.question.ranked, _partition_of(plan)
+    ranked, partition = plan.question.ranked, _find_partitions(plan)
     assert ranked is not None
     exact = compute_scores(ranked, values)
     return rank_keys(
@@ -32,7 +32,7 @@ def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
     """Return the ranking that is known without data: of one key, of none, or of the first none."""
     if plan.ranking is None:
         return None
-    members, partition = np.flatnonzero(passed), _partition_of(plan)
+    members, partition = np.flatnonzero(passed), _find_partitions(plan)
     within = np.zeros(members.size, dtype=np.int64) if partition is None else partition[members]
     order = np.argsort(within, kind="stable")
     places = number_within(within[order])
@@ -40,7 +40,7 @@ def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
     return Ranking(ranked=members[order][kept], places=places[kept], epsilon=np.zeros(passed.shape), path=None)
 
 
-def _partition_of(plan: Plan) -> Integers | None:
+def _find_partitions(plan: Plan) -> Integers | None:
     """Return the number of its partition in the ranking, by key; None if there is one."""
     ranked = plan.question.ranked
     return None if ranked is None or not ranked.partition else plan.question.keys.number_values(ranked.partition)

@@ -39,18 +39,18 @@ from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, claim_now
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.noise_reuse import Memory, OnPaths
+from proxy.pipeline.noise_reuse import NoiseMemory, QuestionOnPaths
 
 Question: TypeAlias = tuple[Asked, Plan] | KeyholeError
 """A question with its plan, or what it is refused with."""
 
 
-class Decided(StrEnum):
+class DecisionBasis(StrEnum):
     """On what a question is decided."""
 
     NOTHING = "the question itself"
@@ -71,13 +71,13 @@ class Quote:
     """
 
     plan: Plan | None
-    decided: Decided = Decided.NOTHING
+    decided: DecisionBasis = DecisionBasis.NOTHING
     own: Amounts = NOTHING
-    everybody: Amounts = NOTHING
+    shared_cost: Amounts = NOTHING
     charge: Charge | None = None
     short: OverBudget | None = None
-    of_list: bool = False
-    waits: bool = False
+    is_list_budget: bool = False
+    needs_approval: bool = False
     refusal: KeyholeError | None = None
 
     @property
@@ -87,7 +87,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rehearsed:
+class RehearsedList:
     """A whole list.
 
     `together` is the most that all that fit add to the shared balances of one group and of one unit; `left` what the
@@ -95,15 +95,15 @@ class Rehearsed:
     """
 
     quotes: tuple[Quote, ...]
-    together: Amounts
+    total: Amounts
     left: tuple[BalanceLeft, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class KnownQuestion:
     """The ledger's knowledge of one question now: earlier noise, and the stored answer."""
 
-    memory: Memory
+    memory: NoiseMemory
     stored: StoredAnswer | None
 
 
@@ -118,7 +118,7 @@ class Rehearsals:
         try:
             self._balances = service.ledger.rehearse(tables)
         except LedgerError:
-            raise ledger_unavailable() from None
+            raise report_unavailable_ledger() from None
         self.service = service
         self._most = Limits(
             per_predicate_nano=MOST_CAP_NANO if most_nano is None else most_nano,
@@ -129,24 +129,24 @@ class Rehearsals:
             separates_analysts=False,
         )
 
-    def find_known(self, claim: Claim) -> Known:
+    def find_known(self, claim: Claim) -> KnownQuestion:
         """Return the ledger's knowledge of a question. Raise KH502."""
         memory = reuse.recall_paths(self.service, claim)
         name, fingerprint = claim.asked.analyst.name, claim.charge.question
         try:
             stored = self.service.ledger.find_answer(fingerprint, claim.version, analyst=name)
         except LedgerError:
-            raise ledger_unavailable() from None
-        return Known(memory, stored)
+            raise report_unavailable_ledger() from None
+        return KnownQuestion(memory, stored)
 
-    def rehearse(self, questions: Sequence[Question], known: Mapping[int, Known | None]) -> Rehearsed:
+    def rehearse(self, questions: Sequence[Question], known: Mapping[int, KnownQuestion | None]) -> RehearsedList:
         """Rehearse the questions in their order; one that does not fit is left out, as the ledger would. Raise KH502.
 
         `known` is what `find_known` found, by a question's place; looked up where it is missing.
         """
         run = self._begin()
-        return Rehearsed(
-            tuple(self._ask(run, one, known.get(place)) for place, one in enumerate(questions)), run.together, run.left
+        return RehearsedList(
+            tuple(self._ask(run, one, known.get(place)) for place, one in enumerate(questions)), run.total, run.left
         )
 
     def quote(self, questions: Iterable[Question]) -> Iterator[Quote]:
@@ -155,8 +155,8 @@ class Rehearsals:
         for one in questions:
             yield self._ask(run, one, None)
 
-    def all_fit(
-        self, questions: Iterable[Question], known: Mapping[int, Known | None], *, counting: frozenset[int]
+    def can_answer_all(
+        self, questions: Iterable[Question], known: Mapping[int, KnownQuestion | None], *, counting: frozenset[int]
     ) -> bool:
         """Return True if the questions at these places would all be answered, found as `rehearse` does. Raise KH502.
 
@@ -171,7 +171,7 @@ class Rehearsals:
         nothing = Rehearsal.from_nothing(self._balances.tables, knowledge=self._balances.knowledge)
         return _Run(self._balances.copy(), nothing, self._most)
 
-    def _ask(self, run: "_Run", question: Question, known: Known | None) -> Quote:
+    def _ask(self, run: "_Run", question: Question, known: KnownQuestion | None) -> Quote:
         if isinstance(question, KeyholeError):
             return Quote(plan=None, refusal=question)
         asked, plan = question
@@ -202,17 +202,17 @@ class _Run:
     """One list under way: `balances` as the ledger would have them, `alone` without all that was spent before."""
 
     balances: Rehearsal
-    alone: Rehearsal
+    unspent_balances: Rehearsal
     most: Limits
     paths: dict[tuple[str, str], _LeftPath | None] = field(default_factory=dict)
     answered: set[tuple[str, str]] = field(default_factory=set)
     charges: list[tuple[Charge, Limits]] = field(default_factory=list)
 
-    def ask(self, claim: Claim, known: Known) -> Quote:
+    def ask(self, claim: Claim, known: KnownQuestion) -> Quote:
         """Rehearse the next question, and return its quote."""
         asked = (claim.charge.question, claim.version)
         if asked in self.answered:
-            return Quote(claim.plan, Decided.REPEATED)
+            return Quote(claim.plan, DecisionBasis.REPEATED)
         quote = self._ask_stored(claim, known.stored) if known.stored is not None else self._ask(claim, known.memory)
         if quote.fits and is_lasting(claim.version):
             self.answered.add(asked)
@@ -220,43 +220,43 @@ class _Run:
 
     def _ask_stored(self, claim: Claim, stored: StoredAnswer) -> Quote:
         if stored.is_held:
-            return Quote(claim.plan, Decided.STORED)
+            return Quote(claim.plan, DecisionBasis.STORED)
         charge = stored.make_reading_charge(claim.asked.analyst.name)
-        return self._charge(claim, charge, Decided.STORED, everybody=NOTHING)
+        return self._charge(claim, charge, DecisionBasis.STORED, everybody=NOTHING)
 
-    def _ask(self, claim: Claim, memory: Memory) -> Quote:
-        low = self._memory(memory, claim.version, lowest=True)
+    def _ask(self, claim: Claim, memory: NoiseMemory) -> Quote:
+        low = self._recall_noise(memory, claim.version, lowest=True)
         wanted = settings.reuse(claim.asked.settings)
-        on_paths = reuse.on_earlier_noise(claim, low, wanted=wanted)
-        if on_paths is not None and on_paths.told:
-            charge = on_paths.reading.charge
-            quote = self._quote(on_paths.reading, charge, Decided.KNOWN, everybody=NOTHING)
-            if quote.fits and not quote.waits:
+        on_paths = reuse.lay_on_earlier_noise(claim, low, wanted=wanted)
+        if on_paths is not None and on_paths.is_revealed:
+            charge = on_paths.reading_claim.charge
+            quote = self._quote(on_paths.reading_claim, charge, DecisionBasis.KNOWN, everybody=NOTHING)
+            if quote.fits and not quote.needs_approval:
                 self._pay(charge, claim.limits, quote, reading=on_paths.states)
                 return quote
-        if on_paths is not None and on_paths.continues:
+        if on_paths is not None and on_paths.is_continued:
             quote = self._continue(claim, memory, on_paths, low)
-            if quote.fits or quote.of_list or not claim.limits.separates_analysts:
+            if quote.fits or quote.is_list_budget or not claim.limits.separates_analysts:
                 return quote
-        quote = self._quote(claim, claim.charge, Decided.ANEW, everybody=claim.charge.own_amounts)
+        quote = self._quote(claim, claim.charge, DecisionBasis.ANEW, everybody=claim.charge.own_amounts)
         if quote.fits:
             in_full = self.balances.choose_form(claim.charge, claim.limits).renyi is not None
             paths = _leave_paths(claim.plan, None, low, low, in_full=in_full)
             self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version, taken=in_full)
         return quote
 
-    def _continue(self, claim: Claim, memory: Memory, on_paths: OnPaths, low: Memory) -> Quote:
+    def _continue(self, claim: Claim, memory: NoiseMemory, on_paths: QuestionOnPaths, low: NoiseMemory) -> Quote:
         """Rehearse a question on earlier noise.
 
         Its cost to everybody is charged as the levels come to that were reserved. While it is open the ledger charges
         what may be left to reveal at a key that got no further than it had to.
         """
-        high = self._memory(memory, claim.version, lowest=False)
-        charged = reuse.on_earlier_noise(claim, high, wanted=True)
+        high = self._recall_noise(memory, claim.version, lowest=False)
+        charged = reuse.lay_on_earlier_noise(claim, high, wanted=True)
         assert charged is not None, "whether paths are of use follows from their rates"
         charge, most = on_paths.claim.charge, on_paths.claim.charge.shared_amounts
         fresh = charge.known_amounts if claim.limits.separates_analysts else charged.claim.charge.shared_amounts
-        quote = self._quote(on_paths.claim, charge, Decided.CONTINUED, everybody=fresh)
+        quote = self._quote(on_paths.claim, charge, DecisionBasis.CONTINUED, everybody=fresh)
         if quote.fits:
             # units and tables add up each question's largest loss, at whichever keys: that of those that had stopped
             # early may come on top
@@ -269,27 +269,29 @@ class _Run:
             self._pay(charge, claim.limits, quote, fresh=at_most, paths=paths, version=claim.version)
         return quote
 
-    def _charge(self, claim: Claim, charge: Charge, decided: Decided, *, everybody: Amounts) -> Quote:
+    def _charge(self, claim: Claim, charge: Charge, decided: DecisionBasis, *, everybody: Amounts) -> Quote:
         quote = self._quote(claim, charge, decided, everybody=everybody)
         if quote.fits:
             self._pay(charge, claim.limits, quote)
         return quote
 
-    def _quote(self, claim: Claim, charge: Charge, decided: Decided, *, everybody: Amounts) -> Quote:
+    def _quote(self, claim: Claim, charge: Charge, decided: DecisionBasis, *, everybody: Amounts) -> Quote:
         short = self.balances.find_shortage(charge, claim.limits)
         of_list = short is None and everybody != NOTHING
         if of_list:
-            short = self.alone.find_shortage(_alone(charge, everybody), self.most)
+            short = self.unspent_balances.find_shortage(_make_new_noise_charge(charge, everybody), self.most)
         above = claim.limits.approval_above_nano
         return Quote(
             plan=claim.plan,
             decided=decided,
             own=charge.own_amounts,
-            everybody=everybody,
+            shared_cost=everybody,
             charge=charge,
             short=short,
-            of_list=of_list and short is not None,
-            waits=above is not None and charge.epsilon_nano > above and not self.balances.is_approved(charge.question),
+            is_list_budget=of_list and short is not None,
+            needs_approval=above is not None
+            and charge.epsilon_nano > above
+            and not self.balances.is_approved(charge.question),
         )
 
     def _pay(
@@ -307,8 +309,8 @@ class _Run:
         left = paths or {}
         leaving = [name for name, path in left.items() if path is not None]
         reservation = self.balances.spend(charge, limits, fresh=fresh, leaving=leaving, reading=reading)
-        if quote.everybody != NOTHING:
-            self.alone.spend(_alone(charge, quote.everybody), self.most)
+        if quote.shared_cost != NOTHING:
+            self.unspent_balances.spend(_make_new_noise_charge(charge, quote.shared_cost), self.most)
         self.charges.append((charge, limits))
         for name, path in left.items():
             before = self.paths.get((name, version))
@@ -320,7 +322,7 @@ class _Run:
                 else _LeftPath(StoredPath(name, state, b"", is_taken=taken, questions=questions), *path)
             )
 
-    def _memory(self, memory: Memory, version: str, *, lowest: bool) -> Memory:
+    def _recall_noise(self, memory: NoiseMemory, version: str, *, lowest: bool) -> NoiseMemory:
         """Return the known noise of a question's functionals, with that of the questions before it."""
         stored = dict(memory.stored)
         for name in memory.names:
@@ -332,14 +334,16 @@ class _Run:
         return replace(memory, stored=stored)
 
     @property
-    def together(self) -> Amounts:
+    def total(self) -> Amounts:
         """Return the sum of all questions so far for one group's loss, and for one unit's."""
         lost = [
             MOST_CAP_NANO
-            - self.alone.find_headroom(_alone(charge, NOTHING), _without_cap(self.most)).balances[0].left_nano
+            - self.unspent_balances.find_headroom(_make_new_noise_charge(charge, NOTHING), _without_cap(self.most))
+            .balances[0]
+            .left_nano
             for charge, _ in self.charges
         ]
-        return Amounts(max(lost, default=0), self.alone.unit_nano)
+        return Amounts(max(lost, default=0), self.unspent_balances.unit_nano)
 
     @property
     def left(self) -> tuple[BalanceLeft, ...]:
@@ -361,7 +365,7 @@ def _without_cap(limits: Limits) -> Limits:
     return replace(limits, per_predicate_nano=MOST_CAP_NANO)
 
 
-def _alone(charge: Charge, everybody: Amounts) -> Charge:
+def _make_new_noise_charge(charge: Charge, everybody: Amounts) -> Charge:
     """Return the charge that it adds for everybody, on noise of its own."""
     return replace(
         charge,
@@ -374,7 +378,12 @@ def _alone(charge: Charge, everybody: Amounts) -> Charge:
 
 
 def _leave_paths(
-    plan: Plan, on_paths: tuple[OnPaths, OnPaths] | None, low: Memory, high: Memory, *, in_full: bool
+    plan: Plan,
+    on_paths: tuple[QuestionOnPaths, QuestionOnPaths] | None,
+    low: NoiseMemory,
+    high: NoiseMemory,
+    *,
+    in_full: bool,
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
     """Return the paths that a run of `plan` leaves, by name, as they are at least and as they were charged.
 
@@ -401,7 +410,7 @@ def _leave_paths(
             values = np.broadcast_to(np.int64(0), (len(rates), size))
             mine = None if on_paths is None else on_paths[0 if lowest else 1]
             run = NoisePath(rates=rates, values=values, reached=reached)
-            after = reuse.path_after(plan, mine, functional, run, memory.stored.get(name), in_full=in_full)
+            after = reuse.make_left_path(plan, mine, functional, run, memory.stored.get(name), is_drawn_at_once=in_full)
             if after is not None:
                 grown.append(after)
         if not grown:

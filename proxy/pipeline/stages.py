@@ -17,20 +17,20 @@ from proxy.observe.telemetry import Stage
 from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs, noise_reuse
 from proxy.pipeline.claim import Claim, check_same_data
-from proxy.pipeline.duplicate_wait import Patience, answer_in_turn
+from proxy.pipeline.duplicate_wait import WaitPolicy, answer_in_turn
 from proxy.pipeline.messages import Answer, Asked
 from proxy.pipeline.outcome import observe
-from proxy.pipeline.question_refusals import too_slow
+from proxy.pipeline.question_refusals import refuse_slow_question
 from proxy.pipeline.ranking import rank
 from proxy.sources.public_moments import PublicMoments
 
 
 def prepare(service: Service, asked: Asked) -> Plan:
     """Prepare the plan of a question's text: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
-    accuracy = asked.accuracy(service.catalog)
-    with service.stage(Stage.PARSE):
+    accuracy = asked.read_accuracy(service.catalog)
+    with service.measure_stage(Stage.PARSE):
         question = asked.read_question(service.catalog, accuracy)
-    with service.stage(Stage.PLAN):
+    with service.measure_stage(Stage.PLAN):
         return planning.plan(question, dialect=service.source.dialect)
 
 
@@ -38,7 +38,7 @@ def check_time(service: Service, plan: Plan) -> None:
     """Refuse a question that would run into the source's timeout, before it waits or reserves. Raise KH319."""
     expected = expect_time(plan, service.catalog)
     if expected is not None and expected.is_too_long:
-        raise too_slow(expected)
+        raise refuse_slow_question(expected)
 
 
 @observe
@@ -48,30 +48,30 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     A refusal (KH3xx) spends nothing. A failure after the reservation leaves it spent (KH5xx). A mechanism that stops
     without an answer has spent what it looked at (KH307).
     """
-    asked.check_wanted()
-    return answer_in_turn(service, plan, asked, _answer_anew)
+    asked.check_not_withdrawn()
+    return answer_in_turn(service, plan, asked, _answer_from_data)
 
 
-def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
+def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> Answer:
     memory, on_paths = noise_reuse.find_earlier_noise(service, claim)
-    if known := ledger_verbs.told_answer(service, on_paths):
+    if known := ledger_verbs.answer_from_noise(service, on_paths):
         return known
     check_time(service, claim.plan)
     plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.computed)
     with ExitStack() as paying:
         with ExitStack() as reading:
-            reading.enter_context(service.using())
-            reading.enter_context(patience.turn(service))
-            check_same_data(service, claim, paid=False)
-            with service.stage(Stage.RESERVE):
+            reading.enter_context(service.hold_open())
+            reading.enter_context(patience.take_turn(service))
+            check_same_data(service, claim, is_paid=False)
+            with service.measure_stage(Stage.RESERVE):
                 paid = ledger_verbs.reserve(service, claim, on_paths)
             paying.enter_context(service.ledger.hold_in_flight(paid.reservation))
             limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
             with moments.told():
                 with (
-                    service.stage(Stage.AGGREGATE),
-                    ledger_verbs.given_back_unread(service, paid.reservation),
+                    service.measure_stage(Stage.AGGREGATE),
+                    ledger_verbs.release_if_unread(service, paid.reservation),
                     service.failures.counted(claim.asked.analyst.name, is_over=moments.is_over),
                 ):
                     read = partial(
@@ -83,14 +83,18 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
                         version=claim.version,
                     )
                     values = moments.read(read, keeping=reading).values
-                check_same_data(service, claim, paid=True)
-                with service.stage(Stage.DECIDE):
+                check_same_data(service, claim, is_paid=True)
+                with service.measure_stage(Stage.DECIDE):
                     outcome = noise_reuse.decide(
-                        paid.claim.plan, paid.on_paths, values, in_full=paid.in_full, noise=service.noise
+                        paid.claim.plan,
+                        paid.on_paths,
+                        values,
+                        is_drawn_at_once=paid.is_drawn_at_once,
+                        noise=service.noise,
                     )
                     ranking = rank(paid.claim.plan, outcome, values, noise=service.noise)
-                result = ledger_verbs.RunResult.of(paid, outcome, ranking, memory)
+                result = ledger_verbs.RunResult.from_outcome(paid, outcome, ranking, memory)
                 del values, outcome, ranking  # of very many keys, and the ledger needs room for them
-        with service.stage(Stage.COMMIT):
+        with service.measure_stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)
-    return ledger_verbs.new_answer(service, paid, result)
+    return ledger_verbs.make_new_answer(service, paid, result)

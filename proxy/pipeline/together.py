@@ -16,12 +16,12 @@ from proxy.open_policy.service import Service
 from proxy.pipeline.advice.affordable import find_left
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.question_refusals import not_together
+from proxy.pipeline.question_refusals import refuse_joint_cost
 from proxy.pipeline.rehearsal import Quote, Rehearsals
 
 
 @dataclass(frozen=True, slots=True)
-class CostTogether:
+class JointCost:
     """The total cost of a statement's questions: the most that one group loses, and one unit (`unit_text`).
 
     `short` is the number of the first that does not fit behind the others, None where all fit; `unit` is None for rows.
@@ -43,7 +43,7 @@ class CostTogether:
             return f"{cost}; all {self.count} fit one after the other."
         return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."
 
-    def document(self, number: int) -> dict[str, Any]:
+    def make_document(self, number: int) -> dict[str, Any]:
         """Return the same as a JSON document, beside the question of this number."""
         return {
             "question": number,
@@ -54,12 +54,12 @@ class CostTogether:
         }
 
 
-def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> CostTogether:
+def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> JointCost:
     """Return the total cost of a statement's questions, asked now. Nothing is spent. Raise KH502."""
     rehearsed = _begin(service, questions).rehearse(questions, {})
-    together = rehearsed.together
+    together = rehearsed.total
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}
-    return CostTogether(
+    return JointCost(
         count=len(questions),
         group=together.epsilon_nano / NANO,
         unit=together.unit_epsilon_nano / NANO if units else None,
@@ -101,7 +101,7 @@ def _refuse(
         return
     asked, plan = questions[number - 1]
     claim = claim_now(service, plan, asked)
-    raise not_together(
+    raise refuse_joint_cost(
         quote.short,
         plan=plan,
         left=find_left(service, claim),

@@ -49,7 +49,7 @@ class MonitorReader(Protocol):
         """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
 
 
-def virtual_rows(
+def list_virtual_rows(
     service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]
 ) -> tuple[VirtualRow, ...]:
     """Return the rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
@@ -59,9 +59,9 @@ def virtual_rows(
         case "budget_details":
             return tuple(line.texts() for line in budget.lines(service, analyst))
         case "queries":
-            return _queries(service, analyst)
+            return _list_queries(service, analyst)
         case "answers":
-            return tuple(_answers(service, analyst))
+            return tuple(_list_answers(service, analyst))
         case "settings":
             known = {each.name: (each.default(service.catalog.defaults), each.meaning) for each in ALL_SETTINGS}
             told = stored_parameters.meanings(service.catalog)
@@ -70,14 +70,14 @@ def virtual_rows(
             }
             return tuple((each, settings.get(each) or usual, usual, said) for each, (usual, said) in known.items())
         case "domains":
-            return tuple(_domains(service.catalog))
+            return tuple(_list_domains(service.catalog))
         case "errors":
             return tuple((entry.code, entry.sqlstate, entry.meaning) for entry in CATALOGUE.values())
         case _:
             raise ValueError("no such relation")
 
 
-def _domains(catalog: Catalog) -> Iterator[VirtualRow]:
+def _list_domains(catalog: Catalog) -> Iterator[VirtualRow]:
     for table in catalog.tables:
         for column in table.columns:
             if column.domain is None:
@@ -91,7 +91,7 @@ def _domains(catalog: Catalog) -> Iterator[VirtualRow]:
                 )
 
 
-def _queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
+def _list_queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
     return tuple(
         (
             asked.at.isoformat(sep=" "),
@@ -100,16 +100,16 @@ def _queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
             str(asked.charge.cells.size),
             f"{asked.charge.epsilon_nano / NANO:.4f}",
             asked.status,
-            _unit_epsilon(asked),
+            _find_unit_epsilon(asked),
             None if asked.wording is None else asked.wording.text,
         )
-        for asked in service.questions(analyst)
+        for asked in service.read_questions(analyst)
     )
 
 
-def _answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
+def _list_answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
     """Yield what was answered, or stopped without an answer, of one analyst's own questions: at most what each cost."""
-    for asked in service.questions(analyst):
+    for asked in service.read_questions(analyst):
         if asked.status not in ("committed", "read"):
             continue
         charge, wording = asked.charge, asked.wording
@@ -124,11 +124,11 @@ def _answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
             None if wording is None else wording.fnr,
             None if wording is None else wording.fpr,
             f"{charge.epsilon_nano / NANO:.4f}",
-            _unit_epsilon(asked),
+            _find_unit_epsilon(asked),
         )
 
 
-def _unit_epsilon(asked: AskedQuestion) -> str | None:
+def _find_unit_epsilon(asked: AskedQuestion) -> str | None:
     """Return the most that one unit lost; NULL if each row is a unit by itself."""
     charge = asked.charge
     return None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"

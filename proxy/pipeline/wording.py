@@ -13,7 +13,7 @@ from proxy.pipeline.messages import Asked
 _EACH_ITS_OWN = "its own for each aggregate"
 
 
-def wording_of(service: Service, plan: Plan, asked: Asked) -> Wording:
+def make_wording(service: Service, plan: Plan, asked: Asked) -> Wording:
     """Return the words that are kept with a question's charge, for good.
 
     Guarantee: unless the policy keeps texts in full, nothing of what the analyst compares rows with stands in it: of
@@ -23,25 +23,25 @@ def wording_of(service: Service, plan: Plan, asked: Asked) -> Wording:
         plan: with the worst case that is charged.
     """
     full = service.keep_text == "full"
-    promise = write_guarantee_json(plan if full else _without_named_tolerances(plan))
+    promise = write_guarantee_json(plan if full else _drop_named_tolerances(plan))
     return Wording(
-        text=None if service.keep_text == "none" else _text(asked, constants=full),
+        text=None if service.keep_text == "none" else _choose_text(asked, keeps_constants=full),
         guarantee=promise["sentence"],
-        fnr=_rate(promise["fnr"]),
-        fpr=_rate(promise["fpr"]),
+        fnr=_write_rate(promise["fnr"]),
+        fpr=_write_rate(promise["fpr"]),
     )
 
 
-def _text(asked: Asked, *, constants: bool) -> str | None:
+def _choose_text(asked: Asked, *, keeps_constants: bool) -> str | None:
     try:
-        return write_question_text(asked.question, asked.parameters, keeps_constants=constants)
+        return write_question_text(asked.question, asked.parameters, keeps_constants=keeps_constants)
     except KeyholeError:
         return (
             None  # what Keyhole read once it reads again; were it not so, the question would be answered all the same
         )
 
 
-def _without_named_tolerances(plan: Plan) -> Plan:
+def _drop_named_tolerances(plan: Plan) -> Plan:
     question = plan.question
     tolerance = question.accuracy.tolerance
     if set(tolerance) <= set("0123456789.% "):
@@ -49,5 +49,5 @@ def _without_named_tolerances(plan: Plan) -> Plan:
     return replace(plan, question=replace(question, accuracy=replace(question.accuracy, tolerance=_EACH_ITS_OWN)))
 
 
-def _rate(rate: float | None) -> str | None:
+def _write_rate(rate: float | None) -> str | None:
     return None if rate is None else str(rate)

@@ -21,7 +21,7 @@ from proxy.monitors.reading import MonitorReading
 from proxy.observe.logs import describe_exception
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
-from proxy.pipeline.answering import Answering
+from proxy.pipeline.answering import StatementAnswerer
 from proxy.process.early_data import EarlyShadowData, make_shadow_directory
 from proxy.session.port import SessionBacking
 from proxy.shadow.address import ShadowAddress
@@ -58,8 +58,8 @@ class Generation:
     def backing(self) -> SessionBacking:
         """Return the backing on which sessions are opened."""
         labels = LabelReader(lambda: (self.shadow, self.service.catalog.database))
-        answering = Answering(self.service, MonitorReading(self.service, labels))
-        return SessionBacking(self.service.catalog, answering, self.shadow, self.service.using)
+        answering = StatementAnswerer(self.service, MonitorReading(self.service, labels))
+        return SessionBacking(self.service.catalog, answering, self.shadow, self.service.hold_open)
 
 
 class Generations:
@@ -89,13 +89,13 @@ class Generations:
         return self._newest.service.telemetry
 
     @contextmanager
-    def using(self) -> Iterator[Service]:
+    def hold_open(self) -> Iterator[Service]:
         """Yield the service that answers now, which stays open while the block runs. Any thread may call it."""
         with ExitStack() as holding:
             while True:
                 answering = self._newest.service
                 try:
-                    holding.enter_context(answering.using())
+                    holding.enter_context(answering.hold_open())
                 except KeyholeError:
                     if answering is self._newest.service:
                         raise
@@ -160,7 +160,7 @@ def open_first_generation(service: Service, policy: Policy, *, early: EarlyShado
 
 def open_next_generation(policy: Policy, *, after: Generation) -> Generation:
     """Open the same of a policy that follows an open one."""
-    return _open_with_shadow(after.number + 1, after.service.successor(policy), policy)
+    return _open_with_shadow(after.number + 1, after.service.open_successor(policy), policy)
 
 
 def _open_with_shadow(

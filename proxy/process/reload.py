@@ -22,8 +22,8 @@ from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSec
 from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import describe_exception, log_to_standard_error
-from proxy.open_policy.pins import PinSource, pinned_catalog
-from proxy.open_policy.service import ledger_url
+from proxy.open_policy.pins import PinSource, read_pinned_catalog
+from proxy.open_policy.service import find_ledger_url
 from proxy.process.generations import (
     Generation,
     Generations,
@@ -84,7 +84,7 @@ class PolicyInForce:
         old = self.policy
         bound = [name for name in ServerSection.model_fields if name not in _FREE]
         changed = [f"server.{name}" for name in bound if getattr(new.server, name) != getattr(old.server, name)]
-        if (new.ledger, ledger_url(new)) != (old.ledger, ledger_url(old)):
+        if (new.ledger, find_ledger_url(new)) != (old.ledger, find_ledger_url(old)):
             changed.append("ledger")
         if changed:
             raise RestartNeeded(tuple(changed))
@@ -105,7 +105,7 @@ class PolicyInForce:
             return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None
-        catalog = pinned_catalog(new, source)
+        catalog = read_pinned_catalog(new, source)
         return catalog if catalog.digest == self.digest else None
 
     def _has_room(self, limits: ServerLimitsSection) -> bool:

@@ -15,8 +15,8 @@ from planner.policy.sections import RestSection
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import log_to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.open_policy.login_secret import login_secret
-from proxy.open_policy.service import Service, ledger_url
+from proxy.open_policy.login_secret import read_login_secret
+from proxy.open_policy.service import Service, find_ledger_url
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, open_sockets
 from proxy.process.announcements import announce_end, announce_start, report_alive
 from proxy.process.early_data import EarlyShadowData
@@ -57,7 +57,7 @@ def serve_in_foreground(
     log_to_standard_error(policy.server.log_level)
     log.info("starting", policy=policy_path.name)
     section, tls = policy.server, Tls.open_from_policy(policy)
-    exposed = (*describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(own_binaries(policy)))
+    exposed = (*describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(own_binaries(policy)))
     for warning in (*list_exposure_warnings(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port
@@ -130,8 +130,8 @@ def _serve_alone(
     signals: Signals,
     early: EarlyShadowData | None,
 ) -> None:
-    service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
-    strangers = MockUsers(login_secret(policy))
+    service = Service.from_policy(policy, telemetry=Telemetry(log=structlog.get_logger()))
+    strangers = MockUsers(read_login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end():
         first = open_first_generation(service, policy, early=early)

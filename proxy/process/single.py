@@ -24,10 +24,10 @@ from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
 from proxy.monitors.runner import MonitorRunner, looking
 from proxy.observe.telemetry import Telemetry
-from proxy.open_policy.login_secret import beside_secret
+from proxy.open_policy.login_secret import list_secret_folders
 from proxy.open_policy.moved_data import DataWatch
-from proxy.open_policy.pins import pins_path
-from proxy.open_policy.serving_folder import announced, identify_pins, serving_folder
+from proxy.open_policy.pins import find_pins_path
+from proxy.open_policy.serving_folder import announce, find_serving_folder, identify_pins
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, open_listening_socket
 from proxy.process.generations import Generations
 from proxy.process.http_server import serve_http
@@ -119,7 +119,7 @@ async def serve_process(
                             newest.service.policy.server.console,
                             strangers,
                             open_playground(newest.service.policy),
-                            ended=tuple(beside_secret(newest.service.policy, SUFFIX)),
+                            ended=tuple(list_secret_folders(newest.service.policy, SUFFIX)),
                         ),
                     ),
                     rest,
@@ -167,8 +167,8 @@ async def _close_hub_at_end(hub: AlertHub) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _watch_data(generations: Generations, watch: DataWatch) -> AsyncIterator[None]:
     def look() -> None:
-        with generations.using() as service:
-            watch.look(service)
+        with generations.hold_open() as service:
+            watch.compare(service)
 
     async def look_again() -> None:
         while True:
@@ -195,16 +195,16 @@ async def _follow_data_versions(generations: Generations) -> AsyncIterator[None]
     def follow() -> None:
         with ExitStack() as announcing:
             try:
-                announcement = announcing.enter_context(announced(serving_folder(policy)))
+                announcement = announcing.enter_context(announce(find_serving_folder(policy)))
             except OSError:
-                log.warning("refreshes are not answered", path=str(serving_folder(policy)))
+                log.warning("refreshes are not answered", path=str(find_serving_folder(policy)))
                 return
             last = None
             while True:
-                pins = identify_pins(pins_path(policy))
+                pins = identify_pins(find_pins_path(policy))
                 if pins != last:
-                    with suppress(KeyholeError, OSError), generations.using() as service:
-                        announcement.tell(pins=pins, unread=service.follow_versions())
+                    with suppress(KeyholeError, OSError), generations.hold_open() as service:
+                        announcement.write(pins=pins, unread=service.follow_versions())
                         last = pins
                 if ending.wait(FOLLOW_EVERY_S):
                     return

@@ -18,8 +18,8 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import describe_exception, log_to_standard_error
-from proxy.open_policy.login_secret import login_secret
-from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.login_secret import read_login_secret
+from proxy.open_policy.pins import read_pinned_catalog
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce_end, announce_start, report_alive
@@ -71,9 +71,11 @@ def supervise(
     The metrics of worker i are on the i-th port from `metrics` on. Raise KeyholeError for what is wrong with the
     policy, and where a worker cannot start at first.
     """
-    with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
+    with Service.from_policy(
+        policy
+    ) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
-    strangers = MockUsers(login_secret(policy))
+    strangers = MockUsers(read_login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end(), make_own_folder() as folder:
         supervisor = Supervisor(
@@ -274,7 +276,7 @@ class Supervisor:
 
     def _make_next_generation(self, policy: Policy) -> _MadeGeneration:
         with closing(open_policy_source(policy)) as source:
-            catalog = pinned_catalog(policy, source)
+            catalog = read_pinned_catalog(policy, source)
         log_changed_shares(self._now.policy, policy, catalog)
         self._last_number += 1
         return _make_generation(self._last_number, policy, catalog, workers=self._number)

@@ -22,7 +22,7 @@ from proxy.concurrency.signals import leave_to_parent
 from proxy.endpoint.cancel_requests import SiblingWorkers
 from proxy.observe.logs import describe_exception, log_to_standard_error
 from proxy.observe.telemetry import Telemetry
-from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.pins import read_pinned_catalog
 from proxy.open_policy.service import Service
 from proxy.process.generations import Generation, Generations, close_generation
 from proxy.process.orphan import end_with_parent
@@ -90,7 +90,7 @@ def run_worker(task: WorkerTask, pipe: Connection) -> None:
     seen = Telemetry(log=structlog.get_logger())
     try:
         tls = Tls.open_from_policy(policy)
-        service = Service.over(policy, telemetry=seen, workers=task.workers)
+        service = Service.from_policy(policy, telemetry=seen, workers=task.workers)
         asyncio.run(_serve(task, parent, _make_generation(task.generation, service, parent), tls=tls))
     except KeyholeError as error:
         log.error("worker failed", code=error.code, why=error.message)
@@ -198,7 +198,7 @@ async def _use_policy(policy: Policy, generations: Generations, taking: PolicySw
     """Go on with another policy over the same shadow, which has its analysts already."""
     service = generations.newest.service
     try:
-        catalog = await asyncio.to_thread(pinned_catalog, policy, service.source)
+        catalog = await asyncio.to_thread(read_pinned_catalog, policy, service.source)
         if catalog.digest != service.catalog.digest:
             raise RestartNeeded(("tables",))
     except Exception as error:
@@ -214,7 +214,7 @@ async def _open_generation(
 
     def open_checked() -> Generation:
         check_source_can_open(newest, shown.policy)
-        return _make_generation(shown, newest.service.successor(shown.policy), parent)
+        return _make_generation(shown, newest.service.open_successor(shown.policy), parent)
 
     try:
         generation = await run_or_undo(open_checked, undo=lambda generation: generation.close())

@@ -28,12 +28,12 @@ from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.question.plan import ReadRelation
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
-from proxy.open_policy.accounts import limits
+from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
-from proxy.pipeline.claim import charged_keys
-from proxy.pipeline.ledger_verbs import given_back_unread
-from proxy.pipeline.question_refusals import data_changed
+from proxy.open_policy.service_refusals import report_unavailable_ledger
+from proxy.pipeline.claim import find_charged_keys
+from proxy.pipeline.ledger_verbs import release_if_unread
+from proxy.pipeline.question_refusals import refuse_changed_data
 from proxy.release.release_refusals import StoppedRelease, over_budget, say_stopped, say_stopped_unknown, under_way
 from proxy.sources.protocol import Counts
 
@@ -69,7 +69,7 @@ class Accounts(Protocol):
     def ledger(self) -> Ledger:
         """Return the ledger of charges and releases."""
 
-    def version(self, table: Table) -> str:
+    def find_version(self, table: Table) -> str:
         """Return the public data version of a table now."""
 
 
@@ -127,15 +127,15 @@ def make_release(
         KeyholeError: KH310 and KH313, nothing spent; KH501, which says whether what was reserved stays spent; KH502.
         StoppedRelease: at Ctrl-C, with what stays spent.
     """
-    version = service.version(release.table)
+    version = service.find_version(release.table)
     charge = charge_of(release, version)
     stored = find_release(service, release)
     if stored is not None:
         return stored
     with ExitStack() as working:
         working.enter_context(_saying_what_is_spent(service, release, version))
-        working.enter_context(service.using())
-        working.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
+        working.enter_context(service.hold_open())
+        working.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
         check_version(service, release, version, paid=False)
         with ledger_refusals():
             reservation = service.ledger.reserve(
@@ -146,7 +146,7 @@ def make_release(
             )
         working.enter_context(service.ledger.hold_in_flight(reservation))
         counts = release.counts
-        with given_back_unread(service, reservation):
+        with release_if_unread(service, reservation):
             found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
         check_version(service, release, version, paid=True)
         body = decide(found)
@@ -185,7 +185,7 @@ def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -
 
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
     """Return the same release on the data version of now, if it was charged before. Raise KH502."""
-    version = service.version(release.table)
+    version = service.find_version(release.table)
     with ledger_refusals():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
     return None if found is None else PaidRelease(found.answer, version, again=True)
@@ -194,7 +194,9 @@ def find_release(service: Accounts, release: Release[CountingStatement]) -> Paid
 def check_affordable(service: Accounts, release: Release[CountingStatement]) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raise KH310, KH502."""
     with ledger_refusals():
-        short = service.ledger.find_shortage(charge_of(release, service.version(release.table)), limits_on(service))
+        short = service.ledger.find_shortage(
+            charge_of(release, service.find_version(release.table)), limits_on(service)
+        )
         if short is not None:
             raise short
 
@@ -212,7 +214,7 @@ def charge_of(release: Release[CountingStatement], version: str) -> Charge:
         immutable=frozenset(),
     )
     question = release.question
-    family, cells = (whole, Cells(())) if question is None else charged_keys(question, version=version)
+    family, cells = (whole, Cells(())) if question is None else find_charged_keys(question, version=version)
     groups = 1 if question is None else groups_of_one_unit(question)
     reach = OWN_GROUP if question is None else find_cell_reach(question)
     return Charge(
@@ -229,7 +231,7 @@ def charge_of(release: Release[CountingStatement], version: str) -> Charge:
 def limits_on(service: Accounts) -> Limits:
     """Return the policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
     nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
-    return replace(limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
+    return replace(find_limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
 
 
 def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
@@ -241,8 +243,8 @@ def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
 
 def check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
     """Refuse where the data version is another one by now. Raise KH502 or KH5xx as a question does."""
-    if not service.reads(release.table, version):
-        raise data_changed(paid=paid)
+    if not service.can_read(release.table, version):
+        raise refuse_changed_data(is_paid=paid)
 
 
 @contextmanager
@@ -257,7 +259,7 @@ def ledger_refusals() -> Iterator[None]:
     except Repeated as repeated:
         refusal = under_way(repeated.reservation, minutes=_LONGEST_MINUTES)
     except LedgerError:
-        refusal = ledger_unavailable()
+        refusal = report_unavailable_ledger()
     else:
         return
     raise refusal

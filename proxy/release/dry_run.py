@@ -14,9 +14,9 @@ from accountant.ledger import Ledger
 from planner.catalog.catalog import Catalog, Table
 from planner.lower.dialects.dialect import Dialect
 from planner.policy.file import Policy
-from proxy.open_policy.column_dependencies import dependencies
-from proxy.open_policy.data_versions import Versions
-from proxy.open_policy.pins import catalog_on_pins, pins_path
+from proxy.open_policy.column_dependencies import find_all_dependencies
+from proxy.open_policy.data_versions import DataVersions
+from proxy.open_policy.pins import find_pins_path, make_catalog_from_pins
 from proxy.open_policy.service import open_ledger
 from proxy.release.charged import CountingStatement, Release, check_affordable, find_release
 from proxy.report.terminal import visible
@@ -34,20 +34,20 @@ class Unopened:
     catalog: Catalog
     dialect: Dialect
     ledger: Ledger
-    versions: Versions
+    versions: DataVersions
 
-    def version(self, table: Table) -> str:
+    def find_version(self, table: Table) -> str:
         """Return the public data version of a table now."""
-        return self.versions.version(table, now=datetime.now(UTC))
+        return self.versions.find_version(table, now=datetime.now(UTC))
 
 
 @contextmanager
 def plan_alone(path: Path) -> Iterator[Unopened]:
     """Read a policy and open its ledger. Raise KH001 to KH007, KH009 and KH010."""
     policy = Policy.load(path)
-    catalog = catalog_on_pins(policy)
-    with open_ledger(policy, knowledge=dependencies(catalog)) as ledger:
-        yield Unopened(catalog, source_dialect(policy.source), ledger, Versions(pins_path(policy)))
+    catalog = make_catalog_from_pins(policy)
+    with open_ledger(policy, knowledge=find_all_dependencies(catalog)) as ledger:
+        yield Unopened(catalog, source_dialect(policy.source), ledger, DataVersions(find_pins_path(policy)))
 
 
 @dataclass(frozen=True, slots=True)

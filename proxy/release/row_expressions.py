@@ -15,7 +15,7 @@ from planner.parser.lexer import readable
 from planner.parser.lexer import tokens as read_tokens
 from planner.parser.tree import parse
 from planner.scope.embedded import Embedded
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from proxy.release.release_refusals import unread_expression
 
 
@@ -25,7 +25,7 @@ def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Ma
     Raise KH1xx; a text that is no expression is named by its flag.
     """
     try:
-        question = bare_question("\n".join(lines), catalog)
+        question = read_bare_question("\n".join(lines), catalog)
     except KeyholeError:
         _check_expressions(typed, table)  # of which the whole may be refused for something else
         raise

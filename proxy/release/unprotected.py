@@ -172,8 +172,8 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
     counts = planned.counts
     release = Release(counts, "", Fraction(0), "", "")
     with ExitStack() as working:
-        working.enter_context(service.using())
-        working.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
+        working.enter_context(service.hold_open())
+        working.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
         found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
         check_version(service, release, version, paid=False)
         return perturb_counts(planned, planned.read(found), noise=service.noise)
@@ -200,7 +200,7 @@ def _types_of(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def _lasting_version(service: Accounts, planned: Publication) -> str:
-    version = service.version(planned.counts.table)
+    version = service.find_version(planned.counts.table)
     if not is_lasting(version):
         raise of_a_live_table(planned.asked.table)
     return version

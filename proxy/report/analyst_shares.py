@@ -17,8 +17,8 @@ from accountant.reports.balance_report import BudgetReport
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.open_policy.accounts import are_apart, limits
-from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.accounts import find_limits, separates_analysts
+from proxy.open_policy.column_dependencies import find_all_dependencies
 from proxy.open_policy.service import open_ledger
 
 log = structlog.get_logger("keyhole.reload")
@@ -35,12 +35,12 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
     Raises:
         LedgerError: the ledger does not answer.
     """
-    apart = are_apart(catalog)
+    apart = separates_analysts(catalog)
     if apart == were_apart:
         return
     told = []
     for analyst in catalog.analysts:
-        now = limits(catalog, analyst)
+        now = find_limits(catalog, analyst)
         reports = [
             ledger.report_balances(each, analyst=analyst.name)
             for each in (replace(now, separates_analysts=were_apart), now)
@@ -57,11 +57,11 @@ def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
     were_apart = any(
         one.epsilon_per_predicate is not None or one.epsilon_per_unit is not None for one in before.analysts.values()
     )
-    if were_apart == are_apart(catalog):
+    if were_apart == separates_analysts(catalog):
         return
     with (
         suppress(KeyholeError, LedgerError),
-        open_ledger(after, knowledge=dependencies(catalog)) as ledger,
+        open_ledger(after, knowledge=find_all_dependencies(catalog)) as ledger,
     ):
         for why in describe_changed_shares(ledger, catalog, were_apart=were_apart):
             log.info("analysts have another share left", why=why)

@@ -14,9 +14,9 @@ from accountant.errors import BalanceScope, LedgerError
 from accountant.events.owner_events import Published
 from accountant.reports.balance_report import BudgetReport, FamilyBalance
 from planner.catalog.key_space import quote_in_row
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.report.heat_map import HeatMap, heat_maps
 from proxy.report.limit_names import name_limit
 
@@ -69,13 +69,13 @@ class BudgetLine:
 
 def lines(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
     """Return the summary, and every group that was ever charged; one analyst's own charges if named."""
-    report = service.balances(analyst)
+    report = service.report_balances(analyst)
     return (*_summarise(service, report), *_group_lines(report))
 
 
 def summary(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
     """Return the privacy unit, the tables with a cap, and a line for each table and set of keys."""
-    return tuple(_summarise(service, service.balances(analyst)))
+    return tuple(_summarise(service, service.report_balances(analyst)))
 
 
 def _summarise(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
@@ -123,7 +123,7 @@ def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]
 def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     """Yield, for each table and set of keys, the most that any group has lost and the least left, over all of them."""
     for (table, columns), found in _by_grouping(report.families).items():
-        keys = ", ".join(column_of(label) for label in columns)
+        keys = ", ".join(read_label(label) for label in columns)
         tightest = min(found, key=lambda balance: min(balance.left_nano, default=balance.cap_nano))
         yield BudgetLine(
             table=table,
@@ -151,7 +151,7 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     for balance in report.families:
         for key, spent, left in zip(balance.list_keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
-                f"{column_of(label)} = {quote_in_row(value)}"
+                f"{read_label(label)} = {quote_in_row(value)}"
                 for label, value in zip(balance.family.columns, key, strict=True)
             )
             yield BudgetLine(
@@ -170,7 +170,7 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
 
 def maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
     """Return maps of the used budget of groups, for every table and set of grouping columns; of one table if named."""
-    families = [item for item in service.balances(analyst).families if table in (None, item.family.table)]
+    families = [item for item in service.report_balances(analyst).families if table in (None, item.family.table)]
     return heat_maps(families)
 
 
@@ -180,7 +180,7 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
     It has the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a summary per family of
     groups.
     """
-    report = service.balances(analyst)
+    report = service.report_balances(analyst)
     caps = service.catalog.budget
     return {
         "epsilon_per_predicate": caps.per_predicate,
@@ -241,13 +241,13 @@ def find_published(service: Service, analyst: str | None) -> tuple[Published, ..
     try:
         return service.ledger.owner.find_published()
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
 
 
 def _family_document(balance: FamilyBalance) -> dict[str, Any]:
     return {
         "table": balance.family.table,
-        "grouped_by": [column_of(label) for label in balance.family.columns],
+        "grouped_by": [read_label(label) for label in balance.family.columns],
         "filter": balance.family.filter,
         "data_version": balance.family.version,
         "groups": len(balance.spent_nano),

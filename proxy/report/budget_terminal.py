@@ -6,7 +6,7 @@ from rich.table import Table as Printed
 
 from accountant.events.owner_events import Published
 from accountant.reports.balance_report import BudgetReport
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
 from proxy.report.budget import find_published, write_cap, write_epsilon, write_left
 from proxy.report.limit_names import name_limit
@@ -18,7 +18,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
 
     Families of groups have the most spent and the least left, then units and analysts follow.
     """
-    report = service.balances(analyst)
+    report = service.report_balances(analyst)
     groups = Printed(title="Groups, in epsilon", title_justify="left")
     filtered = any(balance.family.filter for balance in report.families)
     for heading in ("table", "grouped by", *(["filter"] if filtered else []), "data"):
@@ -28,7 +28,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     for balance in report.families:
         groups.add_row(
             balance.family.table,
-            ", ".join(column_of(label) for label in balance.family.columns) or "the whole table",
+            ", ".join(read_label(label) for label in balance.family.columns) or "the whole table",
             *([balance.family.filter] if filtered else []),
             balance.family.version,
             f"{len(balance.spent_nano):,}",
@@ -71,7 +71,7 @@ def _binding_limits(report: BudgetReport) -> Printed:
     for heading in ("table", "grouped by", "limit"):
         limits.add_column(heading, overflow="fold")
     for balance in report.families:
-        keys = ", ".join(column_of(label) for label in balance.family.columns) or "the whole table"
+        keys = ", ".join(read_label(label) for label in balance.family.columns) or "the whole table"
         limits.add_row(balance.family.table, keys, name_limit(balance.limit))
     return limits
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accountant.charges import NanoArray
 from accountant.reports.balance_report import FamilyBalance
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 
 Shares = npt.NDArray[np.int64]
 
@@ -122,7 +122,7 @@ def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance])
     lost = lost.max(axis=tuple(range(2, lost.ndim))) if lost.ndim > 2 else lost.reshape((*lost.shape, 1, 1)[:2])
     return HeatMap(
         table=table,
-        keys=tuple(column_of(labels[axis]) for axis in order),
+        keys=tuple(read_label(labels[axis]) for axis in order),
         rows=axes[order[0]] if order else ("the whole table",),
         columns=axes[order[1]] if len(order) > 1 else ("spent",),
         percent=_percent(lost, families[0].cap_nano),

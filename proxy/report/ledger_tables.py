@@ -10,7 +10,7 @@ from accountant.charges import NANO, ROW_UNIT, Spent
 from accountant.events.owner_events import Published
 from accountant.reports.history import AskedQuestion
 from planner.catalog.key_space import quote_in_row
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 from proxy.report.terminal import psql_table, visible
 
 SHORT_ID = 12  # hexadecimal digits of an id: 48 bits tell any ledger's questions apart, and can be copied by hand
@@ -57,7 +57,7 @@ def about(question: AskedQuestion) -> str:
 
 def _describe_family(question: AskedQuestion) -> str:
     family = question.charge.family
-    keys = ", ".join(column_of(label) for label in family.columns)
+    keys = ", ".join(read_label(label) for label in family.columns)
     return f"{family.table}{f' by {keys}' if keys else ''}{f' where {family.filter}' if family.filter else ''}"
 
 
@@ -217,7 +217,7 @@ def document(question: AskedQuestion) -> dict[str, Any]:
         "analyst": charge.analyst,
         "question": charge.question,
         "table": family.table,
-        "grouped_by": [column_of(label) for label in family.columns],
+        "grouped_by": [read_label(label) for label in family.columns],
         "filter": family.filter,
         "text": None if question.wording is None else question.wording.text,
         "guarantee": None if question.wording is None else question.wording.guarantee,

@@ -18,7 +18,7 @@ from planner.explain.numbers_told import write_numbers_json
 from planner.scorecard.key_order import KeyOrder, SortedColumn
 from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.request_refusals import no_such_cursor, no_such_form
@@ -56,7 +56,7 @@ class Reply:
     def of(answer: Answer, asked: Asked, labels: KeyLabels | None) -> "Reply":
         """Return an answer that was just given to a question; `labels` of its keys are shown."""
         keys = show_keys(answer.keys, labels, asked.order)
-        head = {**answer.head(), "numbers": write_numbers_json(asked.question.numbers)}
+        head = {**answer.make_head(), "numbers": write_numbers_json(asked.question.numbers)}
         shown = read_select_list(asked.question)
         return Reply(head=head, keys=keys, stored=answer.stored, shown=shown, order=asked.order, labels=labels)
 
@@ -139,7 +139,7 @@ def _find_stored(service: Service, reservation: str, analyst: Analyst) -> Stored
     try:
         return service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
 
 
 def _keys_of(stored: StoredAnswer) -> KeySet | None:

@@ -36,7 +36,7 @@ from proxy.dashboard.tolerance_split import plan_in_turn
 from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
 from proxy.open_policy.service import Service, Serving
-from proxy.pipeline.answering import explained_document
+from proxy.pipeline.answering import explain_as_document
 from proxy.report import budget
 from proxy.report.report_refusals import internal_error
 from proxy.rest import answers, idempotency, strict_json
@@ -208,7 +208,7 @@ def _add_routes(
     ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
         form = answers.form_of(request.headers.getlist("accept"))
-        with serving.using() as service, reworded(body.sql, who):
+        with serving.hold_open() as service, reworded(body.sql, who):
             keep_days = limits.idempotency_days
             told = idempotency.ask(
                 service, body, find_analyst(service, who), key=key, keep_days=keep_days, labels=labels
@@ -228,16 +228,16 @@ def _add_routes(
         """Return more keys of an answer, from where a cursor stands. Spends nothing."""
         form = answers.form_of(request.headers.getlist("accept"))
         place = PageCursor.parse(cursor)
-        with serving.using() as service:
+        with serving.hold_open() as service:
             reply = answers.find_held(service, place, find_analyst(service, who), kept=kept)
         return answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
 
     @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """Return the plan of a question and its cost. Spends nothing."""
-        with serving.using() as service, reworded(body.sql, who), read_very_long_alone(body.sql, analyst=who):
+        with serving.hold_open() as service, reworded(body.sql, who), read_very_long_alone(body.sql, analyst=who):
             asked = body.asked_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
-            document = explained_document(service, asked)
+            document = explain_as_document(service, asked)
             hint = document.get("hint")
             return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
 
@@ -247,7 +247,7 @@ def _add_routes(
 
         Spends nothing.
         """
-        with serving.using() as service:
+        with serving.hold_open() as service:
             listed = body.listed_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
             return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).document()
@@ -255,7 +255,7 @@ def _add_routes(
     @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """Return the most that the analyst has spent, and what is left."""
-        with serving.using() as service:
+        with serving.hold_open() as service:
             return budget.document(service, find_analyst(service, who).name)
 
 
@@ -321,7 +321,7 @@ def find_analyst(service: Service, name: str) -> Analyst:
 def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     sent = token.strip() if scheme.lower() == "bearer" else ""
-    with serving.using() as service:
+    with serving.hold_open() as service:
         analyst = gate.login(service.catalog.analysts, sent, address=address_of(request.scope))
     request.state.analyst, request.state.token_hash = analyst.name, analyst.token_hash
     # counted from here on: whoever has no token can occupy nobody's place
@@ -335,7 +335,7 @@ def _admission_of(serving: Serving, request: Request) -> Admission:
 
     def is_admitted() -> bool:
         try:
-            with serving.using() as service:
+            with serving.hold_open() as service:
                 return find_analyst(service, name).token_hash == token_hash
         except KeyholeError:
             return False

@@ -28,11 +28,11 @@ from planner.question.plan import Plan
 from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
 from proxy.pipeline.messages import Asked, KeySet
-from proxy.pipeline.question_refusals import shows_computed
+from proxy.pipeline.question_refusals import refuse_computed_keys
 from proxy.report.report_refusals import internal_error
 from proxy.rest import answers
 from proxy.rest.answers import Reply
@@ -82,7 +82,7 @@ def ask(
     except TooManyKeys:
         raise too_many_keys() from None
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
     if isinstance(begun, EarlierAttempt):
         return Told(_outcome_of(service, body, analyst, begun, labels), _REPLAYED)
     return Told(_first(service, body, analyst, begun, labels), {})
@@ -109,7 +109,7 @@ def _read_labels(asked: Asked, plan: Plan, labels: LabelReader | None) -> KeyLab
     question = asked.question
     if labels is not None:
         return labels.read(question, plan.question.keys, analyst=asked.analyst.name)
-    if (refused := shows_computed(question)) is not None:
+    if (refused := refuse_computed_keys(question)) is not None:
         raise refused
     return None
 
@@ -170,7 +170,7 @@ def _told_before(
     else:
         keys = answers.stored_keys(service, earlier.answer, analyst)
     if keys is None:
-        raise ledger_unavailable()
+        raise report_unavailable_ledger()
     head = document["head"]
     has_list = head["guarantee"].get("predicates") or head.get("numbers")
     shown = _shown_again(service, body, analyst) if has_list else None
@@ -194,7 +194,7 @@ def _constant_again(
 ) -> KeySet:
     """Return the keys that the question alone decided, if it still decides the same ones."""
     _, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
-    keys = None if plan.reads_data else KeySet.constant(plan)
+    keys = None if plan.reads_data else KeySet.make_constant(plan)
     if keys is None or _digest(keys) != digest:
         raise end_unknown("The first attempt spent nothing, and was answered under another policy.")
     return keys
@@ -212,9 +212,9 @@ def _answered_before(
     try:
         stored = service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
     if stored is None:
-        raise ledger_unavailable()
+        raise report_unavailable_ledger()
     try:
         reused = earlier.reservation != reservation
         asked, plan = _plan(service, body, analyst, today=earlier.begun_at.date())

@@ -16,7 +16,7 @@ from planner.statements.settings import find_setting, read_catalog
 from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.dashboard.question_list import Listed
 from proxy.open_policy.service import Service
-from proxy.pipeline.messages import Asked, ordered_question
+from proxy.pipeline.messages import Asked, read_ordered_question
 
 MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
 MOST_PLANNED = 20  # questions of one list: what it takes to plan them grows with the square, to some ten seconds here
@@ -94,14 +94,14 @@ class QuestionIn(BaseModel):
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
         parameters = {number: _value(value) for number, value in enumerate(self.parameters, start=1)}
-        question, order = ordered_question(self.sql, read_catalog(service.catalog, settings), parameters)
+        question, order = read_ordered_question(self.sql, read_catalog(service.catalog, settings), parameters)
         return Asked(
             question=question,
             settings=settings,
             parameters=parameters,
             analyst=analyst,
             today=today,
-            utc=True,
+            is_utc=True,
             attempt=attempt,
             order=order,
         )

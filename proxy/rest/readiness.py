@@ -92,11 +92,11 @@ def readiness(
     """
 
     def ledger() -> None:
-        with serving.using() as service:
+        with serving.hold_open() as service:
             service.ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
 
     def source() -> None:
-        with serving.using() as service, service.source.turn(analyst="", timeout_ms=SOURCE_TURN_MS):
+        with serving.hold_open() as service, service.source.turn(analyst="", timeout_ms=SOURCE_TURN_MS):
             pass
 
     parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}

@@ -157,7 +157,7 @@ class ExtendedProtocol:
         like = read_described(expected)
         # its portal keeps what it needs of the stand-in, so the next may have the same name
         stand_in = self._text.decode(await self._exchange.stand_in(STAND_IN, like))
-        part = StatementPart(question, offset=0, intercepted=True)
+        part = StatementPart(question, offset=0, is_intercepted=True)
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
     async def describe(self, message: Describe, received: Received) -> None:

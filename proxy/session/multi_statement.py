@@ -32,13 +32,13 @@ class ScriptRunner:
 
     def may_need_splitting(self, parts: tuple[StatementPart, ...]) -> bool:
         """Return True if a text may be one that cannot go to the shadow as it is."""
-        return any(part.intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
+        return any(part.is_intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
             part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
         )
 
     async def needs_splitting(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
         """Return True if it is. The shadow knows the meaning of prepared statements' names."""
-        if any(part.intercepted or part.prepares is not None for part in parts):
+        if any(part.is_intercepted or part.prepares is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":
             return True  # nothing can be looked up before the ROLLBACK that the text may begin with

@@ -152,7 +152,7 @@ class SessionQuestions:
         part, like = portal.statement.part, portal.statement.described
         try:
             request = Request(
-                part.text, state.settings, found.parameters, analyst=self._analyst, utc=state.utc, casts=found.casts
+                part.text, state.settings, found.parameters, analyst=self._analyst, is_utc=state.utc, casts=found.casts
             )
             prepared = await self._work.run(partial(self._asker.prepare, request))
             await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
@@ -204,7 +204,7 @@ class SessionQuestions:
         For EXECUTE, the statement that the shadow holds under the name decides.
         """
         if part.executing is None:
-            return part.intercepted
+            return part.is_intercepted
         if not self._held.may_be_question(part.executing.name):
             return False
         return await self._find_executed_question(part.executing) is not None
@@ -244,7 +244,7 @@ class SessionQuestions:
         if types:
             at = portal.statement.part.offset + executing.given_at
             values = await self._exchange.arguments(self._text.encode(executing.given), types, given_at=at)
-        part = StatementPart(text=f"{executing.explain}{question}", offset=0, intercepted=True)
+        part = StatementPart(text=f"{executing.explain}{question}", offset=0, is_intercepted=True)
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)
         return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)

@@ -13,7 +13,7 @@ from mechanisms.ranking.run import Ranking, number_within
 from planner.rankings.mean_scores import compute_scores
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, KeySet, bare_question
+from proxy.pipeline.messages import Asked, KeySet, read_bare_question
 
 # Times literals and keys (never more than 1,000 in a question here), below 1e-9.
 NEGLIGIBLE = 1e-13
@@ -22,10 +22,10 @@ NEGLIGIBLE = 1e-13
 def asked(service: Service, sql: str, **settings: str) -> Asked:
     """A question as the first analyst puts it."""
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={f"keyhole.{name}": value for name, value in settings.items()},
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=datetime.now(UTC).date(),
     )
 
@@ -67,7 +67,7 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     if plan.ranking is not None and ranked is not None:
         partition = keys_space.number_values(ranked.partition)
         ranking = certain_ranking(plan.ranking, compute_scores(ranked, found), true[0], partition)
-    return KeySet.of(plan, true[0], true[1:], ranking)
+    return KeySet.from_passed(plan, true[0], true[1:], ranking)
 
 
 def certain_ranking(

@@ -25,7 +25,7 @@ def both_answers(
     statement = classify(sql, service.catalog)
     assert isinstance(statement, Asking)
     for question in statement.questions:
-        certain_answer(service, Asked(question, settings, {}, service.analyst(None), datetime.now(UTC).date()))
+        certain_answer(service, Asked(question, settings, {}, service.find_analyst(None), datetime.now(UTC).date()))
     with psycopg.connect(on_postgres_url) as plain, house.connect() as connection:
         for name, value in settings.items():
             connection.execute(f"SET {name} = '{value}'".encode())

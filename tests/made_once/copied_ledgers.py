@@ -28,7 +28,7 @@ def copied_ledgers() -> Iterator[None]:
     """While the block runs, new ledgers of this process are made so."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "_upgrade", _make_tables)
-        patched.setattr(store, "_engine", _make_engine_that_compiles_once)
+        patched.setattr(store, "_make_engine", _make_engine_that_compiles_once)
         yield
 
 

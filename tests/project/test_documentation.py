@@ -22,7 +22,7 @@ from proxy.cli import check as checking
 from proxy.cli.main import app as command
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.rest.app import create_app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,10 +103,10 @@ def test_an_example_is_refused_with_its_code(service: Service, code: str) -> Non
         pipeline.prepare(
             service,
             Asked(
-                question=bare_question("\n".join(lines), service.catalog),
+                question=read_bare_question("\n".join(lines), service.catalog),
                 settings=settings,
                 parameters={},
-                analyst=service.analyst(None),
+                analyst=service.find_analyst(None),
                 today=date(2026, 3, 1),
             ),
         )

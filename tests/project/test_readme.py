@@ -15,7 +15,7 @@ from proxy.cli import check as checking
 from proxy.cli.main import app
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.report import report_refusals
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,10 +40,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def asked(service: Service, sql: str, settings: dict[str, str | None]) -> Asked:
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings=settings,
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=date(2026, 3, 1),
     )
 

@@ -65,7 +65,7 @@ class FixedAsker:
                 return ()
 
     def prepare(self, request: Request) -> Prepared:
-        assert isinstance(request.utc, bool)
+        assert isinstance(request.is_utc, bool)
         accuracy(request.settings, self.catalog.defaults)
         if "/* crash */" in request.statement:
             raise ZeroDivisionError("a bug")

@@ -11,12 +11,12 @@ from accountant.charges import NANO
 from deploy.demo.build import install
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from tests.worlds.house import check_once
 
 SETTINGS = {"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%"}
@@ -34,10 +34,10 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def _asked(service: Service, sql: str) -> Asked:
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings=SETTINGS,
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=date(2012, 1, 1),
     )
 
@@ -45,8 +45,8 @@ def _asked(service: Service, sql: str) -> Asked:
 def _planned(service: Service, sql: str) -> tuple[Plan, charging.Claim]:
     asked = _asked(service, sql)
     plan = pipeline.prepare(service, asked)
-    version = service.version(plan.question.table)
-    return plan, charging.claim(plan, service.catalog, asked=asked, version=version)
+    version = service.find_version(plan.question.table)
+    return plan, charging.make_claim(plan, service.catalog, asked=asked, version=version)
 
 
 def _answer(service: Service, sql: str) -> Answer:
@@ -76,7 +76,7 @@ def test_a_month_brings_its_own_budget(service: Service) -> None:
         service,
         "SELECT country FROM sales WHERE month = '2011-11-01' GROUP BY country HAVING count(DISTINCT customer_id) > 20",
     )
-    cells = {column_of(label): values for label, values in claim.charge.cells.columns}
+    cells = {read_label(label): values for label, values in claim.charge.cells.columns}
     assert cells["month"] == ("2011-11-01",)
     assert claim.charge.family.filter == ""
 
@@ -88,7 +88,7 @@ def test_a_question_without_groups_is_answered_for_nothing(service: Service, key
     answer = _answer(service, sql)
     assert answer.keys.keys == ()
     assert answer.plan.worst_case_epsilon == 0
-    assert service.balances(None).unit_spent_nano == 0
+    assert service.report_balances(None).unit_spent_nano == 0
     assert explain_question(service, _asked(service, sql), form="text")
     assert explain_question(service, _asked(service, sql), form="json")
 

@@ -20,12 +20,12 @@ from planner.plan import build as planning
 from planner.policy.file import Policy
 from planner.question.plan import Plan
 from proxy.cli.check import check
-from proxy.open_policy.accounts import nano
+from proxy.open_policy.accounts import convert_to_nano
 from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -93,10 +93,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def _asked(service: Service, sql: str) -> Asked:
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%", "keyhole.reuse": "off"},
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=date(2012, 1, 1),
     )
 
@@ -104,7 +104,9 @@ def _asked(service: Service, sql: str) -> Asked:
 def _claim(service: Service, sql: str) -> tuple[Plan, charging.Claim]:
     asked = _asked(service, sql)
     plan = pipeline.prepare(service, asked)
-    return plan, charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    return plan, charging.make_claim(
+        plan, service.catalog, asked=asked, version=service.find_version(plan.question.table)
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_a_cell_is_charged_what_its_rows_can_change(
     service: Service, sql: str, columns: tuple[str, ...], times: int, units: int
 ) -> None:
     plan, claim = _claim(service, sql)
-    group = nano(plan.worst_case_epsilon)
+    group = convert_to_nano(plan.worst_case_epsilon)
     assert (claim.charge.epsilon_nano, claim.charge.unit_epsilon_nano) == (times * group, units * group)
     assert tuple(name.split(" ")[0] for name in claim.charge.family.columns) == columns
 
@@ -205,7 +207,7 @@ def test_wards_asked_one_by_one_add_up_on_a_day_of_tests(service: Service) -> No
             Spent.from_uniform(claim.charge.epsilon_nano, unit_epsilon_nano=claim.charge.unit_epsilon_nano),
             b"",
         )
-        spent += nano(plan.worst_case_epsilon)
+        spent += convert_to_nano(plan.worst_case_epsilon)
     assert before - service.ledger.find_headroom(of_day.charge, of_day.limits).epsilon_nano == spent
 
 
@@ -234,8 +236,8 @@ def test_what_a_run_cost_is_charged_by_the_same_rule(service: Service) -> None:
 @pytest.mark.parametrize(("keys", "times"), [("day", 2), ("day, kind", 1)])
 def test_totals_per_unit_are_doubled_where_a_group_is_several_cells(service: Service, keys: str, times: int) -> None:
     plan, claim = _claim(service, PER_UNIT.format(keys=keys))
-    assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
-    assert claim.charge.unit_epsilon_nano == nano(plan.worst_case_epsilon)
+    assert claim.charge.epsilon_nano == times * convert_to_nano(plan.worst_case_epsilon)
+    assert claim.charge.unit_epsilon_nano == convert_to_nano(plan.worst_case_epsilon)
 
 
 @pytest.mark.parametrize(("groupable", "times"), [(True, 2), (False, 1)])
@@ -257,10 +259,10 @@ def test_a_derived_column_by_which_one_may_group_makes_finer_cells(
         for table in service.catalog.tables
     )
     catalog = replace(service.catalog, tables=tables)
-    asked = replace(_asked(service, BY_DAY), question=bare_question(PER_UNIT.format(keys="day, kind"), catalog))
-    plan = planning.plan(asked.read_question(catalog, asked.accuracy(catalog)), dialect=service.source.dialect)
-    claim = charging.claim(plan, catalog, asked=asked, version=service.version(plan.question.table))
-    assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
+    asked = replace(_asked(service, BY_DAY), question=read_bare_question(PER_UNIT.format(keys="day, kind"), catalog))
+    plan = planning.plan(asked.read_question(catalog, asked.read_accuracy(catalog)), dialect=service.source.dialect)
+    claim = charging.make_claim(plan, catalog, asked=asked, version=service.find_version(plan.question.table))
+    assert claim.charge.epsilon_nano == times * convert_to_nano(plan.worst_case_epsilon)
 
 
 def test_explain_makes_the_promise_of_cells(service: Service) -> None:
@@ -283,11 +285,11 @@ def test_every_unit_is_covered_where_the_owner_wants_that(
 ) -> None:
     tables = tuple(replace(table, cells_of_cut_units=True) for table in service.catalog.tables)
     catalog = replace(service.catalog, tables=tables)
-    asked = replace(_asked(service, BY_DAY), question=bare_question(sql, catalog))
-    plan = planning.plan(asked.read_question(catalog, asked.accuracy(catalog)), dialect=service.source.dialect)
-    claim = charging.claim(plan, catalog, asked=asked, version=service.version(plan.question.table))
+    asked = replace(_asked(service, BY_DAY), question=read_bare_question(sql, catalog))
+    plan = planning.plan(asked.read_question(catalog, asked.read_accuracy(catalog)), dialect=service.source.dialect)
+    claim = charging.make_claim(plan, catalog, asked=asked, version=service.find_version(plan.question.table))
     assert claim.charge.family.columns == columns
-    assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
+    assert claim.charge.epsilon_nano == times * convert_to_nano(plan.worst_case_epsilon)
 
 
 def test_the_policy_says_whose_cells_are_covered(service: Service, tmp_path: Path) -> None:

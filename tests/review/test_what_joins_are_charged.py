@@ -10,11 +10,11 @@ from deploy.demo.build import install
 from planner.catalog.catalog import Catalog
 from planner.plan.question_identity import fingerprint
 from planner.question.plan import Plan
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from tests.worlds.house import check_once
 
 JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP BY {} HAVING count(*) > 1000"
@@ -28,19 +28,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def _planned(service: Service, sql: str, catalog: Catalog | None = None) -> tuple[Plan, charging.Claim]:
     asked = Asked(
-        question=bare_question(sql, catalog or service.catalog),
+        question=read_bare_question(sql, catalog or service.catalog),
         settings={"keyhole.mechanism": "keyhole"},
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=date(2012, 1, 1),
     )
     plan = pipeline.prepare(service, asked)
-    version = service.version(plan.question.table)
-    return plan, charging.claim(plan, service.catalog, asked=asked, version=version)
+    version = service.find_version(plan.question.table)
+    return plan, charging.make_claim(plan, service.catalog, asked=asked, version=version)
 
 
 def _cells(claim: charging.Claim) -> dict[str, tuple[str, ...]]:
-    return {column_of(label): values for label, values in claim.charge.cells.columns}
+    return {read_label(label): values for label, values in claim.charge.cells.columns}
 
 
 def test_a_group_that_is_looked_up_is_a_cell_of_its_own(service: Service) -> None:

@@ -20,7 +20,7 @@ from planner.catalog.listed_values import format_values
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.check import check
 from proxy.monitors.reading import MonitorReading
-from proxy.open_policy.accounts import label, limits, nano
+from proxy.open_policy.accounts import convert_to_nano, find_limits, make_label
 from proxy.open_policy.service import OWNER, Service
 from tests.worlds.house import VERIFIER, House, opened
 
@@ -179,14 +179,15 @@ def start(service: Service, name: str) -> Watch:
     plan = MonitorReading(service).plan(monitor)
     keys = plan.question.keys
     columns = sorted(
-        (label(column), tuple(format_values(values))) for column, values in zip(keys.columns, keys.values, strict=True)
+        (make_label(column), tuple(format_values(values)))
+        for column, values in zip(keys.columns, keys.values, strict=True)
     )
     family = Family(
         table="visits",
         unit="row",
         columns=tuple(one for one, _ in columns),
         filter="",
-        version=service.version(plan.question.table),
+        version=service.find_version(plan.question.table),
         immutable=frozenset(),
     )
     charge = Charge(
@@ -194,15 +195,15 @@ def start(service: Service, name: str) -> Watch:
         analyst=OWNER.name,
         family=family,
         cells=Cells(tuple(columns)),
-        epsilon_nano=nano(plan.epsilon_per_cell),
+        epsilon_nano=convert_to_nano(plan.epsilon_per_cell),
         unit_epsilon_nano=0,
         shared=True,
     )
     run = service.ledger.monitors.start(
         name,
         charge,
-        limits(service.catalog, OWNER),
-        windows=None if plan.clears_at_once else WindowAxis(label(plan.window_column), overlap=1),
+        find_limits(service.catalog, OWNER),
+        windows=None if plan.clears_at_once else WindowAxis(make_label(plan.window_column), overlap=1),
         fingerprint=plan.fingerprint,
         wording=None,
         by="the owner",

@@ -22,7 +22,7 @@ from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import plan_document
+from proxy.pipeline.answering import describe_plan
 from proxy.rest import answers, idempotency
 from proxy.rest.answers import KeyRange
 from proxy.rest.app import Key, find_analyst
@@ -44,19 +44,19 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.get("/console/tables")
     def show_tables(request: Request) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             told = catalog_document(service.catalog)
         return page(request, "analyst/tables.html", section="tables", catalog=told)
 
     @router.get("/console/ask")
     def show_builder(request: Request) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             told = catalog_document(service.catalog)
         return page(request, "analyst/ask.html", section="ask", catalog=told)
 
     @router.get("/console/api/values")
     def list_values(table: Annotated[str, Query(max_length=100)], column: Annotated[str, Query(max_length=100)]) -> Any:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             found = key_values(service.catalog, table, column)
         if found is None:
             raise no_such_page()
@@ -64,27 +64,27 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.post("/console/api/tree")
     def read_tree(request: Request, body: QuestionIn) -> dict[str, Any]:
-        with parts.serving.using() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
+        with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             return question_tree(body.sql, service.catalog)
 
     @router.post("/console/api/explain")
     def explain(request: Request, body: QuestionIn) -> dict[str, Any]:
-        with parts.serving.using() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
+        with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             analyst = find_analyst(service, request.state.analyst)
             asked = body.asked_by(analyst, service, today=_today())
             plan = pipeline.prepare(service, asked)
-            document = plan_document(service, asked, plan) | {"picture": _picture(plan)}
+            document = describe_plan(service, asked, plan) | {"picture": _picture(plan)}
             hint = document.get("hint")
             return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
 
     @router.post("/console/api/cheaper")
     def find_cheaper(request: Request, body: QuestionIn) -> dict[str, Any]:
-        with parts.serving.using() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
+        with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             return {"levers": _levers(service, body, request.state.analyst)}
 
     @router.post("/console/api/question")
     def ask(request: Request, body: QuestionIn, key: Key = None) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             analyst = find_analyst(service, request.state.analyst)
             keep_days = parts.limits.idempotency_days
             told = idempotency.ask(service, body, analyst, key=key, keep_days=keep_days, labels=parts.labels)

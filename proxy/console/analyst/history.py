@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.extract.question_text import write_question_text
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from proxy.report import budget
 
 MOST_LISTED = 200  # questions of a page, the newest; `keyhole.queries` has all
@@ -34,8 +34,8 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get("/console/history")
     def show_history(request: Request) -> Response:
         who = request.state.analyst
-        with parts.serving.using() as service:
-            asked = service.questions(who)
+        with parts.serving.hold_open() as service:
+            asked = service.read_questions(who)
             lines = budget.summary(service, who)
             kept, stored = service.keep_text, _stored_texts(service.catalog)
         shown = [_describe(one, stored, repeats=kept == "full") for one in reversed(asked[-MOST_LISTED:])]
@@ -50,7 +50,7 @@ def _stored_texts(catalog: Catalog) -> dict[str, str]:
     found = {}
     for one in catalog.stored_questions:
         with suppress(KeyholeError):
-            found[write_question_text(bare_question(one.sql, catalog), {}, keeps_constants=False)] = one.name
+            found[write_question_text(read_bare_question(one.sql, catalog), {}, keeps_constants=False)] = one.name
     return found
 
 

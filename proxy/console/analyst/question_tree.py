@@ -15,7 +15,7 @@ from planner.scope.embedded import Embedded, ShownKey
 from planner.scope.key_classes import known_text
 from planner.scope.name_resolution import find_column
 from proxy.console.analyst.question_nodes import Document, TableNames, aggregate_node, formula_node, shown_node
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 
 # the clauses that have a place in the builder; DISTINCT changes nothing where each group is one row
 _DRAWN = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "fetch", "distinct"))
@@ -31,7 +31,7 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
     `builds` says whether the builder can write it: whether writing the tree gives the question again; `why` says in a
     sentence why not.
     """
-    question = bare_question(sql, catalog)
+    question = read_bare_question(sql, catalog)
     text = split(sql)[0].text
     try:
         return {"builds": True, "why": None, **_draw(parse(text, tokens(text)).tree, question, catalog)}

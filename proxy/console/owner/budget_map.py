@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from accountant.reports.balance_report import BudgetReport, FamilyBalance
-from proxy.open_policy.accounts import column_of
+from proxy.open_policy.accounts import read_label
 from proxy.report.heat_map import DARK_FROM, NEVER, STEPS, HeatMap, heat_maps
 from proxy.report.terminal import visible
 
@@ -117,7 +117,7 @@ def show_share(percent: int) -> str:
 
 
 def _keys_of(balance: FamilyBalance) -> str:
-    return ", ".join(column_of(label) for label in balance.family.columns)
+    return ", ".join(read_label(label) for label in balance.family.columns)
 
 
 def _worst(families: Sequence[FamilyBalance]) -> float:

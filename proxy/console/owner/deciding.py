@@ -31,7 +31,7 @@ from proxy.console.parts import ConsoleParts
 from proxy.monitors.reading import MonitorReading
 from proxy.monitors.start import start_monitor
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable, ledger_unreadable
+from proxy.open_policy.service_refusals import report_unavailable_ledger, report_unreadable_ledger
 from proxy.owner import measure as left_out
 from proxy.owner.decisions import Cap, MonitorChange, change_monitor, make_grant, read_fingerprint
 from proxy.owner.mistyped import Mistyped, read_reason
@@ -85,12 +85,12 @@ def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
 
 def _make_sender(parts: ConsoleParts, form: DecisionForm, at_once: asyncio.Lock) -> Callable[[Request], object]:
     def send(request: Request, fields: Fields) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             told = _decide(form, service, fields)
             try:
                 return form.show(request, service, told)
             except LedgerError:
-                raise ledger_unavailable() from None
+                raise report_unavailable_ledger() from None
 
     async def take(request: Request) -> Response:
         fields = await read_form(request)
@@ -110,9 +110,9 @@ def _decide(form: DecisionForm, service: Service, fields: Fields) -> DecisionTol
     except LedgerMisuse as error:
         return DecisionTold(mistyped=visible(str(error)), typed=fields)
     except LedgerUnavailable as error:
-        return DecisionTold(refused=ledger_unreadable(error), typed=fields)
+        return DecisionTold(refused=report_unreadable_ledger(error), typed=fields)
     except LedgerError:
-        return DecisionTold(refused=ledger_unavailable(), typed=fields)
+        return DecisionTold(refused=report_unavailable_ledger(), typed=fields)
     except KeyholeError as error:
         return DecisionTold(refused=error, typed=fields)
 
@@ -211,7 +211,7 @@ def _measure(request: Request, parts: ConsoleParts) -> Response:
 
     It is the one page that reads rows, for the owner's eyes alone.
     """
-    with parts.serving.using() as service, service.turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
+    with parts.serving.hold_open() as service, service.take_turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
         found = left_out.measure_tables(service.catalog, service.source)
     tables = [tuple(map(visible, table.lines())) for table in found]
     return page(request, "owner/measured.html", section="policy", warning=left_out.WARNING, tables=tables)

@@ -29,9 +29,9 @@ from proxy.console.owner.showing import (
 )
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
-from proxy.open_policy.accounts import limits
-from proxy.open_policy.service import OWNER, Service, ledger_url
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.accounts import find_limits
+from proxy.open_policy.service import OWNER, Service, find_ledger_url
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.owner.mistyped import Mistyped
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
@@ -67,19 +67,19 @@ def add_owner_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 def _make_reader(parts: ConsoleParts, show: ShowPage) -> Callable[[Request], Response]:
     def read(request: Request) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             try:
                 return show(request, service, NOTHING)
             except LedgerError:
-                raise ledger_unavailable() from None
+                raise report_unavailable_ledger() from None
 
     return read
 
 
 def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
     def read(request: Request, missing: tuple[str, ...]) -> Response:
-        with parts.serving.using() as service:
-            report = service.balances(None)
+        with parts.serving.hold_open() as service:
+            report = service.report_balances(None)
             ledger = service.ledger
             newest = ledger.read_page(analyst=None, before=None, limit=_NEWEST, only_open=False)
             number, last = ledger.owner.find_newest()
@@ -102,7 +102,7 @@ def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
         try:
             return await asyncio.to_thread(read, request, missing)
         except LedgerError:
-            raise ledger_unavailable() from None
+            raise report_unavailable_ledger() from None
 
 
 def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
@@ -110,13 +110,13 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
     def show_budget(
         request: Request, table: _Text = "", keys: _Text = "", condition: _Text = EVERY_FILTER, find: _Text = ""
     ) -> Response:
-        with parts.serving.using() as service:
-            report = service.balances(None)
+        with parts.serving.hold_open() as service:
+            report = service.report_balances(None)
             found = choose_map(report, MapWish(table, keys, condition, find))
             try:
-                burning = service.ledger.report_burn_down(limits(service.catalog, OWNER))
+                burning = service.ledger.report_burn_down(find_limits(service.catalog, OWNER))
             except LedgerError:
-                raise ledger_unavailable() from None
+                raise report_unavailable_ledger() from None
             return page(
                 request,
                 "owner/budget.html",
@@ -137,13 +137,13 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
     def list_questions(
         request: Request, analyst: _Text = "", before: _Text = "", only: Annotated[str, Query(max_length=10)] = ""
     ) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             try:
                 found = service.ledger.read_page(
                     analyst=analyst or None, before=before or None, limit=_PAGE, only_open=only == "open"
                 )
             except LedgerError:
-                raise ledger_unavailable() from None
+                raise report_unavailable_ledger() from None
             names = [(one.name, visible(one.name)) for one in service.catalog.analysts]
         return page(
             request,
@@ -161,11 +161,11 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
         given = identity.strip().lower()
         if not given.isalnum():
             raise no_such_page()
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             try:
                 found = service.ledger.find_questions(given)
             except LedgerError:
-                raise ledger_unavailable() from None
+                raise report_unavailable_ledger() from None
         if len({one.charge.question for one in found}) != 1:
             raise no_such_page()
         asked = tuple(question_in_full(one) for one in found)
@@ -175,7 +175,7 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
 def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get(f"{PLACE}/policy")
     def show_policy(request: Request) -> Response:
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             catalog = service.catalog
             tables = [tuple(map(visible, table_lines(table))) for table in catalog.tables]
             budget = [*budget_lines(catalog), *odds_lines(catalog)]
@@ -199,7 +199,7 @@ def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
 
     def show(request: Request, wish: RiskWish) -> Response:
         problem = ""
-        with parts.serving.using() as service:
+        with parts.serving.hold_open() as service:
             try:
                 try:
                     report = read_risk(service, wish)
@@ -207,7 +207,7 @@ def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
                     problem = f"{error.field}: {error.problem}"
                     report = read_risk(service, RiskWish(from_ledger=wish.from_ledger))
             except LedgerError:
-                raise ledger_unavailable() from None
+                raise report_unavailable_ledger() from None
         values = {"report": report, "wish": wish, "problem": visible(problem)}
         return page(request, "owner/risk.html", section="risk", status=422 if problem else 200, **values)
 
@@ -234,7 +234,7 @@ def _warnings(service: Service) -> tuple[str, ...]:
         ]
     except KeyholeError as error:  # a certificate that is gone since it was loaded
         said = [error.message]
-    said += describe_exposed_files(policy, ledger=ledger_url(policy))
+    said += describe_exposed_files(policy, ledger=find_ledger_url(policy))
     return tuple(map(visible, said))
 
 

@@ -18,7 +18,7 @@ from proxy.console.owner.question_pages import waiting_rows
 from proxy.console.page import page
 from proxy.monitors.notifications import ToldAlert
 from proxy.monitors.reading import MonitorReading
-from proxy.open_policy.accounts import limits
+from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service
 from proxy.owner.decisions import Cap
 from proxy.report import odometer
@@ -83,7 +83,7 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
 
 def show_windows(request: Request, service: Service, told: DecisionTold) -> Response:
     """Return the page of the budget windows, and of the risk of another one."""
-    report = service.ledger.report_balances(limits(service.catalog, OWNER))
+    report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
     warned = odometer.risk(windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate)
     since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")
     standing = [visible(run.monitor) for run in report.monitors]

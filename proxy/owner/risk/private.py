@@ -23,7 +23,7 @@ from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.question.question import Functional, Measure, Question
 from planner.statements import settings
-from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.pins import read_pinned_catalog
 from proxy.open_policy.service import OWNER
 from proxy.owner.measure import GroupingLeftOut, measure_groupings
 from proxy.owner.risk.figures import number, share
@@ -31,7 +31,7 @@ from proxy.owner.risk.groups import JUMP
 from proxy.owner.risk.open_keys import Key, key_text
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from proxy.report.html.page import PageTable, Part
 from proxy.report.section import ReportSection
 from proxy.sources.protocol import Source
@@ -84,7 +84,7 @@ def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
     """Open the source of a policy, to read. Raise KH002 to KH010."""
     source = open_policy_source(policy_path)
     try:
-        yield OwnerReading(source, pinned_catalog(policy_path, source))
+        yield OwnerReading(source, read_pinned_catalog(policy_path, source))
     finally:
         source.close()
 
@@ -226,7 +226,12 @@ def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -
     accuracy = settings.accuracy({}, reading.catalog.defaults)
     today = datetime.now(UTC).date()
     asked = ask(
-        bare_question(sql, reading.catalog), reading.catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
+        read_bare_question(sql, reading.catalog),
+        reading.catalog,
+        accuracy=accuracy,
+        parameters={},
+        today=today,
+        is_utc=True,
     )
     with_it, everybody = (one if made.table.is_row_unit else make_existence(one.terms[0]) for one in asked.functionals)
     holders, whole = reading.count(replace(asked, keys=made.keys, where=made.where), (with_it, everybody))

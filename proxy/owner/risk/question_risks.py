@@ -13,7 +13,7 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.dashboard.question_list import read_list
 from proxy.open_policy.service import OWNER
-from proxy.pipeline.claim import groups_that_add_up, losses_in_cell
+from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class RiskQuestion:
     @property
     def epsilon(self) -> float:
         """Return the most that its answer tells of one unit's presence in one cell."""
-        return losses_in_cell(self.plan) * self.plan.worst_case_epsilon
+        return count_losses_in_cell(self.plan) * self.plan.worst_case_epsilon
 
     @property
     def unit_epsilon(self) -> float:
         """The same of one whole unit, over all groups that it may be in."""
-        return groups_that_add_up(self.plan) * self.plan.worst_case_epsilon
+        return count_groups_of_unit(self.plan) * self.plan.worst_case_epsilon
 
 
 def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> Iterator[RiskQuestion]:

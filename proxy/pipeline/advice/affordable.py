@@ -16,16 +16,16 @@ from planner.plan.affordable_settings import Target
 from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.statements import settings
-from proxy.open_policy.accounts import nano
+from proxy.open_policy.accounts import convert_to_nano
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
+from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.advice.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.advice.other_groups import find_short, find_units
-from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, worst_amounts
+from proxy.pipeline.claim import Claim, count_groups_of_unit, count_losses_in_cell, find_worst_amounts
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.payments import payment_of, room_for_all
+from proxy.pipeline.payments import find_room_for_all, make_payment
 
 _CAPS = {
     BalanceScope.PER_PREDICATE: "predicate",
@@ -50,11 +50,11 @@ class _Advice:
 def find_left(service: Service, claim: Claim) -> QuestionBalance:
     """Return the balances for this question, and what would make it pass if it does not now."""
     plan = claim.plan
-    room = _room(service, claim)
+    room = _find_room(service, claim)
     stored = _find_stored(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
     admitted = room.admits(claim.charge)
-    least = max(_least(room, claim), nano(plan.worst_case_epsilon) if admitted else 0)
+    least = max(_find_least(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.reuse(claim.asked.settings)
     memory = reuse.recall_paths(service, claim)
@@ -62,25 +62,25 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
         """Return the noise that the question would share with earlier ones, and True if it fits so."""
         other = replace(plan, question=question, calibration=calibration)
-        amounts = worst_amounts(other)
+        amounts = find_worst_amounts(other)
         charge = replace(
             claim.charge,
             epsilon_nano=amounts.epsilon_nano,
             unit_epsilon_nano=amounts.unit_epsilon_nano,
             renyi=None,
         )
-        found = reuse.on_earlier_noise(
+        found = reuse.lay_on_earlier_noise(
             replace(claim, plan=other, charge=charge), reuse.recall_for(memory, other, service), wanted=wanted
         )
         if found is None:
             return None
-        if not (found.told or found.continues):
+        if not (found.is_revealed or found.is_continued):
             return None
-        read = found.told and room.admits(found.reading.charge)
+        read = found.is_revealed and room.admits(found.reading_claim.charge)
         if found.states not in rooms:  # continuing paths may end refunds that what is left counts on
-            rooms[found.states] = _room(service, found.claim)
-        goes_on = found.continues and rooms[found.states].admits(found.claim.charge)
-        return found.noise(read=found.told, fits=read or goes_on)
+            rooms[found.states] = _find_room(service, found.claim)
+        goes_on = found.is_continued and rooms[found.states].admits(found.claim.charge)
+        return found.describe_noise(read=found.is_revealed, fits=read or goes_on)
 
     def otherwise(question: Question, calibration: Calibration) -> bool:
         found = on_paths(question, calibration)
@@ -98,7 +98,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         hint=advice.hint,
         short_groups=advice.short_groups,
         noise=noise,
-        payment=payment_of(claim, claim.charge, room, anew=room) if plan.reads_data else None,
+        payment=make_payment(claim, claim.charge, room, anew=room) if plan.reads_data else None,
         stored=stored,
     )
 
@@ -112,25 +112,25 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
             return None if found is None else StoredPayment(payment=None)
         reading = found.make_reading_charge(name)
         own = service.ledger.find_headroom(reading, claim.limits)
-        anew = room_for_all(service, reading, claim.limits, room=own)
+        anew = find_room_for_all(service, reading, claim.limits, room=own)
     except LedgerError:
-        raise ledger_unavailable() from None
-    payment = payment_of(claim, reading, own, anew=anew)
+        raise report_unavailable_ledger() from None
+    payment = make_payment(claim, reading, own, anew=anew)
     return StoredPayment(payment=payment, is_affordable=own.admits(reading))
 
 
-def _room(service: Service, claim: Claim) -> Headroom:
+def _find_room(service: Service, claim: Claim) -> Headroom:
     try:
         return service.ledger.find_headroom(claim.charge, claim.limits)
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
 
 
-def _least(room: Headroom, claim: Claim) -> int:
+def _find_least(room: Headroom, claim: Claim) -> int:
     """Return the largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
     plan = claim.plan
     return room.find_largest(
-        groups_that_add_up(plan), in_cell=losses_in_cell(plan), by_curve=claim.charge.renyi is not None
+        count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), by_curve=claim.charge.renyi is not None
     )
 
 
@@ -141,15 +141,17 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
     fit.
     """
     plan, asked, catalog = claim.plan, claim.asked, service.catalog
-    shortage = _shortage(service, claim)
+    shortage = _find_shortage(service, claim)
     short = None if shortage is None else find_short(service, claim, shortage)
     offers = (
-        *_without_own_cap(service, claim),
-        *_in_blocks(plan, target.epsilon),
+        *_offer_without_own_cap(service, claim),
+        *_offer_separate_noise(plan, target.epsilon),
         *find_offers(asked, catalog, plan, target),
     )
     lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
-    ways = [*_in_words(asked, service, offers, target, left=_least(_room(service, lasting), lasting) / NANO)]
+    ways = [
+        *_spell_offers(asked, service, offers, target, left=_find_least(_find_room(service, lasting), lasting) / NANO)
+    ]
     units = find_units(service, claim)
     others = [raise_guard(asked, catalog, plan, target), units and f"Instead you can ask: {units}"]
     lossless = sum(not offer.is_less_accurate for offer in offers)
@@ -158,12 +160,12 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
         ways.append(f"without the groups that have too little left: {short.question}")
     return _Advice(
         settings=tuple(offer.text for offer in offers),
-        hint="  or  ".join(ways) if ways else _only_the_owner(claim, shortage),
+        hint="  or  ".join(ways) if ways else _spell_owner_commands(claim, shortage),
         short_groups="" if short is None else short.names,
     )
 
 
-def _in_words(
+def _spell_offers(
     asked: Asked, service: Service, offers: tuple[Offer, ...], target: Target, *, left: float
 ) -> Iterator[str]:
     """Yield the offers as statements.
@@ -183,31 +185,31 @@ def _in_words(
             yield f"{half.statements}  (half of it)"
 
 
-def _shortage(service: Service, claim: Claim) -> OverBudget | None:
+def _find_shortage(service: Service, claim: Claim) -> OverBudget | None:
     try:
         return service.ledger.find_shortage(claim.charge, claim.limits)
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None
 
 
-def _without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
+def _offer_without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
     """Return the setting that ends the session's own cap on one question, if the question fits except for that."""
     if settings.max_epsilon(claim.asked.settings) is None:
         return ()
     asked = replace(claim.asked, settings={**claim.asked.settings, "keyhole.max_epsilon": None})
-    made = charging.claim(claim.plan, service.catalog, asked=asked, version=claim.version)
-    fits = _shortage(service, made) is None
+    made = charging.make_claim(claim.plan, service.catalog, asked=asked, version=claim.version)
+    fits = _find_shortage(service, made) is None
     return (Offer(("keyhole.max_epsilon = ''",), claim.plan.worst_case_epsilon, 1.0),) if fits else ()
 
 
-def _in_blocks(plan: Plan, epsilon: float) -> tuple[Offer, ...]:
+def _offer_separate_noise(plan: Plan, epsilon: float) -> tuple[Offer, ...]:
     """Return the setting that chooses noise which serves no other question, if that makes this one fit."""
     if plan.sharing is None or plan.sharing.epsilon_in_blocks > epsilon:
         return ()
     return (Offer(("keyhole.reuse = off",), plan.sharing.epsilon_in_blocks, 1.0),)
 
 
-def _only_the_owner(claim: Claim, shortage: OverBudget | None) -> str:
+def _spell_owner_commands(claim: Claim, shortage: OverBudget | None) -> str:
     """Return the owner's commands, if no change by an analyst is enough."""
     nothing = "No setting makes this question fit, and there are no other groups: only the data owner can help."
     if shortage is None:

@@ -29,7 +29,7 @@ from planner.plan.affordable_settings import (
 from planner.plan.expected_time import find_size
 from planner.question.plan import Plan
 from planner.question.question import Accuracy, Question, aggregate_text
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 
 ALL = 0.9
 """Of what is left: a question that costs more leaves too little for a second one like it."""
@@ -72,25 +72,26 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
     Parameters:
         plan: of the question as it was asked.
     """
-    accuracy = asked.accuracy(catalog)
+    accuracy = asked.read_accuracy(catalog)
 
     def accurately(changed: Accuracy) -> Question:
         return asked.read_question(catalog, changed)
 
     found = (
-        _offer(
-            "keyhole.min_rows = {}", _group_size(accurately, accuracy, plan, target, most=_find_rows(plan, catalog))
+        _make_offer(
+            "keyhole.min_rows = {}",
+            _find_group_size(accurately, accuracy, plan, target, most=_find_rows(plan, catalog)),
         ),
         find_tolerance(asked, catalog, target)
-        or _amount_of_ranking(accurately, accuracy, plan, target)
-        or _amounts_of_differences(accurately, accuracy, plan, target),
-        _offer(
+        or _find_ranking_amount(accurately, accuracy, plan, target)
+        or _find_difference_amounts(accurately, accuracy, plan, target),
+        _make_offer(
             "keyhole.fnr = {}",
             smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
         ),
     )
     alone = tuple(offer for offer in found if offer is not None)
-    return alone or _two_together(accurately, accuracy, plan, target)
+    return alone or _combine_two(accurately, accuracy, plan, target)
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
@@ -101,7 +102,7 @@ def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | No
 
     It is at most twice what it was, if that is enough, else at most `MOST_TOLERANCE`.
     """
-    accuracy = asked.accuracy(catalog)
+    accuracy = asked.read_accuracy(catalog)
     default = parse_tolerances(accuracy.tolerance).default
 
     def with_tolerance(text: str) -> Question:
@@ -118,7 +119,7 @@ def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | No
     fit = smallest_tolerance(with_tolerance, target, now=now, form=form, most=most)
     if fit is None and most < MOST_TOLERANCE:
         fit = smallest_tolerance(with_tolerance, target, now=now, form=form)
-    return _offer("keyhole.tolerance = '{}'", fit)
+    return _make_offer("keyhole.tolerance = '{}'", fit)
 
 
 def _is_refused(with_tolerance: Callable[[str], Question], text: str) -> bool:
@@ -129,11 +130,11 @@ def _is_refused(with_tolerance: Callable[[str], Question], text: str) -> bool:
     return False
 
 
-def _offer(setting: str, fit: Fit | None) -> Offer | None:
+def _make_offer(setting: str, fit: Fit | None) -> Offer | None:
     return None if fit is None else Offer((setting.format(fit.text),), fit.epsilon, fit.factor)
 
 
-def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
+def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
     """Return the smallest amount by which groups may be apart and stand in either order.
 
     No threshold bounds it, as it does a percentage.
@@ -146,14 +147,14 @@ def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, 
         return set_amount(accuracy.tolerance, aggregate_text(ranked.functional), str(amount))
 
     fit = smallest_number(
-        lambda amount: accurately(replace(accuracy, tolerance=write_tolerance(amount))),
+        lambda amount: ask_with(replace(accuracy, tolerance=write_tolerance(amount))),
         target,
         now=max(1, ceil(ranked.slack)),
     )
-    return _offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
+    return _make_offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
 
 
-def _amounts_of_differences(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
+def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
     """Return the amounts by which differences may err at a fixed price, all times the smallest sufficient number."""
     if not plan.asked.priced:
         return None
@@ -164,11 +165,13 @@ def _amounts_of_differences(accurately: _Accurately, accuracy: Accuracy, plan: P
             text = set_amount(text, name, f"{amount * times:f}")
         return text
 
-    fit = smallest_number(lambda times: accurately(replace(accuracy, tolerance=write_tolerance(times))), target, now=1)
-    return _offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(int(fit.text)))))
+    fit = smallest_number(lambda times: ask_with(replace(accuracy, tolerance=write_tolerance(times))), target, now=1)
+    return _make_offer(
+        "keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(int(fit.text))))
+    )
 
 
-def _rows(plan: Plan) -> int | None:
+def _find_tolerance_rows(plan: Plan) -> int | None:
     """Return the largest group size for which a tolerance of the question is meant; None if none depends on one."""
     rows = max((functional.rows for functional in plan.question.functionals), default=1)
     return rows if rows > 1 else None
@@ -180,25 +183,25 @@ def _find_rows(plan: Plan, catalog: Catalog) -> int:
     return _MOST_ROWS if size is None else int(size[0])
 
 
-def _group_size(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target, *, most: int) -> Fit | None:
-    rows = _rows(plan)
+def _find_group_size(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target, *, most: int) -> Fit | None:
+    rows = _find_tolerance_rows(plan)
     if rows is None:
         return None
     return smallest_number(
-        lambda number: accurately(replace(accuracy, min_rows=number, min_rows_set=True)), target, now=rows, most=most
+        lambda number: ask_with(replace(accuracy, min_rows=number, min_rows_set=True)), target, now=rows, most=most
     )
 
 
-def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
+def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
     """Return a wider tolerance and, of means, larger groups, or else more misses.
 
     Both change by the least sufficient factor.
     """
-    rows = _rows(plan)
+    rows = _find_tolerance_rows(plan)
     if sum(1 for formula in plan.question.formulas for _ in list_literals(formula)) > _MOST_LITERALS:
         return ()
     widened = [widen_tolerances(accuracy.tolerance, factor) for factor in _TOGETHER if factor <= _WIDER]
-    acceptable = [tolerance for tolerance in widened if _percentage(tolerance) <= MOST_TOLERANCE]
+    acceptable = [tolerance for tolerance in widened if _find_percentage(tolerance) <= MOST_TOLERANCE]
     if not acceptable:
         return ()
     for step, factor in enumerate(_TOGETHER):
@@ -210,13 +213,13 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
         else:
             rate = max(Decimal(str(accuracy.fnr)), min(Decimal(str(accuracy.fnr)) * factor, MOST_MISSES))
             wider, other = replace(wider, fnr=float(rate)), f"keyhole.fnr = {rate.normalize():f}"
-        cost = cost_of(lambda wider=wider: accurately(wider), target)  # type: ignore[misc]
+        cost = cost_of(lambda wider=wider: ask_with(wider), target)  # type: ignore[misc]
         if cost is not None:
             return (Offer((other, f"keyhole.tolerance = '{quote_literal(tolerance)}'"), cost, float(factor)),)
     return ()
 
 
-def _percentage(tolerance: str) -> Decimal:
+def _find_percentage(tolerance: str) -> Decimal:
     """Return the largest percentage in a tolerance's text; 0 if it has none."""
     found = parse_tolerances(tolerance)
     amounts = (*((found.default,) if found.default is not None else ()), *(amount for _, amount in found.named))
@@ -228,17 +231,17 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
 
     Return None if none does it, or the text has it otherwise than as one number.
     """
-    guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _numbers(atom.guard)]
+    guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _list_numbers(atom.guard)]
     if len({number for _, number in guards}) != 1:
         return None
     number = guards[0][1]
-    accuracy = asked.accuracy(catalog)
+    accuracy = asked.read_accuracy(catalog)
 
     def with_number(larger: int) -> Question:
         text = raise_number(asked.question, number, to=larger)
         if text is None:
             raise KeyholeError("KH106", "the number stands elsewhere")
-        changed = replace(asked, question=bare_question(text, catalog))
+        changed = replace(asked, question=read_bare_question(text, catalog))
         return changed.read_question(catalog, accuracy)
 
     if raise_number(asked.question, number, to=number) is None:
@@ -248,7 +251,7 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
     return None if fit is None else f"ask for larger groups: {guard.replace(str(number), fit.text)}"
 
 
-def _numbers(guard: str) -> Iterator[int]:
+def _list_numbers(guard: str) -> Iterator[int]:
     """Yield the number that a count is compared with."""
     written = guard.rpartition(" ")[2]
     if written.isdigit():

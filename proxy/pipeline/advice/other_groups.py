@@ -15,9 +15,9 @@ from planner.errors import KeyholeError
 from planner.extract.hints.cheaper_text import count_units, leave_out
 from planner.plan import build as planning
 from proxy.open_policy.service import Service
-from proxy.open_policy.service_refusals import ledger_unavailable
-from proxy.pipeline.claim import Claim, claim, in_question_order
-from proxy.pipeline.messages import bare_question
+from proxy.open_policy.service_refusals import report_unavailable_ledger
+from proxy.pipeline.claim import Claim, arrange_by_question, make_claim
+from proxy.pipeline.messages import read_bare_question
 
 _MOST_NAMED = 5  # groups that a message names; it counts the others
 
@@ -38,7 +38,7 @@ def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortG
     short = _list_short(refused, shortage)
     if short is None:
         return None
-    return ShortGroups(names=_spell_groups(refused, short), question=_about_others(service, refused, short))
+    return ShortGroups(names=_spell_groups(refused, short), question=_ask_about_others(service, refused, short))
 
 
 def find_units(service: Service, refused: Claim) -> str | None:
@@ -60,7 +60,7 @@ def name_short(refused: Claim, shortage: OverBudget) -> str:
 
 
 def _list_short(refused: Claim, shortage: OverBudget) -> Booleans | None:
-    short = None if shortage.short is None else in_question_order(shortage.short, refused)
+    short = None if shortage.short is None else arrange_by_question(shortage.short, refused)
     return None if short is None or short.all() or not short.any() else short
 
 
@@ -75,7 +75,7 @@ def _spell_groups(refused: Claim, short: Booleans) -> str:
     return ", ".join(names) + more
 
 
-def _about_others(service: Service, refused: Claim, short: Booleans) -> str | None:
+def _ask_about_others(service: Service, refused: Claim, short: Booleans) -> str | None:
     """Return the question without the values of one key that have short groups: of the key that leaves most groups."""
     keys = refused.plan.question.keys
     found: list[tuple[int, int, Booleans]] = []
@@ -95,13 +95,13 @@ def _about_others(service: Service, refused: Claim, short: Booleans) -> str | No
 
 def _fits(service: Service, refused: Claim, text: str, *, groups: int) -> bool:
     try:
-        asked = replace(refused.asked, question=bare_question(text, service.catalog))
-        question = asked.read_question(service.catalog, asked.accuracy(service.catalog))
+        asked = replace(refused.asked, question=read_bare_question(text, service.catalog))
+        question = asked.read_question(service.catalog, asked.read_accuracy(service.catalog))
         plan = planning.plan(question, dialect=service.source.dialect)
-        made = claim(plan, service.catalog, asked=asked, version=refused.version)
+        made = make_claim(plan, service.catalog, asked=asked, version=refused.version)
     except KeyholeError:
         return False
     try:
         return question.keys.size == groups and service.ledger.find_shortage(made.charge, made.limits) is None
     except LedgerError:
-        raise ledger_unavailable() from None
+        raise report_unavailable_ledger() from None

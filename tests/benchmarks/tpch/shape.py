@@ -16,7 +16,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.policy.file import Policy
 from proxy.cli.check import check
-from proxy.open_policy.pins import catalog_on_pins
+from proxy.open_policy.pins import make_catalog_from_pins
 from tests.benchmarks.tpch.test_tpch_benchmark import REFUSED, load
 from tests.planner.asked import asked
 
@@ -52,7 +52,7 @@ def read_shape(folder: Path) -> list[list[str]]:
     """Return the counts over tables in a folder that have TPC-H's schema and hardly a row."""
     policy = load(folder)
     check(policy, confirm=False)
-    return [HEAD, *count_parts(catalog_on_pins(Policy.load(policy)))]
+    return [HEAD, *count_parts(make_catalog_from_pins(Policy.load(policy)))]
 
 
 if __name__ == "__main__":

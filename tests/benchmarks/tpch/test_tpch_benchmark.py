@@ -79,7 +79,7 @@ def test_a_question_is_timed_again_with_what_is_kept(tmp_path: Path) -> None:
     (five,) = ask_all("DuckDB", policy, plain, scale=1.0, tell=lambda line: None, queries=[5])
     assert all(ratio is not None and ratio > 0 for ratio in five.ratios)
     with Service.open(policy) as service:
-        assert [one.status for one in service.questions("demo")] == ["committed"] * 3
+        assert [one.status for one in service.read_questions("demo")] == ["committed"] * 3
 
 
 def test_the_page_has_what_was_measured(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def _rows(house: House, sql: str) -> list[tuple[object, ...]]:
     assert isinstance(statement, Asking)
     for question in statement.questions:
         parameters = {number: one.default for number, one in enumerate(question.parameters, start=1)}
-        certain_answer(service, Asked(question, {}, parameters, service.analyst(None), datetime.now(UTC).date()))
+        certain_answer(service, Asked(question, {}, parameters, service.find_analyst(None), datetime.now(UTC).date()))
     with house.connect() as connection:
         return connection.execute(sql.encode()).fetchall()
 

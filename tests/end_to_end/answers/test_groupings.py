@@ -85,7 +85,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def _spent(house: House) -> tuple[float, float]:
-    return house.most_spent("baskets"), (house.service.balances(None).unit_spent_nano or 0) / 1e9
+    return house.most_spent("baskets"), (house.service.report_balances(None).unit_spent_nano or 0) / 1e9
 
 
 def test_a_household_counts_in_as_many_weeks_as_is_declared_of_weeks(source: str, tmp_path: Path) -> None:

@@ -83,9 +83,9 @@ def test_another_alias_is_the_same_question(house: House) -> None:
     text = "SELECT {0}.region FROM sales {1} JOIN stores {0} ON {1}.store = {0}.name GROUP BY 1 HAVING count(*) > 1001"
     with house.connect() as connection:
         first = connection.execute(text.format("w", "s")).fetchall()
-        before = house.service.balances(None).unit_spent_nano, house.most_spent("sales")
+        before = house.service.report_balances(None).unit_spent_nano, house.most_spent("sales")
         assert connection.execute(text.format("y", "x")).fetchall() == first
-        assert (house.service.balances(None).unit_spent_nano, house.most_spent("sales")) == before
+        assert (house.service.report_balances(None).unit_spent_nano, house.most_spent("sales")) == before
 
 
 HIDING = [

@@ -53,18 +53,18 @@ def test_other_names_are_the_same_question_and_cost_nothing_again(house: House) 
     )
     with house.connect() as connection:
         found = connection.execute(first).fetchall()
-        before = house.service.balances(None).unit_spent_nano, house.most_spent("visits")
+        before = house.service.report_balances(None).unit_spent_nano, house.most_spent("visits")
         assert connection.execute(second).fetchall() == found
-        assert (house.service.balances(None).unit_spent_nano, house.most_spent("visits")) == before
+        assert (house.service.report_balances(None).unit_spent_nano, house.most_spent("visits")) == before
 
 
 def test_a_unit_is_charged_for_as_many_groups_as_it_may_be_in(on_duckdb: House) -> None:
     """Two groups, as for any question about patients."""
-    before = on_duckdb.service.balances(None).unit_spent_nano, on_duckdb.most_spent("visits")
+    before = on_duckdb.service.report_balances(None).unit_spent_nano, on_duckdb.most_spent("visits")
     with on_duckdb.connect() as connection:
         connection.execute(f"SELECT ward FROM ({TOTALS}) v WHERE n >= 1 GROUP BY ward HAVING count(*) > 290")
     group = on_duckdb.most_spent("visits") - before[1]
-    unit = (on_duckdb.service.balances(None).unit_spent_nano - before[0]) / 1e9
+    unit = (on_duckdb.service.report_balances(None).unit_spent_nano - before[0]) / 1e9
     assert group > 0
     assert unit == pytest.approx(2 * group)
 

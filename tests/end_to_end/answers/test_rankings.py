@@ -8,7 +8,7 @@ from psycopg import errors
 
 from proxy.pipeline import noise_reuse
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.claim import claim_now, spent_by
+from proxy.pipeline.claim import claim_now, find_spent
 from proxy.pipeline.ranking import rank
 from tests.effort import cases
 from tests.end_to_end.certainty import asked, truth
@@ -279,15 +279,15 @@ def test_groups_that_having_leaves_out_lose_nothing_to_the_ranking(house: House)
     values = house.service.source.aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values
-    outcome = noise_reuse.decide(plan, None, values, in_full=False, noise=house.service.noise)
+    outcome = noise_reuse.decide(plan, None, values, is_drawn_at_once=False, noise=house.service.noise)
     ranking = rank(plan, outcome, values, noise=house.service.noise)
     assert ranking is not None
     assert ranking.epsilon[~outcome.passed].tolist() == [0.0] * 3
     assert (ranking.epsilon[outcome.passed] > 0).all()
     claim = claim_now(house.service, plan, question)
-    spent = spent_by(claim, outcome, ranking)
+    spent = find_spent(claim, outcome, ranking)
     assert spent.epsilon_nano <= claim.charge.epsilon_nano
-    decided = spent_by(claim, outcome)
+    decided = find_spent(claim, outcome)
     assert spent.epsilon_nano > decided.epsilon_nano
 
 

@@ -22,7 +22,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import ledger_verbs as spending
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.duplicate_wait import Patience
+from proxy.pipeline.duplicate_wait import WaitPolicy
 from proxy.pipeline.messages import Answer
 from tests.end_to_end.certainty import asked
 from tests.worlds import shop
@@ -79,7 +79,7 @@ class Shop:
 
     def ask(self, service: Service, sql: str = shop.BUSY, who: str = "ada") -> Asker:
         withdrawn = Withdrawn()
-        question = replace(asked(service, sql), analyst=service.analyst(who), withdrawn=withdrawn)
+        question = replace(asked(service, sql), analyst=service.find_analyst(who), withdrawn=withdrawn)
         plan = pipeline.prepare(service, question)
         return Asker(withdrawn, self.threads.submit(pipeline.answer, service, plan, question))
 
@@ -360,7 +360,9 @@ def test_what_was_reserved_in_a_process_that_died_is_waited_for_no_longer_than_i
         question = asked(service, shop.BUSY)
         plan = pipeline.prepare(service, question)
         with Service.open(policy) as dying:
-            claim = charging.claim(plan, dying.catalog, asked=question, version=dying.version(plan.question.table))
+            claim = charging.make_claim(
+                plan, dying.catalog, asked=question, version=dying.find_version(plan.question.table)
+            )
             dying.ledger.reserve(claim.charge, claim.limits)
         assert not pipeline.answer(service, plan, question).reused
         assert service.ledger.verify() == 3
@@ -372,15 +374,15 @@ def test_an_answer_that_is_found_as_time_is_up_is_told(policy: Path, source_url:
     with a_shop(policy, source_url) as here:
         here.lock.release()
         adas = here.ask(here.here).answer.result()
-        question = replace(asked(here.here, shop.BUSY), analyst=here.here.analyst("bob"))
+        question = replace(asked(here.here, shop.BUSY), analyst=here.here.find_analyst("bob"))
         plan = pipeline.prepare(here.here, question)
-        claim = charging.claim(plan, here.here.catalog, asked=question, version=adas.version)
-        patience = Patience(question, timeout_ms=0)
+        claim = charging.make_claim(plan, here.here.catalog, asked=question, version=adas.version)
+        patience = WaitPolicy(question, timeout_ms=0)
         told = None
-        with patience.for_the_first():
+        with patience.wait_for_first():
             spending.reserve(here.here, claim, None)
-        with patience.for_the_first():
-            told = spending.stored_answer(here.here, claim)
+        with patience.wait_for_first():
+            told = spending.find_stored_answer(here.here, claim)
         assert told is not None
         assert told.reused
 
@@ -390,11 +392,11 @@ def test_a_wait_has_an_end(policy: Path) -> None:
     """What another process never ends is not waited for without end; nothing is spent."""
     with Service.open(policy) as service:
         question = asked(service, shop.BUSY)
-        patience = Patience(question, timeout_ms=1)
+        patience = WaitPolicy(question, timeout_ms=1)
 
         def repeat() -> None:
             while True:
-                with patience.for_the_first():
+                with patience.wait_for_first():
                     raise Repeated
 
         with pytest.raises(KeyholeError, match="KH501") as refusal:

@@ -14,7 +14,7 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from proxy.sources import public_moments
 from proxy.sources.failures import SourceFailures
 from proxy.sources.open import QUESTIONS
@@ -55,14 +55,14 @@ def stuck(service: Service) -> Iterator[Stuck]:
 def ask(service: Service, threshold: int) -> Answer:
     """A question that no other test asks: what is stored would be told at once."""
     asked = Asked(
-        question=bare_question(
+        question=read_bare_question(
             f"SELECT store FROM sales GROUP BY store HAVING count(*) > {threshold}", service.catalog
         ),
         settings={"keyhole.reuse": "off"},
         parameters={},
-        analyst=service.analyst("ada"),
+        analyst=service.find_analyst("ada"),
         today=date(2026, 1, 1),
-        utc=True,
+        is_utc=True,
     )
     return pipeline.answer(service, pipeline.prepare(service, asked), asked)
 
@@ -90,7 +90,7 @@ def test_who_waits_for_an_engine_is_told_at_the_timeout_and_the_engine_keeps_its
 def has_turn(service: Service) -> bool:
     """Whether the analyst may ask the source something again."""
     try:
-        with service.turn(analyst="ada", timeout_ms=0):
+        with service.take_turn(analyst="ada", timeout_ms=0):
             return True
     except KeyholeError:
         return False

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from planner.errors import KeyholeError
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from proxy.report.budget import document
 from proxy.sources import connecting
 from tests.effort import PATIENCE_S
@@ -183,12 +183,12 @@ def test_a_commit_that_is_never_confirmed_withholds_the_answer_until_it_is_known
 def answer(service: Service) -> Answer:
     """The pipeline's answer to the question."""
     asked = Asked(
-        question=bare_question(shop.BUSY, service.catalog),
+        question=read_bare_question(shop.BUSY, service.catalog),
         settings={},
         parameters={},
-        analyst=service.analyst("ada"),
+        analyst=service.find_analyst("ada"),
         today=date(2026, 1, 1),
-        utc=True,
+        is_utc=True,
     )
     return pipeline.answer(service, pipeline.prepare(service, asked), asked)
 

@@ -50,7 +50,7 @@ def _find_answer(directory: Path, *, keys_at_once: int | None) -> tuple[KeySet, 
         again = _answer(service)
         assert again.reused
         assert again.keys == answer.keys
-        stored = service.ledger.idempotency.find_answer(answer.stored or "", analyst=service.analyst(None).name)
+        stored = service.ledger.idempotency.find_answer(answer.stored or "", analyst=service.find_analyst(None).name)
         assert stored is not None
         return answer.keys, stored.spent, service.ledger.verify()
 

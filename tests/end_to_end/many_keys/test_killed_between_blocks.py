@@ -46,7 +46,7 @@ def test_dying_between_blocks_leaves_the_worst_case_spent_and_no_answer(tmp_path
         assert service.ledger.verify() == 1  # the reservation alone
         question = asked(service, QUESTION, tolerance="50%")
         plan = stages.prepare(service, question)
-        families = service.balances(None).families
+        families = service.report_balances(None).families
         assert [round(max(one.spent_nano) / 1e9, 6) for one in families] == [round(plan.worst_case_epsilon, 6)]
         other = asked(service, QUESTION.replace("> 9", "> 8"), tolerance="50%")  # the same waits for who may be at work
         assert not stages.answer(service, stages.prepare(service, other), other).reused

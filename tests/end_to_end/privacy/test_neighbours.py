@@ -70,7 +70,7 @@ def transcript(house: House) -> list[str]:
     """Everything that a client sees of `STATEMENTS`, without the data version's time and the questions' ids, which
     follow from the source's address."""
     told: list[object] = []
-    version = house.service.version(house.service.catalog.tables[0])
+    version = house.service.find_version(house.service.catalog.tables[0])
     with house.connect() as connection:
         connection.add_notice_handler(lambda notice: told.append((notice.severity, notice.message_primary)))
         for statement in STATEMENTS:

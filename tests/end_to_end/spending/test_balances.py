@@ -15,7 +15,7 @@ from accountant.charges import NANO, Cells, Charge, Family, Spent
 from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.cli.main import app
-from proxy.open_policy.accounts import limits
+from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import open_ledger
 from proxy.report.analyst_shares import log_changed_shares
 from tests.effort import PATIENCE_S
@@ -189,7 +189,7 @@ def test_check_and_a_reload_say_whom_a_cap_of_another_leaves_less(tmp_path: Path
     charge = Charge("q", "ada", whole, Cells(()), 3 * NANO, unit_epsilon_nano=3 * NANO, shared=True)
     catalog = found.pinning.catalog
     with open_ledger(before) as ledger:
-        reservation = ledger.reserve(charge, limits(catalog, catalog.analysts[0]))
+        reservation = ledger.reserve(charge, find_limits(catalog, catalog.analysts[0]))
         ledger.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=NANO), None)
     path.write_text(capped, encoding="utf-8")
     found = check(path, confirm=False)

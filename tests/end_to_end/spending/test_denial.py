@@ -45,8 +45,8 @@ def test_a_denial_is_paid_once_and_told_again_for_nothing(house: House) -> None:
         assert house.events == before
         denied(bob)
         assert [question.status for question in house.service.ledger.read_history()] == ["committed", "read"]
-        (hers,) = house.service.balances("ada").families
-        (his,) = house.service.balances("bob").families
+        (hers,) = house.service.report_balances("ada").families
+        (his,) = house.service.report_balances("bob").families
         assert hers.spent_nano == his.spent_nano
         ada.execute("SET keyhole.mechanism = 'progressive'")
         assert ada.execute(NEAR.encode()).fetchall()

@@ -189,7 +189,7 @@ def test_where_nothing_helps_the_hint_is_what_the_owner_runs(tmp_path: Path) -> 
 
 def test_an_analysts_own_cap_is_the_owners_to_raise(tmp_path: Path) -> None:
     with poor(tmp_path, bobs=0.0001) as service:
-        bob = service.analyst("bob")
+        bob = service.find_analyst("bob")
         question = replace(asked(service, STORES + "count(*) > 500"), analyst=bob)
         error = refused(service, question)
         assert error.code == "KH306"
@@ -217,7 +217,7 @@ def test_others_outcomes_do_not_name_groups_where_analysts_are_accounted_for_one
         assert 0.2 < reserved < 0.4
         ask(service, ada)
         other = STORES + "count(*) FILTER (WHERE quantity >= 0) > 1000"
-        bob = replace(asked(service, other, tolerance="0.9%"), analyst=service.analyst("bob"))
+        bob = replace(asked(service, other, tolerance="0.9%"), analyst=service.find_analyst("bob"))
         assert cost(service, bob) > 0.4 - reserved
         error = refused(service, bob)
         assert error.code == "KH301"

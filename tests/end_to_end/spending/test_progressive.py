@@ -41,7 +41,7 @@ def test_far_groups_cost_less_than_was_reserved(fresh: House, sql: str, mechanis
             client.execute(f"SET keyhole.mechanism = '{mechanism}'".encode())
         answer = ada.execute(sql.encode()).fetchall()
         (reserved,) = {asked.charge.epsilon_nano for asked in fresh.service.ledger.read_history()}
-        (family,) = fresh.service.balances(None).families
+        (family,) = fresh.service.report_balances(None).families
         assert max(family.spent_nano) <= reserved
         assert sum(family.spent_nano) < len(family.spent_nano) * reserved
         assert min(family.spent_nano) > 0
@@ -49,8 +49,8 @@ def test_far_groups_cost_less_than_was_reserved(fresh: House, sql: str, mechanis
         assert ada.execute(sql.encode()).fetchall() == answer
         assert fresh.events == before
         assert bob.execute(sql.encode()).fetchall() == answer
-        assert fresh.service.balances(None).families == (family,)
-        (read,) = fresh.service.balances("bob").families
+        assert fresh.service.report_balances(None).families == (family,)
+        (read,) = fresh.service.report_balances("bob").families
         assert read.spent_nano == family.spent_nano
     assert fresh.service.ledger.list_open_reservations() == ()
 
@@ -68,7 +68,7 @@ def test_refunds_are_no_way_around_another_analysts_cap(tmp_path: Path) -> None:
             ada.execute(shop.WARDS.encode())
             bob.execute(shop.WARDS.replace("> 300", "> 320").encode())
         (asked, other) = house.service.ledger.read_history()
-        reports = {name: house.service.balances(name) for name in (None, "ada", "bob")}
+        reports = {name: house.service.report_balances(name) for name in (None, "ada", "bob")}
         (whole,) = reports[None].families
         assert asked.spent is not None
         assert sum(whole.spent_nano) < len(whole.spent_nano) * (asked.charge.epsilon_nano + other.charge.epsilon_nano)

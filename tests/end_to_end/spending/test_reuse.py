@@ -23,9 +23,9 @@ from proxy.pipeline import claim as charging
 from proxy.pipeline import ledger_verbs as spending
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explain_question, explained_document
-from proxy.pipeline.messages import Answer, Asked, bare_question
-from proxy.pipeline.virtual_rows import virtual_rows
+from proxy.pipeline.answering import explain_as_document, explain_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
+from proxy.pipeline.virtual_rows import list_virtual_rows
 from proxy.sources.source_refusals import could_not_answer
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
@@ -46,12 +46,12 @@ class Room:
 
     def asked(self, sql: str, who: str = "ada", **settings: str) -> Asked:
         return Asked(
-            question=bare_question(sql, self.service.catalog),
+            question=read_bare_question(sql, self.service.catalog),
             settings={f"keyhole.{name}": value for name, value in settings.items()},
             parameters={},
-            analyst=self.service.analyst(who),
+            analyst=self.service.find_analyst(who),
             today=TODAY,
-            utc=True,
+            is_utc=True,
         )
 
     def ask(self, sql: str, who: str = "ada", **settings: str) -> Answer:
@@ -69,7 +69,7 @@ class Room:
     def spent(self, table: str = "sales") -> dict[tuple[str, ...], int]:
         """What each group of a table has lost in everybody's eyes."""
         found: dict[tuple[str, ...], int] = {}
-        for family in self.service.balances(None).families:
+        for family in self.service.report_balances(None).families:
             if family.family.table == table:
                 for key, lost in zip(family.list_keys(), family.lost_nano, strict=True):
                     found[key] = max(lost, found.get(key, 0))
@@ -77,7 +77,7 @@ class Room:
 
     def own(self, who: str) -> int:
         """The most that any group has lost on an analyst's own account."""
-        (mine,) = (each for each in self.service.balances(None).analysts if each.analyst == who)
+        (mine,) = (each for each in self.service.report_balances(None).analysts if each.analyst == who)
         return mine.most_spent_nano
 
 
@@ -284,7 +284,7 @@ def test_an_analysts_own_cap_counts_what_others_paid_for(tmp_path: Path) -> None
         with pytest.raises(KeyholeError) as refusal:
             here.ask(BUSY.format(1010), "bob")
         assert refusal.value.code == "KH306"
-        assert all(each.analyst != "bob" for each in here.service.balances(None).analysts)
+        assert all(each.analyst != "bob" for each in here.service.report_balances(None).analysts)
 
 
 def test_hints_count_what_everybody_pays(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_hints_count_what_everybody_pays(tmp_path: Path) -> None:
     another.mkdir()
     with room(another, per_predicate=first + 0.9 * worst) as here:
         here.ask(BUSY.format(1000))
-        document = explained_document(here.service, here.asked(BUSY.format(1000), tolerance="2%"))
+        document = explain_as_document(here.service, here.asked(BUSY.format(1000), tolerance="2%"))
         left = document["left"]
         assert isinstance(left, float)
         assert left < worst
@@ -315,9 +315,9 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         here.ask(BUSY.format(1000))
         asked = here.asked(BUSY.format(1000), tolerance="2%")
         plan = pipeline.prepare(here.service, asked)
-        claim = charging.claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
+        claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
         memory = reuse.recall_paths(here.service, claim)
-        paid = spending.reserve(here.service, claim, reuse.on_earlier_noise(claim, memory, wanted=True))
+        paid = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, wanted=True))
         assert paid.on_paths is not None
         with pytest.raises(ZeroDivisionError), here.service.ledger.hold_in_flight(paid.reservation):
             raise ZeroDivisionError
@@ -326,7 +326,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
         assert here.last.charge.path_continuation is None
         # whoever did not notice in time draws noise of its own, too
-        late = spending.reserve(here.service, claim, reuse.on_earlier_noise(claim, memory, wanted=True))
+        late = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, wanted=True))
         assert late.on_paths is None
         here.service.ledger.verify()
 
@@ -338,12 +338,12 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         here.ask(BUSY.format(1000))
         asked = here.asked(BUSY.format(1001))
         plan = pipeline.prepare(here.service, asked)
-        claim = charging.claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
+        claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
         memory = reuse.recall_paths(here.service, claim)
-        on_paths = reuse.on_earlier_noise(claim, memory, wanted=True)
+        on_paths = reuse.lay_on_earlier_noise(claim, memory, wanted=True)
         assert on_paths is not None
-        assert on_paths.free
-        assert not on_paths.told
+        assert on_paths.are_paths_free
+        assert not on_paths.is_revealed
         assert reuse.answer_from_known(on_paths, noise=here.service.noise) is None
         assert decide_on_known_values(on_paths.continuation, noise=here.service.noise) is not None
         here.service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
@@ -403,19 +403,21 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
             hers.append([each.spent and each.spent.keys for each in here.service.ledger.read_history()])
             view: list[object] = []
             for sql, settings in sequence:
-                document = explained_document(here.service, here.asked(sql, "bob", **settings))
+                document = explain_as_document(here.service, here.asked(sql, "bob", **settings))
                 document.pop("data_version")
                 view.append(document)
                 view.append([line[:5] + line[6:] for line in _budget(here)])
                 asked = here.asked(sql, "bob", **settings)
                 plan = pipeline.prepare(here.service, asked)
-                claim = charging.claim(
-                    plan, here.service.catalog, asked=asked, version=here.service.version(plan.question.table)
+                claim = charging.make_claim(
+                    plan, here.service.catalog, asked=asked, version=here.service.find_version(plan.question.table)
                 )
                 memory = reuse.recall_paths(here.service, claim)
-                found = reuse.on_earlier_noise(claim, memory, wanted=True)
+                found = reuse.lay_on_earlier_noise(claim, memory, wanted=True)
                 assert found is not None
-                view.append((found.everybody, found.claim.charge.own_amounts, found.earlier, found.continues))
+                view.append(
+                    (found.shared_cost, found.claim.charge.own_amounts, found.earlier_questions, found.is_continued)
+                )
                 assert reuse.answer_from_known(found, noise=here.service.noise) is None
             seen.append(view)
     assert hers[0] != hers[1]
@@ -423,7 +425,7 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
 
 
 def _budget(here: Room) -> tuple[tuple[str | None, ...], ...]:
-    return virtual_rows(here.service, "budget", analyst="bob", settings={})
+    return list_virtual_rows(here.service, "budget", analyst="bob", settings={})
 
 
 CHAIN = (
@@ -459,15 +461,22 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
             for sql, chosen in CHAIN:
                 asked = here.asked(sql, **chosen)
                 plan = pipeline.prepare(here.service, asked)
-                version = here.service.version(plan.question.table)
-                claim = charging.claim(plan, here.service.catalog, asked=asked, version=version)
+                version = here.service.find_version(plan.question.table)
+                claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=version)
                 memory = reuse.recall_paths(here.service, claim)
-                found = reuse.on_earlier_noise(claim, memory, wanted=True)
+                found = reuse.lay_on_earlier_noise(claim, memory, wanted=True)
                 if found is not None:
                     known.append(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)
-                    seen.append((found.continues, found.told, found.free, found.claim.plan.worst_case_epsilon))
                     seen.append(
-                        [(path.path.rates, list(path.reserved), list(path.told)) for path in found.paths.values()]
+                        (
+                            found.is_continued,
+                            found.is_revealed,
+                            found.are_paths_free,
+                            found.claim.plan.worst_case_epsilon,
+                        )
+                    )
+                    seen.append(
+                        [(path.path.rates, list(path.reserved), list(path.revealed)) for path in found.paths.values()]
                     )
                 pipeline.answer(here.service, plan, asked)
                 seen.append((here.last.status, here.last.charge.known_amounts, here.last.charge.own_amounts))
@@ -504,10 +513,10 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             asked = here.asked(BUSY_NORTH.format(20), mechanism="keyhole", tolerance="6")
             plan = pipeline.prepare(here.service, asked)
             version = here.last.charge.family.version
-            claim = charging.claim(plan, here.service.catalog, asked=asked, version=version)
-            found = reuse.on_earlier_noise(claim, reuse.recall_paths(here.service, claim), wanted=True)
+            claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=version)
+            found = reuse.lay_on_earlier_noise(claim, reuse.recall_paths(here.service, claim), wanted=True)
             assert found is not None
-            assert found.continues
+            assert found.is_continued
             settled.add(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)
             with broken(here.service), hurried(here.service), pytest.raises(KeyholeError) as caught:
                 pipeline.answer(here.service, plan, asked)

@@ -26,18 +26,18 @@ def test_the_limit_and_the_charge(fresh: House) -> None:
         heard = notices(ada)
         ada.execute("SET keyhole.mechanism = 'svt'")
         for limit, wards in ((1, shop.BUSY_WARDS[:1]), (3, shop.BUSY_WARDS)):
-            before = fresh.service.balances(None).unit_spent_nano
+            before = fresh.service.report_balances(None).unit_spent_nano
             ada.execute(f"SET keyhole.most_positives = {limit}".encode())
             assert ada.execute(MANY.encode()).fetchall() == wards
             asked = max(fresh.service.ledger.read_history(), key=lambda question: question.charge.epsilon_nano)
             charge = asked.charge
             assert charge.unit_epsilon_nano == charge.epsilon_nano > 0
-            assert fresh.service.balances(None).unit_spent_nano == before + charge.epsilon_nano
+            assert fresh.service.report_balances(None).unit_spent_nano == before + charge.epsilon_nano
             assert any(f"at most {limit} group" in notice and "without a bound" in notice for notice in heard)
             with unchanged(fresh):
                 assert ada.execute(MANY.encode()).fetchall() == wards
         first, second = (question.charge.epsilon_nano for question in fresh.service.ledger.read_history())
-        (family,) = fresh.service.balances(None).families
+        (family,) = fresh.service.report_balances(None).families
         assert set(family.spent_nano) == {first + second}
     assert fresh.service.ledger.list_open_reservations() == ()
 

@@ -23,9 +23,9 @@ from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
-from proxy.open_policy.data_versions import data_version
+from proxy.open_policy.data_versions import find_data_version
 from proxy.open_policy.service import OWNER
-from proxy.pipeline.claim import claim
+from proxy.pipeline.claim import make_claim
 from proxy.pipeline.messages import Asked
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
@@ -240,7 +240,7 @@ def _claimed(sql: str) -> tuple[str, str, tuple[str, ...], str]:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     asked = Asked(question=statement.questions[0], settings={}, parameters={}, analyst=OWNER, today=TODAY)
-    family = claim(made, catalog, asked=asked, version="1").charge.family
+    family = make_claim(made, catalog, asked=asked, version="1").charge.family
     return family.table, family.unit, family.columns, family.filter
 
 
@@ -277,18 +277,18 @@ def test_a_joined_version_is_that_of_all_tables() -> None:
     hourly = replace(PATIENTS, refresh="hourly")
     for tables in ((STAYS, hourly), (hourly, STAYS)):
         joined = join_on_unit(tables)
-        version = data_version(joined, now=now, pins=Pins())
+        version = find_data_version(joined, now=now, pins=Pins())
         assert version == "patients 2026-01-01 10:00, stays static"
-        assert data_version(joined, now=later, pins=Pins()) != version
+        assert find_data_version(joined, now=later, pins=Pins()) != version
     for live in ((replace(STAYS, refresh="live"), hourly), (STAYS, replace(hourly, refresh="live"))):
         joined = join_on_unit(live)
-        assert data_version(joined, now=now, pins=Pins()) != data_version(joined, now=now, pins=Pins())
+        assert find_data_version(joined, now=now, pins=Pins()) != find_data_version(joined, now=now, pins=Pins())
         assert joined.refresh == "live"
     explicit = join_on_unit((STAYS, replace(PATIENTS, refresh="explicit")))
     with pytest.raises(KeyholeError, match="KH007"):
-        data_version(explicit, now=now, pins=Pins())
-    one = data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=now))
-    assert one != data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=later))
+        find_data_version(explicit, now=now, pins=Pins())
+    one = find_data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=now))
+    assert one != find_data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=later))
 
 
 def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:

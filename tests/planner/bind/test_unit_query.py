@@ -18,7 +18,7 @@ from planner.plan.build import plan
 from planner.question.question import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from tests.in_turn import in_turn
 from tests.planner.spec import pairs
 from tests.worlds.stays import stays
@@ -248,7 +248,7 @@ def test_a_question_alone_in_a_longer_text_points_into_that_text() -> None:
         "  SELECT ward FROM (SELECT ward, patient_id FROM stays WHERE agee > 1 GROUP BY 1, 2) v"
         " GROUP BY ward HAVING count(*) > 9"
     )
-    question = bare_question(sql, stays())
+    question = read_bare_question(sql, stays())
     with pytest.raises(KeyholeError) as caught:
         ask(question, stays(), accuracy=accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
     assert sql[(caught.value.position or 0) - 1 :].startswith("agee")
@@ -258,7 +258,7 @@ def test_without_an_endpoint_a_question_may_stand_behind_the_query_that_it_reads
     totals = "WITH v AS (SELECT ward, patient_id, count(*) AS n FROM stays WHERE agee > 1 GROUP BY 1, 2)"
     question = "SELECT ward FROM v WHERE n > 3 GROUP BY ward HAVING count(*) > 9"
     sql = f"-- often\n{totals} {question}"
-    embedded = bare_question(sql, stays())
+    embedded = read_bare_question(sql, stays())
     assert embedded.text == question
     with pytest.raises(KeyholeError) as caught:
         ask(embedded, stays(), accuracy=accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
@@ -270,7 +270,7 @@ def test_without_an_endpoint_a_question_may_stand_behind_the_query_that_it_reads
         f"{totals}, q AS ({question}) SELECT * FROM q",
     ):
         with pytest.raises(KeyholeError) as caught:
-            bare_question(more, stays())
+            read_bare_question(more, stays())
         assert caught.value.code == "KH106"
 
 

@@ -155,7 +155,7 @@ def _exact_keys(question: Question, engine: Any, dialect: Dialect) -> KeySet:
         evaluate_formula(one, partial(_holds, values), keys=reduced.keys.size) for one in reduced.formulas
     )
     made = cast(Plan, SimpleNamespace(question=reduced, asked=question))
-    return KeySet.of(made, passed, shown, _ranking(reduced, values, passed))
+    return KeySet.from_passed(made, passed, shown, _ranking(reduced, values, passed))
 
 
 def _holds(values: Integers, cut: Cut) -> Booleans:

@@ -10,7 +10,7 @@ from planner.parser.edits import MOST_ADDED, Edit, Origin, apart
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.statements.classify import classify
-from proxy.pipeline.messages import bare_question
+from proxy.pipeline.messages import read_bare_question
 from tests.effort import rounds
 from tests.planner.asked import asked, refusal, select
 from tests.planner.spec import pairs
@@ -55,7 +55,7 @@ def test_without_a_shadow_it_is_a_question_by_itself() -> None:
         "SELECT country FROM (SELECT * FROM sales) s GROUP BY country HAVING count(*) > 50",
         "SELECT country FROM sales WHERE country IN (SELECT name FROM regions) GROUP BY country HAVING count(*) > 50",
     ):
-        question = bare_question(f"  {sql};", retail())
+        question = read_bare_question(f"  {sql};", retail())
         at = question.text.index("GROUP BY")
         placed = question.place_error(KeyholeError("KH205", "", position=question.offset + at + 1))
         assert placed.position == 2 + sql.index("GROUP BY") + 1

@@ -9,7 +9,7 @@ from planner.functionals.cells import CellReach, find_cell_reach
 from planner.plan.question_identity import fingerprint
 from planner.policy.rules.unit_paths import describe_vouched_paths, find_unproved_paths
 from planner.policy.simulated_catalog import simulate_catalog
-from proxy.pipeline.claim import charged_keys
+from proxy.pipeline.claim import find_charged_keys
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import POLICY, TYPES, compiled
@@ -44,7 +44,7 @@ def test_tables_on_a_path_have_the_units_of_the_last_one() -> None:
 def test_an_order_decides_about_all_its_lines_so_that_all_cells_are_charged(having: str, reach: CellReach) -> None:
     question = asked(LINES.format(having), catalog=compiled())
     assert find_cell_reach(question) == reach
-    family, cells = charged_keys(question, version="1")
+    family, cells = find_charged_keys(question, version="1")
     assert (family.table, family.columns, cells.columns) == ("customers", (), ())
 
 

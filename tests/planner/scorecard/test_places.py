@@ -172,7 +172,7 @@ def _exact_keys(made: Plan, sql: str, connection: psycopg.Connection[Any]) -> Ke
     assert made.ranking is not None
     assert made.question.ranked is not None
     partition = keys.number_values(made.question.ranked.partition)
-    return KeySet.of(made, passed, (), exact_ranking(made.ranking, values, passed, partition))
+    return KeySet.from_passed(made, passed, (), exact_ranking(made.ranking, values, passed, partition))
 
 
 def _columns(cursor: psycopg.Cursor[Any]) -> list[tuple[str, int]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from planner.policy.file import Policy
-from proxy.open_policy.column_dependencies import dependencies
-from proxy.open_policy.pins import catalog_on_pins
+from proxy.open_policy.column_dependencies import find_all_dependencies
+from proxy.open_policy.pins import make_catalog_from_pins
 from proxy.open_policy.service import Service
 from tests.proxy.cli.conftest import Ran
 from tests.worlds.wards import install
@@ -55,13 +55,13 @@ def test_without_pins_it_says_rather_more(policy: Path, run: Callable[..., Ran])
 
 def test_what_is_pinned_is_the_catalog_that_answers(policy: Path, run: Callable[..., Ran]) -> None:
     assert run("check").status == 0
-    found = catalog_on_pins(Policy.load(policy))
+    found = make_catalog_from_pins(Policy.load(policy))
     with Service.open(policy) as service:
         assert found.digest == service.catalog.digest
         labels = frozenset(column.label for column in service.catalog.tables[0].columns)
-        known = dependencies(service.catalog)("visits", labels)
+        known = find_all_dependencies(service.catalog)("visits", labels)
     assert known
-    assert repr(dependencies(found)("visits", labels)) == repr(known)
+    assert repr(find_all_dependencies(found)("visits", labels)) == repr(known)
 
 
 def test_where_each_row_is_a_unit_the_budget_has_no_empty_line_for_units(policy: Path, run: Callable[..., Ran]) -> None:

@@ -103,12 +103,12 @@ def test_a_refusal_is_rests_word_for_word(app: FastAPI, browser: Browser, sql: s
 
 
 def test_a_double_click_pays_once(service: Service, browser: Browser) -> None:
-    before = len(service.questions("ada"))
+    before = len(service.read_questions("ada"))
     sql = QUESTION.format(1400)
     first, second = (ask(browser, sql, key=KEY) for _ in range(2))
     assert first.json() == second.json()
     assert second.headers["Idempotency-Replayed"] == "true"
-    assert len(service.questions("ada")) == before + 1
+    assert len(service.read_questions("ada")) == before + 1
     assert ask(browser, QUESTION.format(1401), key=KEY).json()["code"] == "KH431"
 
 
@@ -123,11 +123,11 @@ def test_without_a_session_scripts_are_refused_and_nothing_is_asked(service: Ser
 
 
 def test_another_sites_page_can_ask_nothing(service: Service, browser: Browser) -> None:
-    before = len(service.questions("ada"))
+    before = len(service.read_questions("ada"))
     for headers in ({}, {"Origin": "http://elsewhere.test"}, {**browser.own_headers, "Sec-Fetch-Site": "same-site"}):
         answer = browser.post("/console/api/question", headers=headers, json={"sql": QUESTION.format(1450)})
         assert (answer.status_code, answer.json()["code"]) == (403, "KH408")
-    assert len(service.questions("ada")) == before
+    assert len(service.read_questions("ada")) == before
 
 
 def test_what_analysts_ask_here_counts_in_rests_limits(service: Service) -> None:
@@ -328,7 +328,7 @@ def test_a_value_that_would_turn_the_line_around_is_written_out(tmp_path: Path) 
 
 def test_the_history_has_what_was_asked_with_its_cost_for_its_analyst_alone(service: Service, browser: Browser) -> None:
     assert ask(browser, QUESTION.format(1300)).status_code == 200
-    (last,) = service.questions("ada")[-1:]
+    (last,) = service.read_questions("ada")[-1:]
     text = browser.get("/console/history").text
     assert "count(*) &gt; ?" in text or "count(*) &gt; 1300" in text
     assert f"{last.charge.epsilon_nano / 10**9:.4f}" in text

@@ -175,7 +175,7 @@ def test_pages_say_what_the_commands_say(service: Service, owner: Browser) -> No
     asked = owner.post("/v1/question", json={"sql": QUESTION.format(1500)}, headers=bearer)
     assert asked.json()["keys"] == [["A"]]
     (question,) = service.ledger.read_history()
-    spent = f"{max(service.balances(None).families[0].lost_nano) / NANO:.4f}"
+    spent = f"{max(service.report_balances(None).families[0].lost_nano) / NANO:.4f}"
     overview, budget, listed = (owner.get(f"/console/owner{place}").text for place in ("", "/budget", "/questions"))
     assert "ready" in overview
     assert "ledger: there" in overview

@@ -9,7 +9,7 @@ from proxy.dashboard.question_list import Listed, read_list
 from proxy.dashboard.tolerance_split import rehearse_list
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.rehearsal import Decided
+from proxy.pipeline.rehearsal import DecisionBasis
 from tests.effort import cases
 
 LIST = """
@@ -36,7 +36,7 @@ SELECT week FROM receipts GROUP BY week HAVING count(*) > 220;
 
 
 def put(service: Service, sql: str, *, analyst: str = "ada") -> tuple[Listed, ...]:
-    return read_list(sql, service.catalog, analyst=service.analyst(analyst), given={})
+    return read_list(sql, service.catalog, analyst=service.find_analyst(analyst), given={})
 
 
 def ask(service: Service, one: Listed) -> bool:
@@ -75,7 +75,9 @@ def test_what_is_planned_is_what_is_charged(
     listed = put(service, LIST)
     quotes = rehearse_list(service, listed, most_nano=None).quotes
     assert len(service.ledger.read_history()) == before, "planning charges nothing"
-    assert {Decided.ANEW, Decided.REPEATED, Decided.NOTHING, Decided.CONTINUED} <= {one.decided for one in quotes}
+    assert {DecisionBasis.ANEW, DecisionBasis.REPEATED, DecisionBasis.NOTHING, DecisionBasis.CONTINUED} <= {
+        one.decided for one in quotes
+    }
     assert not all(quote.fits for quote in quotes)
     exact = mechanism == "keyhole"
     for one, quote in zip(listed, quotes, strict=True):
@@ -86,6 +88,6 @@ def test_what_is_planned_is_what_is_charged(
     assert [charge.own_amounts for charge in charged] == [quote.own for quote in planned]
     for charge, quote in zip(charged, planned, strict=True):
         if exact or caps:
-            assert charge.known_amounts == quote.everybody
-        assert charge.known_amounts.epsilon_nano <= quote.everybody.epsilon_nano
-        assert charge.known_amounts.unit_epsilon_nano <= quote.everybody.unit_epsilon_nano
+            assert charge.known_amounts == quote.shared_cost
+        assert charge.known_amounts.epsilon_nano <= quote.shared_cost.epsilon_nano
+        assert charge.known_amounts.unit_epsilon_nano <= quote.shared_cost.unit_epsilon_nano

@@ -11,7 +11,7 @@ from proxy.dashboard import tolerance_split
 from proxy.dashboard.plan_report import PlanReport, with_tolerances
 from proxy.dashboard.tolerance_split import FACTORS, plan_in_turn, plan_list, rehearse_list
 from proxy.open_policy.service import Service
-from proxy.pipeline.rehearsal import Decided
+from proxy.pipeline.rehearsal import DecisionBasis
 from tests.proxy.dashboard.test_rehearsal import ask, put
 
 DEAR = """-- what the board asks
@@ -67,12 +67,12 @@ def test_a_budget_of_the_list_itself_is_kept(open_grocer: Callable[..., Service]
     assert with_tolerances(DEAR, free) == DEAR
     assert free.factor is not None
     assert free.factor < 1
-    most = free.wished.together.epsilon_nano // 2
+    most = free.wished.total.epsilon_nano // 2
     planned = plan_list(service, listed, most_nano=most)
-    assert [quote.of_list for quote in planned.wished.quotes if not quote.fits]
-    assert planned.wished.together.epsilon_nano <= most
+    assert [quote.is_list_budget for quote in planned.wished.quotes if not quote.fits]
+    assert planned.wished.total.epsilon_nano <= most
     assert planned.split is not None
-    assert planned.split.together.epsilon_nano <= most
+    assert planned.split.total.epsilon_nano <= most
     assert all(quote.fits for quote in planned.split.quotes)
     lines = PlanReport(planned, service).lines()
     assert any("--max-epsilon does not cover it" in line for line in lines)
@@ -92,7 +92,7 @@ def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[...,
     )
     planned = plan_list(service, listed, most_nano=None)
     stored, refused, dear, means = planned.wished.quotes
-    assert (stored.decided, stored.fits, stored.own.epsilon_nano) == (Decided.STORED, True, 0)
+    assert (stored.decided, stored.fits, stored.own.epsilon_nano) == (DecisionBasis.STORED, True, 0)
     assert refused.refusal is not None
     assert refused.refusal.code == "KH101"
     assert not dear.fits
@@ -100,7 +100,7 @@ def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[...,
     assert 0 not in planned.tolerances
     assert [quote.fits for quote in planned.split.quotes] == [True, False, True, True]
     assert means.plan is not None
-    assert [one.asked.accuracy(service.catalog).tolerance for one in listed if one.asked] == ["20%", "0.5%", "20%"]
+    assert [one.asked.read_accuracy(service.catalog).tolerance for one in listed if one.asked] == ["20%", "0.5%", "20%"]
 
 
 def test_what_fits_with_no_tolerance_is_named_and_the_others_are_planned(open_grocer: Callable[..., Service]) -> None:
@@ -132,8 +132,8 @@ def test_the_same_question_of_live_data_is_another_one(open_grocer: Callable[...
     service = open_grocer(mechanism="keyhole", refresh=refresh)
     question = "SELECT week FROM receipts GROUP BY week HAVING count(*) > 200;"
     first, second = rehearse_list(service, put(service, 2 * question), most_nano=None).quotes
-    assert first.decided is Decided.ANEW
-    assert second.decided is (Decided.ANEW if refresh == "live" else Decided.REPEATED)
+    assert first.decided is DecisionBasis.ANEW
+    assert second.decided is (DecisionBasis.ANEW if refresh == "live" else DecisionBasis.REPEATED)
 
 
 def test_a_list_that_takes_too_long_ends_and_so_does_waiting_for_others(

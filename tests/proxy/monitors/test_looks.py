@@ -273,8 +273,8 @@ class _Answering:
     def telemetry(self) -> Telemetry:
         return self.service.telemetry
 
-    def using(self) -> AbstractContextManager[Service]:
-        return self.service.using()
+    def hold_open(self) -> AbstractContextManager[Service]:
+        return self.service.hold_open()
 
 
 def test_a_runner_looks_by_the_policy_that_answers_now(wards: Clinic) -> None:

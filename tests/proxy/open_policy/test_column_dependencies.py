@@ -12,11 +12,11 @@ from deploy.demo.build import install
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table, Value
 from planner.catalog.key_space import format_value
 from proxy.cli.check import check
-from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.column_dependencies import find_all_dependencies
 from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from tests.in_turn import in_turn
 
 BY_COUNTRY = "SELECT country FROM sales GROUP BY country HAVING count(*) > {}"
@@ -36,19 +36,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def claimed(service: Service, sql: str) -> charging.Claim:
     asked = Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={"keyhole.mechanism": "keyhole", "keyhole.tolerance": "50%"},
         parameters={},
-        analyst=service.analyst(None),
+        analyst=service.find_analyst(None),
         today=date(2012, 1, 1),
     )
     plan = pipeline.prepare(service, asked)
-    return charging.claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
+    return charging.make_claim(plan, service.catalog, asked=asked, version=service.find_version(plan.question.table))
 
 
 def lost(service: Service, claim: charging.Claim) -> dict[str, int]:
     """What the report says of each group of a question's family."""
-    (family,) = (one for one in service.balances(None).families if one.family == claim.charge.family)
+    (family,) = (one for one in service.report_balances(None).families if one.family == claim.charge.family)
     return {key[0]: nano for key, nano in zip(family.list_keys(), family.lost_nano, strict=True)}
 
 
@@ -87,12 +87,12 @@ def test_labels_of_another_pin_are_in_no_dependency(service: Service) -> None:
     """They stay free to combine with every country: an over-count, and never less."""
     ((label, _),) = claimed(service, BY_REGION).charge.cells.columns
     columns = frozenset({label, "country"})
-    (known,) = dependencies(service.catalog)("sales", columns)
+    (known,) = find_all_dependencies(service.catalog)("sales", columns)
     assert (known.determined, known.base, known.is_complete) == (label, "country", True)
     assert known.values == region_of(service)
     pinned_anew = tuple(replace(table, digest="0" * 64) for table in service.catalog.public_tables)
-    assert dependencies(replace(service.catalog, public_tables=pinned_anew))("sales", columns) == ()
-    assert dependencies(service.catalog)("another table", columns) == ()
+    assert find_all_dependencies(replace(service.catalog, public_tables=pinned_anew))("sales", columns) == ()
+    assert find_all_dependencies(service.catalog)("another table", columns) == ()
 
 
 def calendar(catalog: Catalog, days: tuple[Value, ...], *parts: tuple[str, str]) -> dict[str, Dependency]:
@@ -102,7 +102,7 @@ def calendar(catalog: Catalog, days: tuple[Value, ...], *parts: tuple[str, str])
         kind = SqlType.DATE if function == "date_trunc" else SqlType.INTEGER
         columns.append(Column(f"{function}_{part}", kind, kind.value, derivation=Derivation(function, part, "day")))
     table: Table = replace(catalog.tables[0], name="t", columns=tuple(columns), unit=(), root=None, members=())
-    known = dependencies(replace(catalog, tables=(table,)))("t", frozenset(column.label for column in columns))
+    known = find_all_dependencies(replace(catalog, tables=(table,)))("t", frozenset(column.label for column in columns))
     return {one.determined.partition("=")[0]: one for one in known if one.base == "day"}
 
 
@@ -149,5 +149,7 @@ def test_a_derived_column_tells_those_that_are_the_same_for_all_its_times(
     base = Column("finer", kind, kind.value, domain=domain, derivation=Derivation(*finer, "visited"))
     derived = Column("coarser", SqlType.DATE, "date", derivation=Derivation(*coarser, "visited"))
     table = replace(service.catalog.tables[0], name="t", columns=(base, derived), unit=(), root=None, members=())
-    known = dependencies(replace(service.catalog, tables=(table,)))("t", frozenset({base.label, derived.label}))
+    known = find_all_dependencies(replace(service.catalog, tables=(table,)))(
+        "t", frozenset({base.label, derived.label})
+    )
     assert [(one.base, one.determined) for one in known] == ([(base.label, derived.label)] if follows else [])

@@ -8,7 +8,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.check import check
-from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.pins import read_pinned_catalog
 from proxy.owner.measure import measure
 from proxy.sources.shared import open_policy_source
 
@@ -60,7 +60,7 @@ def install(folder: Path, *, relation: str = "x.csv") -> Path:
 def counts(path: Path) -> tuple[object, ...]:
     policy = Policy.load(path)
     with closing(open_policy_source(policy)) as source:
-        (table,) = pinned_catalog(policy, source).tables
+        (table,) = read_pinned_catalog(policy, source).tables
         sql = f"SELECT count(*), count(v), count(d), count(w) FROM {table.relation}"
         (found,) = source.read_for_owner(table.relation, sql)
         assert {column.name: column.stored for column in table.columns} == {

@@ -94,7 +94,7 @@ def test_a_running_keyhole_says_so_once_and_answers_as_before(world: World) -> N
 
         def logged() -> list[object]:
             with capture_logs() as lines:
-                watch.look(service)
+                watch.compare(service)
             return [line.get("table") for line in lines if line["event"] == "data moved within a version"]
 
         question = asked(service, shop.BUSY)
@@ -128,7 +128,7 @@ def test_live_tables_have_nothing_to_move_within(world: World) -> None:
     assert world.warned() == []
     with Service.open(world.policy) as service:
         watch = DataWatch(Telemetry())
-        watch.look(service)
+        watch.compare(service)
         assert set(watch.find_moved(service.catalog).values()) == {0}
 
 
@@ -139,7 +139,7 @@ def test_a_load_that_holds_its_lock_keeps_nobody_from_checking(source_url: str, 
         assert not [one for one in check(policy, confirm=False).warnings if "changed or rewritten" in one]
         with Service.open(policy) as service:
             watch = DataWatch(Telemetry())
-            watch.look(service)
+            watch.compare(service)
             assert set(watch.find_moved(service.catalog).values()) == {0}
         lock.release("UPDATE sales SET store = 'south'")
     assert not [one for one in check(policy, confirm=False).warnings if "changed or rewritten" in one]

@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.check import check, refresh
 from proxy.open_policy.parquet_files import is_lossless
-from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.pins import read_pinned_catalog
 from proxy.sources.shared import open_policy_source
 from tests.in_turn import in_turn
 
@@ -43,7 +43,7 @@ def rows(path: Path) -> list[object]:
     """What a question would read, by the pinned catalog's own relation."""
     policy = Policy.load(path)
     with closing(open_policy_source(policy)) as source:
-        (table,) = pinned_catalog(policy, source).tables
+        (table,) = read_pinned_catalog(policy, source).tables
         return [one for (one,) in source.read_for_owner("x", f"SELECT v FROM {table.relation} ORDER BY 1")]
 
 

@@ -19,12 +19,12 @@ from planner.catalog.refresh import parse_refresh
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.open_policy.data_versions import Versions, data_version
+from proxy.open_policy.data_versions import DataVersions, find_data_version
 from proxy.open_policy.pins import (
     Pinning,
+    find_pins_path,
     pin,
-    pinned_catalog,
-    pins_path,
+    read_pinned_catalog,
     read_pins,
     read_private_pins,
     refresh,
@@ -92,7 +92,7 @@ def test_the_first_check_pins_tables_and_domains(policy: Policy) -> None:
     ]
     (visits,) = found.catalog.tables
     assert visits.get_column("ward").domain == ("A", "B")
-    assert read_pins(pins_path(policy)) == found.pins
+    assert read_pins(find_pins_path(policy)) == found.pins
     assert checked(policy).changes == ()
 
 
@@ -111,7 +111,7 @@ def test_a_changed_public_table_waits_for_the_owner(policy: Policy, statement: s
     with pytest.raises(KeyholeError, match="KH007") as refused:
         checked(policy)
     assert "--confirm" in str(refused.value.hint)
-    assert read_pins(pins_path(policy)) == before.pins
+    assert read_pins(find_pins_path(policy)) == before.pins
     after = checked(policy, confirm=True)
     assert after.pins != before.pins
     assert checked(policy).catalog == after.catalog
@@ -135,7 +135,7 @@ def test_a_changed_key_domain_waits_for_the_owner(policy: Policy) -> None:
         checked(wider)
     source = open_source(wider.source.url, directory=wider.directory)
     with pytest.raises(KeyholeError, match="KH007"):
-        pinned_catalog(wider, source)
+        read_pinned_catalog(wider, source)
     source.close()
     (visits,) = checked(wider, confirm=True).catalog.tables
     assert visits.get_column("floor").domain == (1, 2, 3, 4)
@@ -151,7 +151,7 @@ def test_a_column_of_another_type_waits_for_the_owner(policy: Policy) -> None:
         checked(policy)
     source = open_source(policy.source.url, directory=policy.directory)
     with pytest.raises(KeyholeError, match=r"KH007.*of type bigint in the source, and was of type integer"):
-        pinned_catalog(policy, source)
+        read_pinned_catalog(policy, source)
     source.close()
     changes = [str(change) for change in checked(policy, confirm=True).changes]
     assert changes == ["changed: tables.visits.columns.floor (integer -> bigint)"]
@@ -160,13 +160,13 @@ def test_a_column_of_another_type_waits_for_the_owner(policy: Policy) -> None:
 
 def test_a_pin_file_without_types_is_checked_again(policy: Policy) -> None:
     checked(policy)
-    path = pins_path(policy)
+    path = find_pins_path(policy)
     written = json.loads(path.read_text(encoding="utf-8"))
     del written["columns"]
     path.write_text(json.dumps(written), encoding="utf-8")
     source = open_source(policy.source.url, directory=policy.directory)
     with pytest.raises(KeyholeError, match=r"KH007.*not pinned yet") as refused:
-        pinned_catalog(policy, source)
+        read_pinned_catalog(policy, source)
     source.close()
     assert refused.value.hint == "Run keyhole check."
     assert checked(policy).changes == ()
@@ -176,7 +176,7 @@ def test_serving_uses_the_pinned_rows(policy: Policy) -> None:
     checked(policy)
     clinic(policy.directory, "INSERT INTO wards VALUES ('C', 1, NULL, NULL)")
     source = open_source(policy.source.url, directory=policy.directory)
-    catalog = pinned_catalog(policy, source)
+    catalog = read_pinned_catalog(policy, source)
     source.close()
     assert catalog.tables[0].get_column("ward").domain == ("A", "B")
     assert len(catalog.public_tables[0].rows) == 2
@@ -190,7 +190,7 @@ def test_a_view_cannot_be_public(policy: Policy) -> None:
 
 def test_an_edited_pin_file_is_refused(policy: Policy) -> None:
     checked(policy)
-    path = pins_path(policy)
+    path = find_pins_path(policy)
     written = json.loads(path.read_text(encoding="utf-8"))
     written["tables"]["wards"]["rows"][0][0] = "Z"
     for text in (json.dumps(written), "{}", "not json", '{"format": 2, "tables": {}, "domains": {}, "refreshes": {}}'):
@@ -302,11 +302,11 @@ def table(refreshed: str) -> Table:
     ],
 )
 def test_calendars_name_the_latest_tick_in_utc(refreshed: str, now: datetime, version: str) -> None:
-    assert data_version(table(refreshed), now=now, pins=Pins()) == version
+    assert find_data_version(table(refreshed), now=now, pins=Pins()) == version
 
 
 def test_a_live_table_never_has_the_same_version_twice() -> None:
-    versions = {data_version(table("live"), now=NOW, pins=Pins()) for _ in range(100)}
+    versions = {find_data_version(table("live"), now=NOW, pins=Pins()) for _ in range(100)}
     assert len(versions) == 100
 
 
@@ -327,20 +327,20 @@ def test_versions_never_go_back(now: datetime, passed: timedelta) -> None:
 
 def test_an_explicit_refresh_is_seen_by_a_running_server(policy: Policy) -> None:
     catalog = checked(policy).catalog
-    versions = Versions(pins_path(policy))
-    first = versions.version(catalog.tables[0], now=NOW)
-    assert versions.version(catalog.tables[0], now=NOW + timedelta(days=9)) == first
+    versions = DataVersions(find_pins_path(policy))
+    first = versions.find_version(catalog.tables[0], now=NOW)
+    assert versions.find_version(catalog.tables[0], now=NOW + timedelta(days=9)) == first
     second = refresh(policy, "visits", now=NOW + timedelta(days=9))
-    assert versions.version(catalog.tables[0], now=NOW) == second != first
+    assert versions.find_version(catalog.tables[0], now=NOW) == second != first
     assert checked(policy).changes == ()
-    assert versions.version(catalog.tables[0], now=NOW) == second
+    assert versions.find_version(catalog.tables[0], now=NOW) == second
 
 
 @pytest.mark.parametrize("indent", [None, 2], ids=["as written", "laid out by hand"])
 def test_a_refresh_leaves_public_tables_as_they_were_confirmed(policy: Policy, indent: int | None) -> None:
     """An edited row is found out behind it as well as before."""
     checked(policy)
-    path = pins_path(policy)
+    path = find_pins_path(policy)
     if indent is not None:
         path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=indent), encoding="utf-8")
     before = read_pins(path)
@@ -362,7 +362,7 @@ def test_only_explicit_tables_are_refreshed_by_hand(policy: Policy) -> None:
         with pytest.raises(KeyholeError, match="KH002"):
             refresh(policy, name, now=NOW)
     with pytest.raises(KeyholeError, match="KH007"):
-        Versions(pins_path(policy)).version(table("explicit"), now=NOW)
+        DataVersions(find_pins_path(policy)).find_version(table("explicit"), now=NOW)
 
 
 def test_what_the_source_insists_on_is_kept_for_public_tables(policy: Policy) -> None:
@@ -371,19 +371,19 @@ def test_what_the_source_insists_on_is_kept_for_public_tables(policy: Policy) ->
     assert (before.required, before.unique) == ((), ())
     clinic(policy.directory, "ALTER TABLE wards ADD PRIMARY KEY (name)")
     with pytest.raises(KeyholeError, match="KH007"):  # a column that was nullable is another column
-        pinned_catalog(policy, opened := open_source(policy.source.url, directory=policy.directory))
+        read_pinned_catalog(policy, opened := open_source(policy.source.url, directory=policy.directory))
     opened.close()
     after = checked(policy, confirm=True)
     (wards,) = after.catalog.public_tables
     assert (wards.required, wards.unique) == (("name",), ("name",))
     assert wards.rows == before.rows
     assert after.catalog.digest != plain.catalog.digest
-    assert read_pins(pins_path(policy)) == after.pins
+    assert read_pins(find_pins_path(policy)) == after.pins
 
 
 def test_pins_of_before_say_nothing_of_uniqueness(policy: Policy) -> None:
     checked(policy)
-    path = pins_path(policy)
+    path = find_pins_path(policy)
     written = json.loads(path.read_text())
     for table in written["tables"].values():
         del table["unique"]

@@ -17,8 +17,8 @@ from planner.policy.rules.document import describe_warnings
 from proxy.cli import main as cli
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explain_question, explained_document
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.answering import explain_as_document, explain_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from tests.worlds.house import check_once
 from tests.worlds.wards import install
 
@@ -37,10 +37,10 @@ def with_budget(directory: Path, *lines: str) -> Path:
 def asking(service: Service) -> Ask:
     def ask(age: int, analyst: str = "ada") -> Answer:
         asked = Asked(
-            question=bare_question(QUESTION.format(age), service.catalog),
+            question=read_bare_question(QUESTION.format(age), service.catalog),
             settings={},
             parameters={},
-            analyst=service.analyst(analyst),
+            analyst=service.find_analyst(analyst),
             today=datetime.now(UTC).date(),
         )
         return pipeline.answer(service, pipeline.prepare(service, asked), asked)
@@ -150,7 +150,7 @@ def test_an_approval_is_for_everybody_and_does_not_lift_a_cap(waiting: tuple[Pat
     run("approve", identity[0], "--policy", str(path), "--why", "seen", "--by", "kim")
     assert ask(90, "cy").keys.keys == (("A",),)
     dear = Policy.load(path).budget.epsilon_per_predicate
-    assert max(service.balances(None).families[0].lost_nano) < dear * 1e9
+    assert max(service.report_balances(None).families[0].lost_nano) < dear * 1e9
 
 
 def test_a_cap_per_table_refuses_and_a_grant_lifts_it(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_cap_per_table_refuses_and_a_grant_lifts_it(tmp_path: Path) -> None:
         (grant,) = service.ledger.owner.list_grants()
         run("revoke", grant, "--why", "enough", "--policy", str(path), "--by", "k")
         refused(ask, "KH309", 87)
-        (table,) = service.balances(None).tables
+        (table,) = service.report_balances(None).tables
         assert table.left_nano == 0
         assert ask(88).reused  # what was released is served whatever is left
 
@@ -181,7 +181,7 @@ def test_a_new_window_lets_balances_start_anew_and_the_odometer_forgets_nothing(
         ask = asking(service)
         ask(90)
         refused(ask, "KH309", 89)
-        first = max(service.balances(None).families[0].lost_nano)
+        first = max(service.report_balances(None).families[0].lost_nano)
         with pytest.raises(SystemExit) as ended:
             cli.main(["window", "open", "--why", "new rows", "--policy", str(path), "--by", "kim"])
         assert ended.value.code == 1  # nobody said yes
@@ -189,7 +189,7 @@ def test_a_new_window_lets_balances_start_anew_and_the_odometer_forgets_nothing(
         refused(ask, "KH309", 89)
         run("window", "open", "--why", "new rows", "--yes", "--policy", str(path), "--by", "kim")
         ask(89)
-        second = max(service.balances(None).families[0].lost_nano)
+        second = max(service.report_balances(None).families[0].lost_nano)
         capsys.readouterr()
         run("odometer", "--policy", str(path))
         told = capsys.readouterr().out
@@ -226,11 +226,11 @@ def test_a_tables_own_cap_holds_in_the_place_of_the_budgets(tmp_path: Path, budg
         ask(90)
         ask(89)
         refused(ask, "KH309", 88)
-        (table,) = service.balances(None).tables
+        (table,) = service.report_balances(None).tables
         assert table.cap_nano == 60_000_000
         run("grant", "0.1", "--cap", "table", "--table", "visits", "--why", "more", "--policy", str(path), "--by", "k")
         ask(88)
-        (table,) = service.balances(None).tables
+        (table,) = service.report_balances(None).tables
         assert table.cap_nano == 160_000_000
 
 
@@ -282,14 +282,14 @@ def test_explain_tells_what_the_refusal_would_and_nothing_once_it_is_approved(
     path, service = waiting
     ask = asking(service)
     asked = Asked(
-        question=bare_question(QUESTION.format(90), service.catalog),
+        question=read_bare_question(QUESTION.format(90), service.catalog),
         settings={},
         parameters={},
-        analyst=service.analyst("ada"),
+        analyst=service.find_analyst("ada"),
         today=datetime.now(UTC).date(),
     )
     lines = "\n".join(explain_question(service, asked, form="text"))
-    document = explained_document(service, asked)
+    document = explain_as_document(service, asked)
     told = refused(ask, "KH308", 90)
     identity = document["question_id"]
     assert told.detail == f"The question's id is {identity}. Nothing is spent."
@@ -301,7 +301,7 @@ def test_explain_tells_what_the_refusal_would_and_nothing_once_it_is_approved(
         "hint": told.hint,
     }
     run("approve", str(identity), "--policy", str(path), "--why", "seen", "--by", "kim")
-    assert explained_document(service, asked)["waits_for_approval"] is None
+    assert explain_as_document(service, asked)["waits_for_approval"] is None
     assert "Approval" not in "\n".join(explain_question(service, asked, form="text"))
 
 
@@ -313,13 +313,13 @@ def test_explain_says_that_a_stored_answer_waits_unless_its_analyst_has_it(tmp_p
     with Service.open(path) as service:
         for name in ("ada", "cy"):
             asked = Asked(
-                question=bare_question(QUESTION.format(90), service.catalog),
+                question=read_bare_question(QUESTION.format(90), service.catalog),
                 settings={},
                 parameters={},
-                analyst=service.analyst(name),
+                analyst=service.find_analyst(name),
                 today=datetime.now(UTC).date(),
             )
-            waits = explained_document(service, asked)["waits_for_approval"]
+            waits = explain_as_document(service, asked)["waits_for_approval"]
             assert (waits is None) == (name == "ada")
         assert asking(service)(90).reused
         refused(asking(service), "KH308", 90, "cy")
@@ -356,10 +356,10 @@ def test_whoever_asks_what_was_declined_is_told_when_and_why_until_it_is_approve
         assert f"keyhole approve {identity[0]}" in told.hint
         assert "kim" not in f"{told.message} {told.detail} {told.hint}"
     asked = Asked(
-        question=bare_question(QUESTION.format(90), service.catalog),
+        question=read_bare_question(QUESTION.format(90), service.catalog),
         settings={},
         parameters={},
-        analyst=service.analyst("ada"),
+        analyst=service.find_analyst("ada"),
         today=datetime.now(UTC).date(),
     )
     assert f"  Approval: {told.message}" in "\n".join(explain_question(service, asked, form="text"))

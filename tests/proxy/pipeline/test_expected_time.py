@@ -19,12 +19,12 @@ from planner.plan.expected_time import estimate_work, expect_time
 from planner.policy.compile import identify_engine
 from planner.policy.file import Policy
 from proxy.cli import check as checking
-from proxy.open_policy.pins import pins_path, read_pins, write_pins
+from proxy.open_policy.pins import find_pins_path, read_pins, write_pins
 from proxy.open_policy.service import Service
 from proxy.owner import pace as measuring
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explain_question, explained_document
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.answering import explain_as_document, explain_question
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.sources.failures import SourceFailures
 from proxy.sources.open import open_source
 from tests.planner.asked import asked as asked_of_retail
@@ -48,17 +48,17 @@ def installed(directory: Path, *, seconds: EngineWork | None = None) -> Path:
     checking.check(path, confirm=False)
     if seconds is not None:
         policy = Policy.load(path)
-        pins = replace(read_pins(pins_path(policy)), pace=Pace(identify_engine(policy.source), seconds))
-        write_pins(pins_path(policy), pins)
+        pins = replace(read_pins(find_pins_path(policy)), pace=Pace(identify_engine(policy.source), seconds))
+        write_pins(find_pins_path(policy), pins)
     return path
 
 
 def asking(service: Service, least: int = 1500) -> Asked:
     return Asked(
-        question=bare_question(QUESTION.format(least), service.catalog),
+        question=read_bare_question(QUESTION.format(least), service.catalog),
         settings={},
         parameters={},
-        analyst=service.analyst("ada"),
+        analyst=service.find_analyst("ada"),
         today=datetime.now(UTC).date(),
     )
 
@@ -72,9 +72,9 @@ def test_a_question_that_takes_too_long_is_refused_and_spends_nothing(tmp_path: 
         assert caught.value.code == "KH319"
         assert caught.value.message == ("the question is expected to take about 1,000,000 s, and the timeout is 60 s")
         assert caught.value.hint == "Group by fewer or coarser keys, or ask for fewer aggregates at once."
-        assert service.questions("ada") == ()
+        assert service.read_questions("ada") == ()
         assert "-> this question would be refused" in "\n".join(explain_question(service, asked, form="text"))
-        told = explained_document(service, asked)["expected_time"]
+        told = explain_as_document(service, asked)["expected_time"]
         assert told == {"seconds": 1e6, "timeout_seconds": 60.0, "refused": True}
         json.dumps(told)
 
@@ -96,7 +96,7 @@ def test_what_is_expected_beyond_the_timeout_is_refused(tmp_path: Path) -> None:
                     pipeline.answer(service, planned, asked)
                 needed = f"{1000 * ceil(UNCERTAINTY_FACTOR * share * limit_s):_}"
                 assert f"limits.statement_timeout_ms to {needed}." in str(caught.value.hint)
-                assert service.questions("ada") == ()
+                assert service.read_questions("ada") == ()
             else:
                 assert list(pipeline.answer(service, planned, asked).keys.keys) == [("A",)]
         service.source.settle()
@@ -105,7 +105,7 @@ def test_what_is_expected_beyond_the_timeout_is_refused(tmp_path: Path) -> None:
 def test_nothing_is_expected_where_no_size_is_declared_or_the_pace_is_anothers(tmp_path: Path) -> None:
     path = install(tmp_path)
     checking.check(path, confirm=False)
-    assert "pace" not in json.loads(pins_path(Policy.load(path)).read_text())
+    assert "pace" not in json.loads(find_pins_path(Policy.load(path)).read_text())
     with Service.open(path) as service:
         assert not any("Time:" in line for line in explain_question(service, asking(service), form="text"))
     path = installed(tmp_path, seconds=SLOW)
@@ -116,7 +116,7 @@ def test_nothing_is_expected_where_no_size_is_declared_or_the_pace_is_anothers(t
 
 def test_check_measures_once_and_explain_says_about_how_long(tmp_path: Path) -> None:
     path = installed(tmp_path)
-    pins = pins_path(Policy.load(path))
+    pins = find_pins_path(Policy.load(path))
     first = read_pins(pins).pace
     assert first is not None
     assert min(first.seconds.amounts) >= 0.0 < max(first.seconds.amounts)

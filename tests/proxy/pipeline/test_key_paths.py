@@ -58,7 +58,7 @@ def test_bytes_and_back(path: NoisePath) -> None:
     assert again.axes == drawn.axes
     assert same(again.path, drawn.path)
     assert again.reserved.tolist() == [2] * WHOLE.keys.size
-    assert again.told.tolist() == [0] * WHOLE.keys.size
+    assert again.revealed.tolist() == [0] * WHOLE.keys.size
 
 
 @given(paths(), st.integers(0, 300), st.integers(0, 255))
@@ -81,9 +81,9 @@ def test_keys_are_found_in_any_order_and_part(path: NoisePath, data: st.DataObje
     countries = tuple(data.draw(st.permutations(COUNTRIES)))[: data.draw(st.integers(1, len(COUNTRIES)))]
     months = tuple(data.draw(st.permutations(MONTHS)))[: data.draw(st.integers(1, len(MONTHS)))]
     part = over({"month": months, "country": countries})
-    here = drawn.places(part.keys)
+    here = drawn.find_places(part.keys)
     assert here is not None
-    read = drawn.in_question(part, 0, here)
+    read = drawn.select_question(part, 0, here)
     for index, (month, country) in enumerate(product(months, countries)):
         there = COUNTRIES.index(country) * len(MONTHS) + MONTHS.index(month)
         assert read.reached[index] == path.reached[there]
@@ -94,8 +94,8 @@ def test_keys_that_are_not_on_the_path_are_not_found() -> None:
     part = over({"country": COUNTRIES[:1], "month": MONTHS})
     path = NoisePath(RATES[:1], np.zeros((1, part.keys.size), dtype=np.int64), np.ones(part.keys.size, dtype=np.int8))
     drawn = KeyPath.from_run(part, 0, path, top=RATES[0], all_told=True)
-    assert drawn.places(WHOLE.keys) is None
-    assert drawn.places(over({"country": COUNTRIES[:1]}).keys) is None
+    assert drawn.find_places(WHOLE.keys) is None
+    assert drawn.find_places(over({"country": COUNTRIES[:1]}).keys) is None
 
 
 @given(paths(), paths(keys=len(MONTHS), rates=3))
@@ -103,14 +103,14 @@ def test_growth_at_some_keys_leaves_the_others_alone(path: NoisePath, further: N
     """What is reserved grows where the question asked, and nowhere else: the others were never paid for."""
     drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], all_told=False)
     part = over({"month": MONTHS, "country": COUNTRIES[1:2]})
-    here = drawn.places(part.keys)
+    here = drawn.find_places(part.keys)
     assert here is not None
-    grown = drawn.grown(part, 0, here, further, top=RATES[2], all_told=False)
+    grown = drawn.continue_with(part, 0, here, further, top=RATES[2], all_told=False)
     others = np.setdiff1d(np.arange(WHOLE.keys.size), here)
     assert np.array_equal(grown.path.values[:2, others], path.values[:, others])
     assert not grown.path.values[2, others].any()
     assert np.array_equal(grown.path.reached[others], path.reached[others])
-    assert same(grown.in_question(part, 0, here), further)
+    assert same(grown.select_question(part, 0, here), further)
     assert set(grown.reserved[others]) == {2}
     assert set(grown.reserved[here]) == {3}
 
@@ -121,10 +121,10 @@ def test_what_a_question_takes_off_per_key_is_not_in_the_path(path: NoisePath, s
     what would have been drawn there."""
     with_own = over({"country": COUNTRIES, "month": MONTHS}, taken=Offsets(key="month", steps=tuple(steps), text="own"))
     stored = KeyPath.from_run(with_own, 0, path, top=RATES[1], all_told=False)
-    here = stored.places(with_own.keys)
+    here = stored.find_places(with_own.keys)
     assert here is not None
-    assert same(stored.in_question(with_own, 0, here), path)
-    plain = stored.in_question(WHOLE, 0, here)
+    assert same(stored.select_question(with_own, 0, here), path)
+    plain = stored.select_question(WHOLE, 0, here)
     exact = np.arange(WHOLE.keys.size, dtype=np.int64)[None, :] * 1000
     noise = path.values - subtract_offsets(with_own, exact)
     shown = np.arange(2)[:, None] < path.reached

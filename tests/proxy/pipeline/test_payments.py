@@ -12,11 +12,11 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.explain.payment import Payer, Payment, RemainingBalance
-from proxy.open_policy.accounts import nano
+from proxy.open_policy.accounts import convert_to_nano
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explain_question, explained_document
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.answering import explain_as_document, explain_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from proxy.report.limit_names import tell_apart
 from tests.worlds.house import VERIFIER, check_once
 
@@ -70,10 +70,10 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def put(service: Service, sql: str, *, analyst: str = "ada", **settings: str) -> Asked:
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={"keyhole.reuse": "off", **{f"keyhole.{name}": value for name, value in settings.items()}},
         parameters={},
-        analyst=service.analyst(analyst),
+        analyst=service.find_analyst(analyst),
         today=datetime.now(UTC).date(),
     )
 
@@ -98,7 +98,7 @@ def test_as_many_more_questions_fit_as_were_told_and_not_one_more(service: Servi
         told = paid(ask(service, question.format(501 + number)))
     assert told.further == 0
     assert ": no further question like this (limit: the balance of " in told.write_charged()
-    refused: dict[str, Any] = explained_document(service, put(service, question.format(700)))
+    refused: dict[str, Any] = explain_as_document(service, put(service, question.format(700)))
     assert refused["refused"] is True
     assert refused["cost"]["further_questions"] == 0
     assert refused["cost"]["sentence"].endswith(f": too little for it (limit: {told.limit}).")
@@ -110,12 +110,12 @@ def test_as_many_more_questions_fit_as_were_told_and_not_one_more(service: Servi
 def test_the_cap_on_one_question_is_named_where_balances_would_do(service: Service) -> None:
     """The owner's by its key in the policy, the session's own by its setting; figures show which is more."""
     asked = put(service, RECEIPTS.format(500), tolerance="0")
-    document: Any = explained_document(service, asked)
+    document: Any = explain_as_document(service, asked)
     assert document["cost"]["sentence"].endswith("too little for it (limit: epsilon_per_query).")
     with pytest.raises(KeyholeError, match="KH302") as owners:
         ask(service, RECEIPTS.format(500), tolerance="0")
     assert "The limit is epsilon_per_query." in (owners.value.detail or "")
-    cost = float(explained_document(service, put(service, RECEIPTS.format(500)))["cost"]["group_at_most"])  # type: ignore[index]
+    cost = float(explain_as_document(service, put(service, RECEIPTS.format(500)))["cost"]["group_at_most"])  # type: ignore[index]
     with pytest.raises(KeyholeError, match="KH302") as own:
         ask(service, RECEIPTS.format(500), max_epsilon=f"{cost - 1e-5:.6f}")
     assert "The limit is keyhole.max_epsilon." in (own.value.detail or "")
@@ -189,7 +189,7 @@ def test_a_stored_answer_is_said_to_be_stored_and_costs_its_analyst_nothing(serv
     assert not any(line.startswith(("  Cost: ", "  Left for")) for line in lines)
     while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history()))))).further:
         pass
-    assert explained_document(service, put(service, HOUSEHOLDS.format(500)))["refused"] is False
+    assert explain_as_document(service, put(service, HOUSEHOLDS.format(500)))["refused"] is False
     assert ask(service, HOUSEHOLDS.format(500)).reused
     assert told.left
 
@@ -206,7 +206,7 @@ def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Servi
         pass
     other = ask(service, HOUSEHOLDS.format(90))
     assert other.payment is not None
-    document = explained_document(service, put(service, HOUSEHOLDS.format(90), analyst="bob"))
+    document = explain_as_document(service, put(service, HOUSEHOLDS.format(90), analyst="bob"))
     assert document["refused"] is True
     with pytest.raises(KeyholeError, match="your own cap"):
         ask(service, HOUSEHOLDS.format(90), analyst="bob")
@@ -215,7 +215,7 @@ def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Servi
 def test_what_the_question_alone_decides_costs_nothing(service: Service) -> None:
     answer = ask(service, "SELECT week FROM baskets GROUP BY week HAVING count(*) >= 0")
     assert answer.payment is None
-    assert answer.document()["cost"] is None
+    assert answer.make_document()["cost"] is None
 
 
 PAYMENT = Payment(
@@ -258,7 +258,7 @@ def test_the_sentences() -> None:
 
 def test_no_part_of_a_loss_is_rounded_away() -> None:
     """The double next to .1 is a little more than .1."""
-    assert nano(0.1) == 100_000_001
-    assert nano(0.5) == 500_000_000
-    assert nano(1e-12) == 1
-    assert nano(0.0) == 0
+    assert convert_to_nano(0.1) == 100_000_001
+    assert convert_to_nano(0.5) == 500_000_000
+    assert convert_to_nano(1e-12) == 1
+    assert convert_to_nano(0.0) == 0

@@ -18,9 +18,9 @@ from proxy.dashboard.question_list import read_list
 from proxy.dashboard.tolerance_split import rehearse_list
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explain_question, explained_document
+from proxy.pipeline.answering import explain_as_document, explain_question
 from proxy.pipeline.claim import claim_now
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from proxy.report import budget
 from proxy.report.odometer import read_odometer
 from tests.worlds.house import VERIFIER
@@ -76,10 +76,10 @@ def opened(tmp_path: Path) -> Open:
 
 def put(service: Service, number: int, threshold: int = 700, *, analyst: str = "ada", **settings: str) -> Asked:
     return Asked(
-        question=bare_question(QUESTION.format(number, threshold), service.catalog),
+        question=read_bare_question(QUESTION.format(number, threshold), service.catalog),
         settings={f"keyhole.{name}": value for name, value in settings.items()},
         parameters={},
-        analyst=service.analyst(analyst),
+        analyst=service.find_analyst(analyst),
         today=datetime.now(UTC).date(),
     )
 
@@ -102,7 +102,7 @@ def count_answered(service: Service, *, most: int) -> int:
 
 def explained_further(service: Service, asked: Asked) -> int:
     """How many such questions fit, as EXPLAIN says."""
-    cost = explained_document(service, asked)["cost"]
+    cost = explain_as_document(service, asked)["cost"]
     assert isinstance(cost, dict)
     return int(cost["further_questions"])
 
@@ -117,7 +117,7 @@ def simulated_fit(directory: Path) -> int:
 def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path) -> None:
     with opened(WITH_DELTA) as service:
         asked = put(service, 1)
-        document = explained_document(service, asked)
+        document = explain_as_document(service, asked)
         told = document["cost"]
         assert isinstance(told, dict)
         assert told["unit_delta"] == 1e-9
@@ -126,7 +126,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         assert "holds except with a delta of 1e-09" in lines
         assert simulated_fit(tmp_path) == told["further_questions"]
         texts = [QUESTION.format(number, 700) for number in range(1, told["further_questions"] + 3)]
-        listed = read_list("; ".join(texts), service.catalog, analyst=service.analyst("ada"), given={})
+        listed = read_list("; ".join(texts), service.catalog, analyst=service.find_analyst("ada"), given={})
         quotes = rehearse_list(service, listed, most_nano=None).quotes
         assert sum(quote.fits for quote in quotes) == told["further_questions"]
         answer = ask(service, asked)
@@ -141,14 +141,14 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
             assert question.spent is not None
             assert question.spent.keys is None
             assert question.spent.largest == question.charge.own_amounts
-        report = service.balances(None)
+        report = service.report_balances(None)
         assert report.unit_spent_nano <= 3 * NANO < report.unit.pure_nano
         assert budget.document(service, None)["unit"]["delta"] == 1e-9
 
 
 def test_without_a_delta_nothing_changes(opened: Open) -> None:
     with opened("") as service:
-        document = explained_document(service, put(service, 1))
+        document = explain_as_document(service, put(service, 1))
         assert "Rényi" not in json.dumps(document, ensure_ascii=False)
         assert claim_now(service, pipeline.prepare(service, put(service, 1)), put(service, 1)).charge.renyi is None
         ask(service, put(service, 1))
@@ -169,16 +169,16 @@ def test_a_dear_question_is_a_plain_sum_and_refunds(opened: Open) -> None:
 def test_its_noise_answers_coarser_questions_for_nothing_and_is_never_refined(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         ask(service, put(service, 1))
-        before = service.balances(None).unit
+        before = service.report_balances(None).unit
         assert len(ask(service, put(service, 1, 600)).keys.keys) == 24
         assert len(ask(service, put(service, 1, 650, tolerance="150")).keys.keys) == 24
-        assert service.balances(None).unit == before
+        assert service.report_balances(None).unit == before
         assert [question.status for question in service.ledger.read_history()] == ["committed", "read", "read"]
         ask(service, put(service, 1, tolerance="80"))
         sharper = service.ledger.read_history()[-1].charge
         assert sharper.path_continuation is None
         assert sharper.renyi is not None
-        assert service.balances(None).unit == before.add_question(sharper.unit_epsilon_nano, sharper.renyi)
+        assert service.report_balances(None).unit == before.add_question(sharper.unit_epsilon_nano, sharper.renyi)
         # the finer noise is now the one that is read
         ask(service, put(service, 1, 620, tolerance="80"))
         assert service.ledger.read_history()[-1].status == "read"
@@ -202,7 +202,7 @@ def test_a_question_that_died_stays_spent_by_its_curve(opened: Open) -> None:
         reserved = service.ledger.reserve(made.charge, made.limits)
         assert reserved.charge.renyi is not None
     with opened(WITH_DELTA) as service:
-        assert service.balances(None).unit.curve == reserved.charge.renyi
+        assert service.report_balances(None).unit.curve == reserved.charge.renyi
         assert len(service.ledger.list_open_reservations()) == 1
         assert explained_further(service, put(service, 2)) == told - 1
 
@@ -211,10 +211,10 @@ def test_a_smaller_delta_or_none_leaves_less_never_more(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         for number in range(1, 5):
             ask(service, put(service, number))
-        left = [service.balances(None).unit_left_nano]
+        left = [service.report_balances(None).unit_left_nano]
     for line in ("delta = 1e-10", ""):
         with opened(line) as service:
-            left.append(service.balances(None).unit_left_nano)
+            left.append(service.report_balances(None).unit_left_nano)
     assert left[0] is not None
     assert left[1] is not None
     assert left[0] > left[1] > 0
@@ -231,8 +231,8 @@ def test_the_odometer_says_what_holds_but_for_one_in_a_billion(opened: Open, tmp
         reading = read_odometer(Policy.load(tmp_path / "keyhole.toml"), service.ledger)
         told = "\n".join(reading.lines())
         assert "with probability all but one in a billion, all answers together can have changed" in told
-        assert reading.unit_balance == service.balances(None).unit_spent_nano / NANO
-        assert reading.unit_balance < reading.unit_epsilon < service.balances(None).unit.pure_nano / NANO
+        assert reading.unit_balance == service.report_balances(None).unit_spent_nano / NANO
+        assert reading.unit_balance < reading.unit_epsilon < service.report_balances(None).unit.pure_nano / NANO
 
 
 def test_another_analysts_cap_counts_what_is_read_in_full(opened: Open) -> None:
@@ -241,4 +241,4 @@ def test_another_analysts_cap_counts_what_is_read_in_full(opened: Open) -> None:
         ask(service, put(service, 1, analyst="bob"))
         read = service.ledger.read_history()[-1].charge
         assert (read.analyst, read.shared, read.renyi) == ("bob", False, None)
-        assert service.balances("bob").unit.pure_nano == read.unit_epsilon_nano > 0
+        assert service.report_balances("bob").unit.pure_nano == read.unit_epsilon_nano > 0

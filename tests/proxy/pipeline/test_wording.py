@@ -10,8 +10,8 @@ import pytest
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Asked, bare_question
-from proxy.pipeline.virtual_rows import virtual_rows
+from proxy.pipeline.messages import Asked, read_bare_question
+from proxy.pipeline.virtual_rows import list_virtual_rows
 from tests.worlds.wards import install
 
 NAME = "Annabel"
@@ -31,10 +31,10 @@ def opened(directory: Path, keep_text: str | None) -> Iterator[Service]:
 
 def ask(service: Service, sql: str, *, analyst: str = "ada", **settings: str) -> None:
     asked = Asked(
-        question=bare_question(sql, service.catalog),
+        question=read_bare_question(sql, service.catalog),
         settings={f"keyhole.{name}": value for name, value in settings.items()},
         parameters={},
-        analyst=service.analyst(analyst),
+        analyst=service.find_analyst(analyst),
         today=datetime.now(UTC).date(),
     )
     pipeline.answer(service, pipeline.prepare(service, asked), asked)
@@ -52,7 +52,7 @@ def test_a_name_is_in_the_ledgers_file_only_where_the_owner_wants_texts_in_full(
 ) -> None:
     with opened(tmp_path, keep_text) as service:
         ask(service, NAMED, tolerance="count(*) filter (where ward = 'Annabel') = 20, 10%")
-        (asked,) = service.questions("ada")
+        (asked,) = service.read_questions("ada")
         assert asked.wording is not None
         assert asked.wording.text == text
         assert "is missed at most 5 % of the time" in asked.wording.guarantee
@@ -66,7 +66,7 @@ def test_a_name_is_in_the_ledgers_file_only_where_the_owner_wants_texts_in_full(
 def test_a_filter_is_kept_whatever_the_policy_says_since_balances_need_it(tmp_path: Path) -> None:
     with opened(tmp_path, "none") as service:
         ask(service, "SELECT day FROM visits WHERE ward = 'Annabel' GROUP BY day HAVING count(*) > 1511")
-        (asked,) = service.questions("ada")
+        (asked,) = service.read_questions("ada")
         assert NAME in asked.charge.family.filter
 
 
@@ -79,11 +79,11 @@ def test_analysts_read_their_own_texts_and_nobody_elses(tmp_path: Path) -> None:
         ask(service, yours, analyst="bob")
         ask(service, NAMED)
         texts = {
-            name: [row[-1] for row in virtual_rows(service, "queries", analyst=name, settings={})]
+            name: [row[-1] for row in list_virtual_rows(service, "queries", analyst=name, settings={})]
             for name in ("ada", "bob")
         }
         assert texts == {"ada": [mine, NAMED], "bob": [yours]}
-        rows = virtual_rows(service, "answers", analyst="ada", settings={})
+        rows = list_virtual_rows(service, "answers", analyst="ada", settings={})
         assert [row[4] for row in rows] == [mine, NAMED]
         first, second = (entry.charge.question for entry in service.ledger.read_history()[:2])
         assert first == second
@@ -94,9 +94,9 @@ def test_answers_have_what_was_promised_and_paid(tmp_path: Path) -> None:
         ask(service, NAMED, fnr="0.02")
         ask(service, NAMED, fnr="0.02", analyst="bob")
         for name in ("ada", "bob"):
-            (row,) = virtual_rows(service, "answers", analyst=name, settings={})
+            (row,) = list_virtual_rows(service, "answers", analyst=name, settings={})
             at, table, version, question, text, keys, guarantee, fnr, fpr, epsilon, unit = row
-            (entry,) = service.questions(name)
+            (entry,) = service.read_questions(name)
             assert (table, version, text) == ("visits", "static", REDACTED)
             assert question == entry.charge.question
             assert int(keys or 0) == entry.charge.cells.size

@@ -305,16 +305,16 @@ def test_the_way_back_to_a_source_that_sessions_still_use_is_open(tmp_path: Path
     before = Policy.load(path)
     path.write_text(path.read_text(encoding="utf-8").replace("shop.duckdb", "other.duckdb"), encoding="utf-8")
     after = Policy.load(path)
-    first = Service.over(before)
-    with first.successor(after) as second:
-        with second.successor(before) as third, third.successor(after) as fourth:
+    first = Service.from_policy(before)
+    with first.open_successor(after) as second:
+        with second.open_successor(before) as third, third.open_successor(after) as fourth:
             assert (third.source, fourth.source) == (first.source, second.source)
         shop.fill_duckdb(tmp_path / "new.duckdb")
         (tmp_path / "new.duckdb").replace(tmp_path / "shop.duckdb")
-        with second.successor(before) as still:
+        with second.open_successor(before) as still:
             assert still.source is first.source  # which opens the new file when its version begins
         first.close()
-        with second.successor(before) as fifth:
+        with second.open_successor(before) as fifth:
             assert fifth.source is not first.source
             assert fifth.source.relations()
 

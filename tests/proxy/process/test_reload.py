@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from planner.policy.file import Policy
-from proxy.open_policy.pins import pinned_catalog
-from proxy.open_policy.service import ledger_url
+from proxy.open_policy.pins import read_pinned_catalog
+from proxy.open_policy.service import find_ledger_url
 from proxy.process.reload import PolicyInForce, RestartNeeded
 from proxy.security.scram import make_verifier
 from proxy.sources.shared import open_policy_source
@@ -166,7 +166,7 @@ def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> Non
     with pytest.raises(RestartNeeded) as refused:
         in_force.check_no_restart(Policy.load(link / "keyhole.toml"))
     assert refused.value.changed == ("ledger",)
-    assert ledger_url(before) == f"sqlite:///{tmp_path}/first/keyhole.db"
+    assert find_ledger_url(before) == f"sqlite:///{tmp_path}/first/keyhole.db"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> Non
 def test_other_bands_are_shown_by_another_shadow(policy: Path, change: tuple[str, str], *, goes_on: bool) -> None:
     before = Policy.load(policy)
     with closing(open_policy_source(before)) as source:
-        in_force = PolicyInForce.make_for_shadow(before, pinned_catalog(before, source).digest, None)
+        in_force = PolicyInForce.make_for_shadow(before, read_pinned_catalog(before, source).digest, None)
         text = policy.read_text(encoding="utf-8")
         assert change[0] in text
         policy.write_text(text.replace(*change), encoding="utf-8")

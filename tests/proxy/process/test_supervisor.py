@@ -56,7 +56,7 @@ async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting:
 
 @pytest.mark.anyio
 async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Policy, accepting: Sockets) -> None:
-    with Service.over(policy) as service:
+    with Service.from_policy(policy) as service:
         catalog = service.catalog
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         supervisor = Supervisor(
@@ -85,7 +85,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
 @pytest.mark.anyio
 async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Policy, accepting: Sockets) -> None:
     """What it says of a generation when that has been given up is no vote on the next one."""
-    with Service.over(policy) as service:
+    with Service.from_policy(policy) as service:
         catalog = service.catalog
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         supervisor = Supervisor(

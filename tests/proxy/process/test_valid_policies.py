@@ -185,7 +185,7 @@ class Doors:
         check(path, confirm=False)
         self._pinned = self._pins.read_bytes()
         base = Policy.load(path)
-        self._serving = Service.over(base)
+        self._serving = Service.from_policy(base)
         build_schema(shadow, self._serving.catalog)
         self._now = PolicyInForce.make_for_shadow(base, self._serving.catalog.digest, None)
 
@@ -211,7 +211,7 @@ class Doors:
         policy = Policy.load(self._path)
         Tls.open_from_policy(policy)
         own_binaries(policy)
-        with open_sockets(host=policy.server.host, port=0, rest_port=0), Service.over(policy) as service:
+        with open_sockets(host=policy.server.host, port=0, rest_port=0), Service.from_policy(policy) as service:
             build_schema(self._shadow, service.catalog)
 
     def _reload(self) -> None:
@@ -223,7 +223,7 @@ class Doors:
         catalog = self._now.find_usable_catalog(policy, self._serving.source)
         if catalog is not None:
             return update_roles(self._shadow, catalog)
-        with closing(self._serving.successor(policy)) as next_one:
+        with closing(self._serving.open_successor(policy)) as next_one:
             build_schema(self._shadow, next_one.catalog)
         return None
 

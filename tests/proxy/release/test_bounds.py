@@ -260,7 +260,7 @@ def test_it_is_paid_once_and_told_again_for_nothing(service: Service) -> None:
     events = service.ledger.verify()
     assert _find(service, _asked()) == (first, replace(paid, again=True))
     assert service.ledger.verify() == events
-    report = service.balances(None)
+    report = service.report_balances(None)
     assert report.unit_spent_nano == 300 * NANO
     assert _find(service, _asked(cut=Fraction(1, 10)))[1].again is False
 
@@ -272,7 +272,7 @@ def test_the_ledger_says_how_it_was_asked_and_why(service: Service) -> None:
     assert event.wording.text is not None
     assert event.wording.text.startswith("keyhole bounds baskets --epsilon 300 --cut 5% --keys week --total amount")
     assert event.wording.text.endswith("(why: the first policy)")
-    assert service.questions("ada") == ()
+    assert service.read_questions("ada") == ()
 
 
 def test_without_enough_budget_nothing_is_read_or_spent(
@@ -305,15 +305,15 @@ def test_what_fails_after_the_reservation_stays_spent(service: Service, monkeypa
         broken.setattr(service.noise, "_bytes", _never)
         with pytest.raises(AssertionError):
             _find(service, _asked(epsilon=Fraction(250)))
-    assert service.balances(None).unit_spent_nano == 250 * NANO
+    assert service.report_balances(None).unit_spent_nano == 250 * NANO
     assert len(service.ledger.list_open_reservations()) == 1
     with monkeypatch.context() as broken:
         broken.setattr(service.ledger, "commit", _gone)
         with pytest.raises(KeyholeError, match="KH502"):
             _find(service, _asked(epsilon=Fraction(200)))
-    assert service.balances(None).unit_spent_nano == 450 * NANO
+    assert service.report_balances(None).unit_spent_nano == 450 * NANO
     _find(service, _asked(epsilon=Fraction(250)))  # the first one failed here, so nobody waits for it
-    assert service.balances(None).unit_spent_nano == 700 * NANO
+    assert service.report_balances(None).unit_spent_nano == 700 * NANO
 
 
 def _gone(*_: Any, **__: Any) -> None:
@@ -325,17 +325,17 @@ def test_a_failing_source_is_paid_and_says_nothing_of_itself(service: Service, m
     with pytest.raises(KeyholeError, match="KH501") as refused:
         _find(service, _asked())
     assert "nonsense" not in str(refused.value) + str(refused.value.detail)
-    assert service.balances(None).unit_spent_nano == 300 * NANO
+    assert service.report_balances(None).unit_spent_nano == 300 * NANO
 
 
 def test_new_data_between_reservation_and_reading_are_not_told(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = iter(["one", "one", "one", "two"])
-    monkeypatch.setattr(service, "version", lambda _: next(versions))
+    monkeypatch.setattr(service, "find_version", lambda _: next(versions))
     with pytest.raises(KeyholeError, match="KH501: the data version changed"):
         _find(service, _asked())
-    assert service.balances(None).unit_spent_nano == 300 * NANO
+    assert service.report_balances(None).unit_spent_nano == 300 * NANO
 
 
 def test_of_two_that_want_the_last_budget_one_passes(source: str, tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_of_two_that_want_the_last_budget_one_passes(source: str, tmp_path: Path
         for thread in threads:
             thread.join()
         assert sorted(told) == ["KH310", "bounds"]
-        assert service.balances(None).unit_spent_nano == 300 * NANO
+        assert service.report_balances(None).unit_spent_nano == 300 * NANO
 
 
 def test_who_asks_for_what_is_under_way_does_not_pay_for_it_again(
@@ -367,7 +367,7 @@ def test_who_asks_for_what_is_under_way_does_not_pay_for_it_again(
         monkeypatch.setattr(service.source, "read_counts", read)
         with pytest.raises(KeyholeError, match="KH313: the same release is under way"):
             _find(service, _asked())
-        told.append(service.balances(None).unit_spent_nano)
+        told.append(service.report_balances(None).unit_spent_nano)
         return read(*arguments, **named)
 
     monkeypatch.setattr(service.source, "read_counts", read_meanwhile)
@@ -379,7 +379,7 @@ def test_a_live_table_is_paid_each_time(source: str, tmp_path: Path) -> None:
     with Service.open(_serve(tmp_path, source, refresh="live")) as service:
         for _ in range(2):
             assert not _find(service, _asked(epsilon=Fraction(400)))[1].again
-        assert service.balances(None).unit_spent_nano == 800 * NANO
+        assert service.report_balances(None).unit_spent_nano == 800 * NANO
 
 
 def test_units_are_counted_where_nobody_declares_them(service: Service) -> None:
@@ -418,7 +418,7 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
         )
         assert [one.bound for one in found.bounds] == [Decimal(4), Decimal(-2), Decimal("5.12"), Decimal("-2.56")]
         assert found.units >= len(_ROWS) - 5
-        assert service.balances(None).unit_spent_nano == 0
+        assert service.report_balances(None).unit_spent_nano == 0
 
 
 @in_turn(
@@ -486,10 +486,10 @@ def test_with_a_delta_a_release_is_charged_in_full_and_says_how_many_questions_f
     with Service.open(path) as service:
         planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
         found, released = find_bounds(service, planned)
-        assert service.balances(None).unit_spent_nano == 300 * NANO
+        assert service.report_balances(None).unit_spent_nano == 300 * NANO
         with pytest.raises(KeyholeError, match="KH310"):
             _find(service, _asked(cut=Fraction(1, 10)))
-        assert service.balances(None).unit_spent_nano == 300 * NANO
+        assert service.report_balances(None).unit_spent_nano == 300 * NANO
         assert service.ledger.verify() == 2
         lines = list(BoundsReport(planned, found, released, planned.release.table, service.catalog).lines())
         (told,) = (line for line in lines if "fit into" in line)

@@ -365,8 +365,8 @@ def test_it_is_paid_once_by_each_group_and_by_a_unit_in_all_of_them(source: str,
         assert told == replace(paid, again=True)
         assert again.to_bytes() == first.to_bytes()
         assert service.ledger.verify() == events
-        assert service.balances(None).unit_spent_nano == 40 * NANO
-        (family,) = service.balances(None).families
+        assert service.report_balances(None).unit_spent_nano == 40 * NANO
+        (family,) = service.report_balances(None).families
         assert family.spent_nano == (20 * NANO, 20 * NANO)
         assert _make(service, _asked(bins=16))[1].again is False
 
@@ -399,7 +399,7 @@ def test_every_method_is_kept_as_it_was_released(service: Service, plot: Plot, m
     assert paid.body == found.to_bytes()
     assert Diagnosis.from_bytes(paid.body).to_bytes() == paid.body
     assert len(found.groups) == 1
-    assert service.balances(None).unit_spent_nano == 20 * NANO
+    assert service.report_balances(None).unit_spent_nano == 20 * NANO
 
 
 def test_without_enough_budget_nothing_is_read_or_spent(
@@ -473,7 +473,7 @@ def test_a_failing_source_is_paid_and_says_nothing_of_itself(service: Service, m
     with pytest.raises(KeyholeError, match="KH501") as refused:
         make_diagnosis(service, planned)
     assert "nonsense" not in str(refused.value) + str(refused.value.detail)
-    assert service.balances(None).unit_spent_nano == 20 * NANO
+    assert service.report_balances(None).unit_spent_nano == 20 * NANO
 
 
 def test_nothing_but_counts_by_public_place_leaves_the_source(unasked: Service) -> None:

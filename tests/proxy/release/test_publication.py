@@ -183,8 +183,8 @@ def test_a_cell_pays_epsilon_and_a_unit_for_each_that_it_may_be_in(by_person: Se
     counts, released = publish_counts(by_person, _plan(by_person, _asked()))
     assert not released.again
     assert Counter({at: n for at, n in _by_value(counts).items() if n}) == _count(by_person, _asked())
-    assert by_person.balances(None).unit_spent_nano == 80 * NANO
-    (family,) = by_person.balances(None).families
+    assert by_person.report_balances(None).unit_spent_nano == 80 * NANO
+    (family,) = by_person.report_balances(None).families
     assert family.family.columns
     assert set(family.lost_nano) == {40 * NANO}
 
@@ -367,7 +367,7 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
     assert (event.by, event.why, event.method) == ("owner", "a test", "perturbed")
     assert (event.file, event.file_hash) == ("published.parquet", hash_file(path))
     assert event.statement == state(planned)
-    assert by_person.balances(None).unit_spent_nano == 0
+    assert by_person.report_balances(None).unit_spent_nano == 0
     assert publish_unprotected(by_person, planned, path, by="owner").again
     assert made.types == (("ward", "text"), ("drug", "text"))
     path.rename(draft_of(path))  # as a process leaves it that dies between the event and the file's name

@@ -13,8 +13,8 @@ from planner.policy.file import Policy
 from planner.policy.rules.document import describe_warnings
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
-from proxy.pipeline.answering import explained_document
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.answering import explain_as_document
+from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.report.cap_arithmetic import dearest_questions
 from tests.worlds.house import VERIFIER
 
@@ -74,13 +74,15 @@ def service(policy: Path) -> Iterator[Service]:
 def left_for(service: Service, table: str, keys: str) -> float:
     """What a ledger without entries has left for a group of a question by these keys."""
     asked = Asked(
-        question=bare_question(f"SELECT {keys} FROM {table} GROUP BY {keys} HAVING count(*) > 100", service.catalog),
+        question=read_bare_question(
+            f"SELECT {keys} FROM {table} GROUP BY {keys} HAVING count(*) > 100", service.catalog
+        ),
         settings={},
         parameters={},
-        analyst=service.analyst("ada"),
+        analyst=service.find_analyst("ada"),
         today=datetime.now(UTC).date(),
     )
-    left: Any = explained_document(service, asked)["left"]
+    left: Any = explain_as_document(service, asked)["left"]
     return float(left)
 
 

@@ -36,7 +36,7 @@ def planned(sql: str, *, tolerance: str = "10%") -> Plan:
 
 def rows(plan_: Plan, truths: Sequence[tuple[bool, ...]]) -> list[tuple[str, ...]]:
     """An answer with these truths of the keys, in the key space's order."""
-    keys = KeySet.constant(replace(plan_, question=replace(plan_.question, predicates=()))).keys
+    keys = KeySet.make_constant(replace(plan_, question=replace(plan_.question, predicates=()))).keys
     return [(*key, *("true" if one else "false" for one in each)) for key, each in zip(keys, truths, strict=True)]
 
 

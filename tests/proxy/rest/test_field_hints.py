@@ -43,7 +43,7 @@ def test_the_hint_of_a_refusal_for_budget_can_be_sent(tmp_path: Path) -> None:
         document = problem(refused(service, asked(service, sql)))
         first = document["hint"].partition("  or  ")[0]
         question = QuestionIn(**{"sql": sql, **json.loads(f"{{{first}}}")})
-        given = question.asked_by(service.analyst(None), service, today=asked(service, sql).today)
+        given = question.asked_by(service.find_analyst(None), service, today=asked(service, sql).today)
         ask(service, replace(given))
 
 

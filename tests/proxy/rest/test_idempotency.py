@@ -287,7 +287,7 @@ def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_aga
         app, ledger = create_app(service, UNHURRIED), service.ledger
         ask(app, "ada-1")
         hers = asked(service)[0]
-        caps = replace(accounts.limits(service.catalog, service.analyst("bob")), per_query_nano=None)
+        caps = replace(accounts.find_limits(service.catalog, service.find_analyst("bob")), per_query_nano=None)
         his = ledger.reserve(replace(hers.charge, analyst="bob"), caps)
         read = ledger.charge_reader
 

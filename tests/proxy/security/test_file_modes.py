@@ -12,7 +12,7 @@ import pytest
 
 from planner.policy.file import Policy
 from proxy.cli.main import main
-from proxy.open_policy.service import Service, ledger_url
+from proxy.open_policy.service import Service, find_ledger_url
 from proxy.security.file_modes import describe_exposed_files
 from tests.worlds import shop
 from tests.worlds.house import opened, shop_in_duckdb
@@ -86,7 +86,7 @@ def test_no_image_of_its_memory_is_left_by_a_crash(policy: Path) -> None:
 
 def exposed(policy: Path) -> list[str]:
     loaded = Policy.load(policy)
-    said = describe_exposed_files(loaded, ledger=ledger_url(loaded))
+    said = describe_exposed_files(loaded, ledger=find_ledger_url(loaded))
     return [one.partition(" ")[0] for one in said if "root" not in one]
 
 

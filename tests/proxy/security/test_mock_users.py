@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from planner.catalog.catalog import Analyst
 from planner.policy.file import Policy
 from proxy.cli import check as checking
-from proxy.open_policy.login_secret import SUFFIX, login_secret
+from proxy.open_policy.login_secret import SUFFIX, read_login_secret
 from proxy.security.mock_users import MockUsers
 from proxy.security.scram import ITERATIONS, Verifier, make_verifier
 from proxy.wire.backend import Authentication
@@ -104,8 +104,8 @@ def test_an_endpoint_tells_what_its_strangers_have(running: Running) -> None:
 def test_all_who_look_for_the_secret_at_once_find_one(tmp_path: Path) -> None:
     policy = Policy.load(install(tmp_path))
     with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(login_secret, [policy] * 64))
-    assert found == {login_secret(policy)}
+        found = set(pool.map(read_login_secret, [policy] * 64))
+    assert found == {read_login_secret(policy)}
     assert [path.name for path in tmp_path.glob(f"*{SUFFIX}*")] == [f"keyhole{SUFFIX}"]  # nothing is left beside it
 
 
@@ -116,23 +116,23 @@ def test_where_the_policys_folder_takes_nothing_the_secret_lies_beside_the_ledge
     path.write_text(f'[ledger]\nurl = "sqlite:///{tmp_path}/written/ledger.db"\n' + path.read_text(), encoding="utf-8")
     path.with_suffix(SUFFIX).mkdir()  # nobody can write a file there, whatever their rights
     policy, kept = Policy.load(path), tmp_path / "written" / f"keyhole{SUFFIX}"
-    before = login_secret(policy)
-    assert login_secret(policy) == before
+    before = read_login_secret(policy)
+    assert read_login_secret(policy) == before
     kept.unlink()
-    assert login_secret(policy) != before
+    assert read_login_secret(policy) != before
 
 
 def test_where_nothing_can_be_kept_the_secret_stays_with_the_verifiers(tmp_path: Path) -> None:
     path = install(tmp_path)
     path.with_suffix(SUFFIX).write_bytes(b"too short")
     with capture_logs() as logged:
-        before = login_secret(Policy.load(path))
+        before = read_login_secret(Policy.load(path))
     assert [event["event"] for event in logged] == ["the login secret cannot be kept"]
     assert path.with_suffix(SUFFIX).read_bytes() == b"too short"
-    assert login_secret(Policy.load(path)) == before
+    assert read_login_secret(Policy.load(path)) == before
     policy = path.read_text(encoding="utf-8")
     known = Policy.load(path).analysts["cy"].password
     path.write_text(
         policy.replace(known, make_verifier(PASSWORD, iterations=4096)), encoding="utf-8"
     )  # by another salt
-    assert login_secret(Policy.load(path)) != before
+    assert read_login_secret(Policy.load(path)) != before

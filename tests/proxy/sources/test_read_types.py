@@ -206,7 +206,7 @@ def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(
     assert refused.value.code == "KH501"
     assert "age" not in told
     assert "type" not in told
-    assert table.service.balances(None).unit_spent_nano > 0
+    assert table.service.report_balances(None).unit_spent_nano > 0
     (line,) = _differing(logs)
     assert (line["column"], line["was"], line["now"]) == ("age", "integer", "bigint")
 
@@ -227,7 +227,7 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
     assert refused.value.code == "KH501"
     assert refused.value.detail == "No row was read. Nothing was spent."
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
-    assert table.service.balances(None).unit_spent_nano == 0
+    assert table.service.report_balances(None).unit_spent_nano == 0
     assert table.service.ledger.list_open_reservations() == ()
     assert [line["why"] for line in logs if line["event"] == "a question failed in the source"] == ["a column is gone"]
     (line,) = _differing(logs)
@@ -236,7 +236,7 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
     with pytest.raises(KeyholeError, match="KH501") as refused, hurried(table.service, limit_ms=3_000):
         find_bounds(table.service, bounds)
     assert refused.value.detail == "No row was read. Nothing was spent."
-    assert table.service.balances(None).unit_spent_nano == 0
+    assert table.service.report_balances(None).unit_spent_nano == 0
     assert table.service.ledger.list_open_reservations() == ()
 
 
@@ -247,7 +247,7 @@ def test_a_file_that_was_replaced_without_a_word_is_not_read(files: World, chang
     with pytest.raises(KeyholeError, match="KH501: the data version changed") as refused:
         stages.answer(files.service, stages.prepare(files.service, question), question)
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
-    assert files.service.balances(None).unit_spent_nano == 0
+    assert files.service.report_balances(None).unit_spent_nano == 0
     assert files.service.ledger.list_open_reservations() == ()
 
 
@@ -263,4 +263,4 @@ def test_a_column_that_a_function_of_a_view_misses_is_paid(table: World) -> None
     question = asked(table.service, QUESTION, tolerance="90%")
     with pytest.raises(KeyholeError, match="KH501: the source could not answer"):
         stages.answer(table.service, stages.prepare(table.service, question), question)
-    assert table.service.balances(None).unit_spent_nano > 0
+    assert table.service.report_balances(None).unit_spent_nano > 0

@@ -26,7 +26,7 @@ from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
-from proxy.pipeline.claim import charged_keys
+from proxy.pipeline.claim import find_charged_keys
 from tests.effort import examples
 from tests.planner.asked import TODAY, asked, asked_once, asking, written_once
 from tests.proxy.sources.unit_values.doubles import DOUBLES, OF_DOUBLES, PERSONS, load_doubles_sql
@@ -187,5 +187,5 @@ def test_no_value_narrows_what_is_charged() -> None:
         *OF_SCALARS,
         ASKED[0].replace(" GROUP BY 1, 2", " WHERE cohort = '2026-01-01' GROUP BY 1, 2"),
     ):
-        _, cells = charged_keys(asked(sql, catalog=CATALOG, tolerance="0"), version="1")
+        _, cells = find_charged_keys(asked(sql, catalog=CATALOG, tolerance="0"), version="1")
         assert not cells.columns, sql
