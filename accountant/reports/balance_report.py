@@ -31,9 +31,9 @@ _FIRST_REPORT_MS = 600_000
 class FamilyBalance:
     """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
 
-    All are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
-    when its worst case is at most what is left for k. `cap_nano` is what each key may lose.
-    `limit` is the balance of the key that has least left: everybody's, or the analyst's own.
+    All are per key in the order of `list_keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
+    if its worst case is at most `left_nano` of k. `cap_nano` is the cap of each key.
+    `limit` is the scope of the tightest balance, for the key with the least left: everybody's, or the analyst's own.
     """
 
     family: Family
@@ -61,7 +61,9 @@ class AnalystBalance:
 
 @dataclass(frozen=True, slots=True)
 class TableBalance:
-    """One table: the sum over questions of what each cost one unit, or (for unit "row") the key that lost most.
+    """The balance of one table: the sum over its questions of each one's cost to a unit.
+
+    For unit "row", each question counts with the cost to the key that lost most.
 
     `left_nano` is None without a cap; `cap_nano` counts grants.
     """
@@ -74,12 +76,13 @@ class TableBalance:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
+    """Balances at one moment, of one budget window or of all `windows`.
 
-    `unit_spent_nano` is the unit's balance, for the limits' `delta` where they have one, and `unit` what makes it up.
-    `unit_cap_nano` and `unit_left_nano` are None without a cap; `unit_limit` is the balance that has that left. `open`
-    still counts at its worst case, and so do windows of `monitors`, which have not ended. Caps count grants; those on a
-    key and on a unit are, in one analyst's report, the analyst's own where these are lower.
+    The budget window was opened at `window_since` (None: it is the first). `unit_spent_nano` is the unit's balance, for
+    the limits' `delta` if they have one; `unit` has its parts. `unit_cap_nano` and `unit_left_nano` are None without a
+    cap. `unit_limit` is the scope of the balance with `unit_left_nano`. Reservations in `open` count at their worst
+    case. So do the windows of `monitors`, the runs that have not ended. Caps include grants. In one analyst's report,
+    the caps on a key and on a unit are the analyst's own where these are lower.
     """
 
     families: tuple[FamilyBalance, ...]
@@ -98,10 +101,10 @@ class BudgetReport:
 
 @dataclass(slots=True)
 class Tally:
-    """The fold that a report is made of.
+    """The fold of the log that reports read.
 
-    It has balances with each family's own sums, the times when windows were opened, and the number of questions of each
-    analyst. It is of the newest window, or with `all_windows` of all of them.
+    It has balances with each family's own sums, the times when budget windows were opened, and each analyst's number
+    of questions. It covers the newest budget window, or all of them if `covers_all_windows`.
     """
 
     balances: Balances = field(init=False)
@@ -125,8 +128,8 @@ class Tally:
 def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = assume_nothing) -> BudgetReport:
     """Return a report over everybody's charges, or over one analyst's own.
 
-    For one analyst, what is spent is that analyst's own, and what is left is the least of the shared and the own
-    balance: what others spent is missing from it. `knowledge` is what is publicly known of the tables' columns.
+    For one analyst, only that analyst's losses are spent. The rest is the smaller one of the shared and the own
+    balance. Other analysts' losses are not shown. `knowledge` gives the public dependencies between columns.
     """
     balances, questions, windows = tally.balances, tally.questions, tally.windows
     account = balances.shared if analyst is None else balances.find_account(analyst)
@@ -156,10 +159,10 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
 
 
 class Reporter:
-    """Reports of a ledger that grows: what was folded for the last one is kept, and continued by the events since.
+    """Maker of reports on a growing ledger: it keeps its last fold and adds the events since.
 
-    Safe to share between threads. The first report of the newest window reads the whole log, each later one what is
-    new; reports over all windows read it every time.
+    Safe to share between threads. The first report of the newest budget window reads the whole log, later ones read
+    new events only. Reports over all windows read the whole log every time.
     """
 
     def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
@@ -175,8 +178,8 @@ class Reporter:
     def report(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
         """Return the report of the newest window.
 
-        Raise `LedgerUnavailable`, without delay if the storage hangs: a caller waits for another thread's work, and
-        never for storage that does not reply.
+        Raise `LedgerUnavailable` if the log cannot be read. If the storage hangs, it is raised without delay: a caller
+        waits for another thread's work, but not for storage that does not reply.
         """
         self._journal.find_newest()
         deadline = self._journal.make_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)

@@ -1,4 +1,4 @@
-"""How balances went down in the course of time: what everybody together, and each analyst, had spent when."""
+"""The budget spent over time, by everybody together and by each analyst."""
 
 import threading
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ class SpentSoFar:
 
 @dataclass(frozen=True, slots=True)
 class BurnDownLine:
-    """One line: an analyst's, or that of `EVERYBODY`, with the caps that hold now; None: no cap.
+    """One line of the burn-down: an analyst's, or that of `EVERYBODY`. A cap is the one in force now; None: no cap.
 
-    Questions under way count in `spent` at their worst, and each window begins again.
+    Open reservations count in `spent` at their worst case. Each budget window starts from zero.
     """
 
     analyst: str
@@ -53,9 +53,9 @@ class BurnDown:
 
 
 class BurnDownReporter:
-    """The burn-down of a ledger that grows: what was folded is kept, and continued by the events since.
+    """Maker of burn-downs of a growing ledger: it keeps its last fold and adds the events since.
 
-    Safe to share between threads. The end of each line is what a `BudgetReport` of the same moment says.
+    Safe to share between threads. The last point of each line equals a `BudgetReport` of the same moment.
     """
 
     def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:

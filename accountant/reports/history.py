@@ -1,6 +1,6 @@
-"""Questions as the log tells of them: all of them, or one page, for which only the events of those shown are read.
+"""The history of questions, read from the log: all of them, or one page.
 
-Each event is held against its own hash. That none is missing between them is the chain's matter: `verify` reads it all.
+A page reads only the events of its questions and checks each against its own hash. `verify` checks that none is missing.
 """
 
 from collections.abc import Iterable
@@ -21,12 +21,12 @@ class AskedQuestion:
     """One question's history.
 
     `status` is open (stays spent), committed, read (a stored answer, noise paths, or a monitor), released, or settled
-    (by an owner, at its worst case). That of a monitor's reservation is standing while it runs or is paused, and then
-    ended; `monitor` is its name, and `most` what it cost the key that lost most, and a unit, once it has ended.
+    (by an owner, at its worst case). A monitor's reservation is standing while the monitor runs or is paused, and then
+    ended. `monitor` is its name. `most` is its cost to the key that lost most and to a unit, once it has ended.
 
-    `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
-    counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words. `wording` is how
-    it was put; None where it was asked before that was kept.
+    `spent` is the ex-post cost once the question is committed or read. `reads` is the reservation whose answer it read.
+    `window` is the number, from 1, of the budget window it was reserved in. `settled_by` and `settled_why` are an
+    owner's words. `wording` is None for questions older than the keeping of texts.
     """
 
     at: datetime
@@ -92,8 +92,8 @@ def read_page(
 ) -> Page:
     """Return the `limit` newest questions reserved before reservation `before`, and the number of older ones.
 
-    `before` None means all. The questions of one analyst, and open ones, can be asked for alone. Raise
-    `LedgerUnavailable` if the log cannot be read.
+    `before` None means no limit. `analyst` and `only_open` restrict the questions. Raise `LedgerUnavailable` if the log
+    cannot be read.
     """
     first = None if before is None else transaction.find_event_number(before)
     if not only_open:

@@ -1,4 +1,4 @@
-"""The table of requests that are answered once: a row for each key of an analyst, beside the log and no part of it."""
+"""The table of idempotent requests: a row for each idempotency key of an analyst, outside the chain of events."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,7 +78,7 @@ class Attempts:
         self._update_digest(attempt)
 
     def take_over(self, attempt: Attempt) -> None:
-        """Put an attempt in the place of one that has reserved nothing; that one can reserve nothing any more."""
+        """Replace an attempt that has reserved nothing. The replaced one can no longer reserve."""
         here = (_attempts.c.analyst == attempt.analyst) & (_attempts.c.key == attempt.key)
         self._connection.execute(
             _attempts.update()
@@ -88,9 +88,9 @@ class Attempts:
         self._update_digest(attempt)
 
     def reserve(self, attempt: Attempt, reservation: str) -> None:
-        """Say what an attempt has reserved, in the transaction that reserves it.
+        """Store an attempt's reservation in its row, in the transaction that reserves.
 
-        Raises `AttemptTaken`; so it does where the attempt has reserved before.
+        Raise `AttemptTaken` if another attempt has taken over, or if this one has reserved before.
         """
         changed = self._connection.execute(
             _attempts.update()
@@ -102,7 +102,7 @@ class Attempts:
         self._update_digest(attempt)
 
     def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
-        """Say what was told, and under which reservation the answer in it is stored."""
+        """Store the response, and the reservation under which its answer is stored."""
         self._connection.execute(
             _attempts.update().where(_attempts.c.attempt == attempt.id).values(response=response, answer=answer)
         )
@@ -121,14 +121,14 @@ class Attempts:
                 raise LedgerUnavailable("a request that is answered once is not what was written")
 
     def _update_digest(self, attempt: Attempt) -> None:
-        """Note what the attempt's row has become, where there is one still; within the transaction that changed it."""
+        """Update the digest of the attempt's row, if it still exists, in the transaction that changed it."""
         here = _attempts.c.attempt == attempt.id
         row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
         if row is not None:
             self._connection.execute(_attempts.update().where(here).values(digest=digest_row(row[:-1])))
 
     def forget_before(self, moment: datetime) -> None:
-        """Forget what began before a moment."""
+        """Delete the rows of requests that began before a moment."""
         self._connection.execute(_attempts.delete().where(_attempts.c.begun_at < _write_moment(moment)))
 
 

@@ -1,4 +1,4 @@
-"""Which relations of the source have been charged as which tables: rows beside the log and no part of it."""
+"""The table of charged relations: which relation of the source was charged as which table, outside the chain of events."""
 
 from collections.abc import Collection
 

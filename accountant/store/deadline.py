@@ -1,4 +1,4 @@
-"""By when a ledger must have let somebody in, who then waits for nobody any more."""
+"""The deadline of a call to the ledger, which limits all its waits for locks and servers."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ _moment: ContextVar[float | None] = ContextVar("moment", default=None)
 
 
 class Deadline:
-    """A moment, so many milliseconds from now."""
+    """The moment `timeout_ms` milliseconds after its construction."""
 
     def __init__(self, timeout_ms: int) -> None:
         self.moment = time.monotonic() + timeout_ms / 1000
@@ -56,10 +56,10 @@ def limit_waits_until(moment: float) -> Iterator[None]:
 
 
 def limit_waits(seconds: float) -> AbstractContextManager[None]:
-    """Limit the waits for servers inside the block to so many seconds from now, all waits together."""
+    """Limit all waits for servers inside the block, together, to `seconds` from now."""
     return limit_waits_until(time.monotonic() + seconds)
 
 
 def find_block_deadline() -> float | None:
-    """Return the moment of the blocks `by` around the caller, or None."""
+    """Return the moment that the surrounding `limit_waits_until` blocks set, or None."""
     return _moment.get()

@@ -1,4 +1,4 @@
-"""Key values are stored once under their digest; the cache that spares hashing and reading them again."""
+"""A cache of key values by their digest. The ledger stores each tuple of key values once."""
 
 import threading
 from collections import OrderedDict
@@ -12,9 +12,9 @@ CACHED_VALUES = 4_000_000
 
 
 class DomainCache:
-    """The key values last seen and their digests, so that a steady workload neither hashes nor reads them again.
+    """The recently used key values and their digests, so that a steady workload does not hash or read them again.
 
-    At most `CACHED_DOMAINS`, with at most `CACHED_VALUES` values together or one that alone has more.
+    It keeps at most `CACHED_DOMAINS` tuples with `CACHED_VALUES` values in total, or a single longer one.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class DomainCache:
         return self._values.get(domain)
 
     def remember(self, domain: str, values: Domain) -> None:
-        """Keep a pair, and forget those not written or read again for longest beyond the cache's size."""
+        """Keep a pair, and drop the least recently used ones beyond the cache's size."""
         with self._lock:
             if domain in self._values:
                 self._values.move_to_end(domain)

@@ -1,7 +1,7 @@
-"""SQLite's connections of this process, and for how long a call of theirs to the file has been going on.
+"""SQLite connections that record how long their calls to the file take.
 
-A call waits for others at most as long as the ledger's `timeout_ms`. A call that takes much longer waits for the file
-system, which no thread can give up.
+A call waits for other writers at most `timeout_ms` of the ledger. A call that takes much longer waits for the file
+system, and no thread can interrupt it.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ def _note_call() -> Iterator[None]:
 
 
 class TimedCursor(sqlite3.Cursor):
-    """sqlite3's cursor, whose calls are noted."""
+    """sqlite3's cursor, with the start of each call recorded."""
 
     def execute(self, *given: Any) -> "TimedCursor":
         """Execute a statement as sqlite3's cursor does."""
@@ -63,14 +63,14 @@ class TimedCursor(sqlite3.Cursor):
 
 
 class TimedConnection(sqlite3.Connection):
-    """sqlite3's connection, whose calls are noted, opening the file among them."""
+    """sqlite3's connection, with the start of each call recorded, including the opening of the file."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         with _note_call():
             super().__init__(*given, **named)
 
     def cursor(self, *given: Any, **named: Any) -> Any:
-        """Return a cursor that notes its calls, unless another kind of cursor is asked for."""
+        """Return a `TimedCursor`, unless another cursor class is given."""
         return super().cursor(*given, **named) if given or named else super().cursor(TimedCursor)
 
     def execute(self, *given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The file of an SQLite ledger as it was opened, held against what its path leads to now.
+"""The open file of an SQLite ledger, compared with the file that its path leads to now.
 
 Guarantee: while a `HeldFile` is open, no other file can have the same device and inode. So `check` passes only if
 whoever opens the path now opens the same ledger. docs/proofs/accounting.md, theorem 5.
@@ -19,7 +19,7 @@ _Identity = tuple[int, int]
 
 
 class HeldFile:
-    """A connection that does nothing but keep the file open, and the identity of each file that belongs to it."""
+    """A connection that only keeps the ledger's file open, with the identity of each of its files."""
 
     def __init__(self, engine: sa.Engine, path: Path) -> None:
         found = _stat_file(path)
@@ -53,10 +53,9 @@ class HeldFile:
                 self._follow_size(Path(path))
 
     def _follow_size(self, path: Path) -> None:
-        """Note the size of now.
+        """Record the current size. Raise `LedgerMoved` if the file was cut off or overwritten by a shorter one.
 
-        The file gets shorter by VACUUM, which raises its schema's version and leaves no page out. Else somebody cut it
-        off, or wrote a shorter one over it: raises `LedgerMoved`.
+        Only VACUUM may shorten it: that raises the schema's version and leaves no page out.
         """
         with self._lock:
             size = _stat_file(path).st_size
@@ -66,7 +65,7 @@ class HeldFile:
             self._bytes, self._schema = size, self._schema if schema is None else schema
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the connection that keeps the file open."""
         self._connection.close()
 
 
@@ -87,9 +86,9 @@ def _stat_file(path: Path) -> os.stat_result:
 
 
 def _read_schema_version(path: Path, *, is_shorter: bool) -> int | None:
-    """Read the version of the file's schema through a connection that remembers no page.
+    """Read the version of the file's schema through a new connection, which has no cached page.
 
-    Return None if that fails, or if pages of a file that got shorter are missing.
+    Return None if that fails, or if a shortened file (`is_shorter`) lacks pages.
     """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:

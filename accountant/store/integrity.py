@@ -1,7 +1,7 @@
-"""The check that the database under the ledger is whole, and has the ledger's tables and triggers.
+"""The check that the ledger's database is undamaged and has the ledger's tables and triggers.
 
-SQLite is asked for everything: its `integrity_check` reads every page, and holds every index against its table. Of
-PostgreSQL the triggers are looked at, and `amcheck` is asked where the database has it.
+On SQLite, `integrity_check` reads every page and compares every index with its table. On PostgreSQL the triggers are
+checked, and `amcheck` runs if the database has it.
 """
 
 from collections.abc import Sequence
@@ -62,10 +62,10 @@ WHERE indrelid = CAST(:table AS regclass) AND amname = 'btree'
 
 
 def check_database(connection: sa.Connection) -> None:
-    """Ask the database whether it is whole, and whether its tables and triggers are the ledger's.
+    """Check that the database is undamaged, and that its tables and triggers are the ledger's.
 
     Raises:
-        LedgerUnavailable: without a word of what is stored.
+        LedgerUnavailable: if not. The message contains no stored value.
     """
     if connection.dialect.name == "sqlite":
         _check_sqlite(connection)
@@ -74,7 +74,7 @@ def check_database(connection: sa.Connection) -> None:
 
 
 def list_unchecked(connection: sa.Connection) -> tuple[str, ...]:
-    """Return the checks that the database did not allow, as sentences for its owner."""
+    """Return the checks that the database does not allow, as sentences for its owner."""
     if connection.dialect.name == "sqlite":
         return ()
     found = []
@@ -126,7 +126,7 @@ def _may_use_amcheck(connection: sa.Connection) -> bool:
 
 @cache
 def _make_expected_form() -> Form:
-    """Return the form of a ledger that the migrations have just made."""
+    """Return the definitions of tables, indexes and triggers of a new SQLite ledger, made by the migrations."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     try:
         migrate(engine)
@@ -137,7 +137,7 @@ def _make_expected_form() -> Form:
 
 
 def _read_form(connection: sa.Connection) -> Form:
-    """Return the meaning of all tables, indexes and triggers of an SQLite database."""
+    """Return the definitions of all tables, indexes and triggers of an SQLite database."""
     found: list[Sequence[Any]] = [*connection.execute(sa.text(_TRIGGERS))]
     for asked in _FORM_OF_TABLES:
         found += connection.execute(sa.text(_EACH_TABLE + asked))

@@ -1,4 +1,4 @@
-"""The log under the ledger's verbs: one transaction at a time, the fold kept up with it, snapshots now and then."""
+"""The log under the ledger's verbs: one write transaction at a time, the current fold, and occasional snapshots."""
 
 import threading
 import zlib
@@ -19,19 +19,19 @@ FaultHandler = Callable[[LedgerError], None]
 
 
 def ignore_fault(fault: LedgerError) -> None:
-    """Tell nobody: anybody who asked is told."""
+    """Do nothing. The caller gets the fault as an exception anyway."""
 
 
 class Journal:
-    """Events in, balances out. Safe to share between threads.
+    """The log of events with its current fold, the balances. Safe to share between threads.
 
-    Guarantee: whoever reads waits for no writer: not while that waits for another one's lock, nor while the storage
-    makes durable what it wrote. Nobody waits longer for another thread than for the storage itself. Balances are those
+    Guarantee: a reader waits for no writer: not while the writer waits for another one's lock, nor while the storage
+    makes its events durable. Nobody waits longer for another thread than for the storage itself. Balances are those
     of the whole log up to the event they are handed out with: docs/proofs/accounting.md, theorems 5 and 8.
 
-    `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored. `witness` knows
-    the last durable event from before, and follows each one; with `trust` not before `check_witness`. `on_fault` is
-    called with each failure.
+    `snapshot_every` is the number of new events after which a snapshot is stored. `witness` knows the last durable
+    event from earlier processes, and records each new one. If `is_trusted`, it does so only after `check_witness`.
+    `on_fault` is called with each failure of the storage.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Journal:
         self._forget()
 
     def make_deadline(self) -> Deadline:
-        """Return the deadline by which a caller that comes now must be let in."""
+        """Return the deadline for all waits of a caller that comes now."""
         return self._store.make_deadline()
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Journal:
         self._store.close()
 
     def check_room(self, *, room_bytes: int) -> None:
-        """Check that the storage could grow by so much. Raise `LedgerUnavailable` if it could not."""
+        """Check that the storage can grow by `room_bytes`. Raise `LedgerUnavailable` if it cannot."""
         self._store.check_room(room_bytes=room_bytes)
 
     @contextmanager
@@ -75,8 +75,8 @@ class Journal:
 
         It is durable when the block ends, undone if the block raises.
 
-        Raises `LedgerUnavailable`, also where it is unknown whether it became durable: nothing then is told that must
-        be, and the next look at the log says what there is.
+        Raise `LedgerUnavailable`, also if it is unknown whether the transaction became durable. The caller then must
+        not rely on it; the next read of the log shows whether it is there.
         """
         deadline = self.make_deadline()
         with self._report_faults(), deadline.hold(self._writers):
@@ -94,7 +94,7 @@ class Journal:
 
     @contextmanager
     def begin_read(self) -> Iterator[tuple[Transaction, Balances]]:
-        """Open a view of what is committed at one moment, with its balances.
+        """Open a read-only view of all committed events at one moment, with its balances.
 
         Raise `LedgerUnavailable` if it cannot be read.
         """
@@ -104,14 +104,16 @@ class Journal:
 
     @contextmanager
     def begin_log_read(self) -> Iterator[Transaction]:
-        """Open a view of what is committed at one moment, without balances. No writer of this process waits for it."""
+        """Open a read-only view of all committed events at one moment, without balances.
+
+        No writer of this process waits for it."""
         with self._report_faults(), self._store.begin_read(self.make_deadline()) as transaction:
             yield transaction
 
     def check_witness(self, *, is_accepted: bool) -> None:
-        """Hold the ledger against its witness before anything else is done with it, and bring the witness up to date.
+        """Compare the ledger with its witness before any other use, and update the witness.
 
-        With `accept` the ledger as it is takes the place of whatever the witness has seen. Raises `LedgerBehind`,
+        If `is_accepted`, the witness takes the ledger's last event, whatever it knew before. Raise `LedgerBehind`,
         `LedgerUnavailable`, OSError.
         """
         if self._witness is None:
@@ -144,7 +146,7 @@ class Journal:
     def read_events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
         """Return the log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
 
-        Raises `LedgerUnavailable` where that event is not there any more.
+        Raise `LedgerUnavailable` if that event is no longer there.
         """
         with self.begin_log_read() as transaction:
             records = transaction.read_records_after(number, event_hash)
@@ -162,9 +164,9 @@ class Journal:
             return transaction.newest
 
     def _check_mark(self, transaction: Transaction, mark: Mark | None) -> None:
-        """Raise `LedgerBehind` unless the transaction, which has seen the whole log, has the marked event.
+        """Raise `LedgerBehind` unless the log contains the marked event. The transaction has read the whole log.
 
-        Anybody who writes has the queue's head: every event that can be marked by then is in the log.
+        A writer holds the writers' lock, so every event that can be marked is in the log by then.
         """
         if mark is None or mark in (self._held, NOTHING):
             return
@@ -188,7 +190,7 @@ class Journal:
             raise
 
     def keep_snapshot(self) -> None:
-        """Store the balances as they are, if many events (and an eighth of the log) lie behind the stored snapshot."""
+        """Store the current balances if the stored snapshot is old: many events, and an eighth of the log, came since."""
         if self._last_id - self._snapshot_id < max(self._snapshot_every, self._last_id // 8):
             return
         deadline = self.make_deadline()
@@ -206,7 +208,9 @@ class Journal:
         self._snapshot_id = 0
 
     def _catch_up(self, transaction: Transaction) -> Balances:
-        """Return the fold over every committed event. The last event folded is read again: it must still be there."""
+        """Return the fold over every committed event.
+
+        The last folded event is read again. Raise `LedgerUnavailable` if it is no longer there."""
         if not self._last_id:
             self._start_from_snapshot(transaction)
         records = transaction.read_records_after(self._last_id, self._last_hash)
@@ -217,7 +221,7 @@ class Journal:
         return self._balances
 
     def _start_from_snapshot(self, transaction: Transaction) -> None:
-        """Continue from stored balances of this very chain; what is not that is passed over."""
+        """Start from the newest stored snapshot of this chain of events. Other snapshots are skipped."""
         for snapshot in transaction.read_snapshots():
             with suppress(LedgerUnavailable):
                 self._balances = unpack_balances(open_snapshot(snapshot))
@@ -226,9 +230,9 @@ class Journal:
                 return
 
     def _fold_written(self, deadline: Deadline) -> None:
-        """Fold what is durable now, as far as no reader has met it in the log yet.
+        """Fold the events that became durable, unless a reader has folded them already.
 
-        Where one looks at the fold for too long, it stays in the log, and the next who looks folds it.
+        If a reader holds the fold until the deadline, the events are left in the log for the next reader.
         """
         with suppress(LedgerUnavailable), deadline.hold(self._folding):
             if self._written and self._last_id + 1 == self._written[0][0].id:

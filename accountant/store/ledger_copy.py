@@ -1,6 +1,6 @@
-"""A copy of a whole ledger in another database: SQLite or PostgreSQL on either side, every row as it stands.
+"""A copy of a whole ledger in another database: SQLite or PostgreSQL on either side, every row unchanged.
 
-Guarantee: the copy has the same chain of events, so whatever knew the original's last event finds it in the copy. While
+Guarantee: the copy has the same chain of events, so a witness of the original's last event finds it in the copy. While
 rows are copied nobody can write to the original. The copy is there whole or not at all: docs/proofs/accounting.md,
 theorem 11.
 """
@@ -28,9 +28,9 @@ Row = Sequence[Any]
 
 
 def copy_ledger(source: str, target: str, *, timeout_ms: int) -> None:
-    """Copy the ledger at one SQLAlchemy URL to another, where there is none or an empty one.
+    """Copy the ledger at one SQLAlchemy URL to another, which has no ledger or an empty one.
 
-    Raises `LedgerMisuse` where the target has rows, or is the source; `NoLedger`, `LedgerUnavailable`.
+    Raise `LedgerMisuse` if the target has rows or is the source. Raise `NoLedger`, `LedgerUnavailable`.
     """
     file = find_sqlite_file(sa.make_url(target))
     new = file is not None and not file.exists()
@@ -78,7 +78,7 @@ def _order_tables() -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _RowsDigest:
-    """Number of rows and sum of their SHA-256, which are the same in any order."""
+    """The number of rows and the sum of their SHA-256 digests. Both are independent of the rows' order."""
 
     count: int = 0
     total: int = 0
@@ -90,7 +90,7 @@ class _RowsDigest:
 
 
 def _fill(read: Transaction, write: Transaction, table: str) -> _RowsDigest:
-    """Copy the rows of a table. Return what they are known by."""
+    """Copy the rows of a table. Return their number and digest."""
     columns = read.list_columns(table)
     if columns != write.list_columns(table):
         raise LedgerUnavailable(f"the table {table} has other columns than a ledger of this version")

@@ -1,4 +1,4 @@
-"""The tables of a ledger as its queries name them; the migrations make them. Some have files of their own."""
+"""The ledger's tables in SQLAlchemy's terms. The migrations make them. Some are declared in modules of their own."""
 
 import sqlalchemy as sa
 
@@ -6,13 +6,13 @@ from accountant.events.packed_losses import pack_losses, unpack_losses
 
 
 class PackedLosses(sa.types.TypeDecorator[bytes]):
-    """A column of losses per key, which lie packed and are read as they were charged."""
+    """A column type for losses per key: stored packed, read unpacked."""
 
     impl = sa.LargeBinary
     cache_ok = True
 
     def process_bind_param(self, value: bytes | None, _dialect: sa.Dialect) -> bytes | None:
-        """Return what is stored."""
+        """Return the packed bytes to store."""
         return None if value is None else pack_losses(value)
 
     def process_result_value(self, value: bytes | None, _dialect: sa.Dialect) -> bytes | None:

@@ -1,8 +1,8 @@
-"""The tables of monitors: states and alerts, which the events vouch for, and leases, which are nothing but courtesy.
+"""The tables of monitors: states and alerts, which events confirm by digest, and leases, which only avoid double work.
 
-An alert is written once, and its clearing beside it once; of a key's alerts in one window at most one is not cleared.
+An alert is written once, and its clearing is added once. At most one alert of a key in a window is not cleared.
 
-A state is as secret as the data. It is read by the runner of looks alone, and is in no event, report or export.
+A state is as secret as the data. Only the runner of looks reads it. It is in no event, report or export.
 """
 
 import secrets
@@ -49,10 +49,10 @@ _SQLITE_NOW = "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The state of one window, after its look `look`.
+    """The state of one window after its look number `look`.
 
-    Events know it by `digest`, which tells nothing of it: nobody who does not have the row knows its `salt`, drawn
-    again whenever a state is written.
+    Events contain only its `digest`. The digest reveals nothing without the row, since it covers a random `salt`. A new
+    salt is drawn whenever a state is written.
     """
 
     run: str
@@ -63,7 +63,7 @@ class StateRow:
 
     @staticmethod
     def draw_salt(run: str, window: int, look: int, body: bytes) -> "StateRow":
-        """Return the row with a salt drawn, before it is written."""
+        """Return a row with a new random salt, to be written."""
         return StateRow(run, window, look, body, secrets.token_bytes(_SALT_BYTES))
 
     @property
@@ -74,7 +74,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """A key that came into the answer, and went out of it if it did; moments as text."""
+    """A key that came into the answer, with the look that cleared it, if any. Moments are text."""
 
     run: str
     number: int
@@ -92,7 +92,7 @@ class MonitorRows:
         self._connection = connection
 
     def find_states(self, run: str | None, windows: Iterable[int] | None = None) -> Iterator[StateRow]:
-        """Yield the states of a run (None: of all), of some windows if asked."""
+        """Yield the states of a run (None: of all runs), of `windows` only if given."""
         chosen = sa.select(_states).order_by(_states.c.run, _states.c.window_number)
         if run is not None:
             chosen = chosen.where(_states.c.run == run)
@@ -107,14 +107,14 @@ class MonitorRows:
         self._connection.execute(_states.insert(), {**row, "body": state.body, "salt": state.salt})
 
     def replace_state(self, state: StateRow, *, since: int) -> bool:
-        """Put the state after a look in the place of that of look `since`; false where there is none such."""
+        """Replace the state of look `since` by a newer one. Return False if there is no state of that look."""
         here = (_states.c.run == state.run) & (_states.c.window_number == state.window) & (_states.c.look == since)
         written = {"look": state.look, "body": state.body, "salt": state.salt}
         changed = self._connection.execute(_states.update().where(here).values(written))
         return changed.rowcount == 1
 
     def drop_states(self, run: str, windows: Iterable[int] | None = None) -> None:
-        """Forget the states of windows that are closed; of all, where the run has ended."""
+        """Delete the states of closed windows, or of all windows if the run has ended."""
         here = _states.c.run == run
         if windows is not None:
             here &= _states.c.window_number.in_(list(windows))
@@ -141,9 +141,9 @@ class MonitorRows:
             self._connection.execute(_alerts.insert(), rows)
 
     def clear_alerts(self, run: str, window: int, keys: Sequence[int], *, number: int, at: str) -> None:
-        """Note, for good, with which look keys went out of a window's answer.
+        """Record, for good, the look that cleared the alerts of some keys in a window.
 
-        Those that are not in it stay as they are.
+        Keys that are not in the window's answer stay unchanged.
         """
         here = (_alerts.c.run == run) & (_alerts.c.window_number == window) & _alerts.c.cleared_number.is_(None)
         noted = _alerts.update().values(cleared_number=number, cleared_at=at)
@@ -152,10 +152,10 @@ class MonitorRows:
             self._connection.execute(noted.where(here, some))
 
     def read_alerts(self, run: str, *, after: int, last: int, limit: int | None) -> tuple[list[AlertRow], int | None]:
-        """Return the alerts of a run's looks after one, up to another, in order.
+        """Return the alerts of a run's looks after number `after`, up to number `last`, in order.
 
-        Only whole looks are returned, as few as make `limit`. The second part is the number of the last of these looks
-        if there are more after them.
+        Only whole looks are returned: the fewest that have `limit` alerts. The second part is the number of the last
+        returned look if more follow, else None.
         """
         here, number = _alerts.c.run == run, _alerts.c.look_number
         end = self._find_end(
@@ -166,10 +166,10 @@ class MonitorRows:
     def read_changes(
         self, run: str, *, after: int, last: int, limit: int | None
     ) -> tuple[list[AlertRow], list[AlertRow], int | None]:
-        """Return the alerts of a run's looks after one, up to another, and those that these looks cleared.
+        """Return the alerts of a run's looks after number `after`, up to number `last`, and the alerts they cleared.
 
-        Both are in the order of looks. Only whole looks are returned, as few as make `limit` of both; the end is as
-        `alerts` has it.
+        Both are in the order of looks. Only whole looks are returned: the fewest that have `limit` of both together.
+        The last part is as in `read_alerts`.
         """
         here, came, went = _alerts.c.run == run, _alerts.c.look_number, _alerts.c.cleared_number
         each = [
@@ -198,7 +198,7 @@ class MonitorRows:
         ]
 
     def _find_end(self, numbers: sa.SelectBase, limit: int | None) -> int | None:
-        """Return the look with which a page of `limit` ends; None if there is nothing after it."""
+        """Return the number of the look that ends a page of `limit` entries; None if nothing follows it."""
         if limit is None:
             return None
         number = numbers.subquery().c.number
@@ -207,9 +207,9 @@ class MonitorRows:
         return None if after is None else end
 
     def take_lease(self, monitor: str, *, holder: str, seconds: float) -> bool:
-        """Note who looks for the next seconds, by the database's clock. Return False if somebody else does.
+        """Take the lease to look at a monitor for `seconds`, by the database's clock. Return False if another holds it.
 
-        A lease that ends later than one taken now was written by a clock that was ahead, and is void.
+        A lease that ends later than one taken now was written by a clock that was ahead. It is void.
         """
         now, length = self._read_clock(), timedelta(seconds=seconds)
         row = self._connection.execute(sa.select(_leases).where(_leases.c.monitor == monitor)).one_or_none()
@@ -224,7 +224,7 @@ class MonitorRows:
         return True
 
     def release_lease(self, monitor: str, *, holder: str) -> None:
-        """Note that the holder looks no longer; nothing where somebody else does."""
+        """End the holder's lease. Do nothing if another one holds it."""
         here = (_leases.c.monitor == monitor) & (_leases.c.holder == holder)
         self._connection.execute(_leases.delete().where(here))
 

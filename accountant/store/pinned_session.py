@@ -1,8 +1,8 @@
-"""The settings of a PostgreSQL session on which Keyhole depends, whatever server, database and role have as defaults.
+"""The settings of a PostgreSQL session on which Keyhole depends, whatever the server, database and role default to.
 
-Isolation is first among them. A question that waits for the lock of a load has to read what the load committed, and
-under REPEATABLE READ it reads what was there when its transaction began. The others decide how values are read,
-compared and written, which rows a scan gives, and what ends a statement before Keyhole does.
+The first is isolation. A question that waits for a load's lock must read the rows that the load committed. Under
+REPEATABLE READ it would read the rows from the start of its transaction. The other settings decide how values are
+read, compared and written, which rows a scan gives, and what ends a statement before Keyhole does.
 """
 
 from collections.abc import Mapping
@@ -54,10 +54,10 @@ OTHER_SCHEMA = (
 
 
 def pin_settings(connection: PunctualConnection, settings: Mapping[str, str]) -> None:
-    """Set `PINNED`, and `settings` over it, for the whole session. The connection must be in autocommit.
+    """Set `PINNED`, then `settings`, for the whole session. The connection must be in autocommit.
 
     Raises:
-        psycopg.Error: a setting of `PINNED` or `settings` that the server does not take.
+        psycopg.Error: if the server rejects a setting.
     """
     connection.execute("SET statement_timeout = 0")  # first: a role's own would end what comes next
     wanted = {**_WHERE_KNOWN, **PINNED, **settings}
@@ -66,12 +66,12 @@ def pin_settings(connection: PunctualConnection, settings: Mapping[str, str]) ->
 
 
 def pin_ledger_session(connection: PunctualConnection, *, table: str) -> None:
-    """Pin the session of a ledger, whose tables are known by `table`.
+    """Pin the session's settings and its search_path to the schema that has the ledger's table `table`.
 
-    The same URL leads to the same tables, whatever becomes of the role's defaults. A path in the URL holds.
+    So the same URL leads to the same tables even if the role's defaults change. A search_path in the URL is kept.
 
     Raises:
-        LedgerUnavailable: if the role's own search_path leads to another ledger. Here an empty one would be made.
+        LedgerUnavailable: if the role's own search_path leads to another ledger. A new empty one would be made here.
     """
     source, before = _find_place(connection, table)
     own_path = {} if source == "client" else {"search_path": LEDGER_PATH}

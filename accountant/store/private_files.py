@@ -1,4 +1,4 @@
-"""Files that their owner alone may read: what they hold is what analysts paid for, and the noise behind it."""
+"""Files that only their owner may read, as they hold released answers and the noise behind them."""
 
 import os
 from contextlib import suppress

@@ -1,8 +1,8 @@
-"""A connection to PostgreSQL whose every wait ends, whether or not its server ever answers again.
+"""A connection to PostgreSQL that limits every wait, even if the server never answers.
 
-Guarantee: no call waits longer than the connection's `longest_s`, or beyond the moment of the block `deadline.by`
-around it, and none needs the server's help for that. A connection whose server was not awaited is closed: what it was
-asked may still be done there, and nobody may take another answer for its own.
+Guarantee: no call waits longer than the connection's `longest_s`, or beyond the moment that a surrounding
+`deadline.limit_waits_until` sets. This needs no help of the server. After a wait that was given up the connection is
+closed: the server may still run the statement, and its answer must not be read as that of a later one.
 """
 
 import math
@@ -37,7 +37,7 @@ _TCP: Mapping[str, int] = {
 
 
 class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
-    """psycopg's connection. Waiting in vain is an OperationalError, after which it is closed."""
+    """psycopg's connection with a limit on waits. A wait beyond it closes the connection and raises OperationalError."""
 
     longest_s = LONGEST_S
 
@@ -54,7 +54,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
         return super().connect(conninfo, **own, **kwargs)
 
     def wait(self, gen: PQGen[_Result], interval: float = _LOOK_S, timeout: float | None = None) -> _Result:
-        """Wait as psycopg does, up to the deadline of the block."""
+        """Wait as psycopg does, but not beyond the deadline of the surrounding block."""
         moment = find_block_deadline()
         left_s = self.longest_s if moment is None else moment - time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""The schema of a ledger's database, made or brought up to date by the migrations when it is opened."""
+"""The schema of a ledger's database. The migrations make it or bring it up to date when the ledger is opened."""
 
 from functools import cache
 from pathlib import Path
@@ -33,7 +33,7 @@ retry_while_locked = tenacity.retry(
 def migrate(engine: sa.Engine) -> None:
     """Run the migrations that a database does not have yet, all or none.
 
-    Raises `LedgerUnavailable` where none leads on from its schema.
+    Raise `LedgerUnavailable` if the database's revision is not one of ours.
     """
     if _read_revision(engine) != find_newest_revision():
         _upgrade(engine)
@@ -50,7 +50,7 @@ def is_made(engine: sa.Engine) -> bool:
 
 @cache
 def find_newest_revision() -> str:
-    """Return the revision of the last migration, as its file's name has it."""
+    """Return the revision of the last migration, taken from its file name."""
     return max(path.name.removeprefix("r").partition("_")[0] for path in (_MIGRATIONS / "versions").glob("r*.py"))
 
 

@@ -1,6 +1,6 @@
-"""Balances as bytes and back, so that a long ledger opens fast. The log stays the truth: `verify` folds it again.
+"""Snapshots of the balances as bytes, so that a long ledger opens fast. `verify` compares them with a fold of the log.
 
-The same balances always give the same bytes. They start with one line of canonical JSON, behind it all arrays.
+The same balances always give the same bytes: one line of canonical JSON, then all arrays.
 """
 
 import json
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 def pack_balances(balances: Balances) -> bytes:
-    """Return the balances of a fold over the newest window."""
+    """Return the snapshot of balances as bytes. They are a fold over the newest budget window."""
     writer = _SnapshotWriter()
     document = {
         "format": SNAPSHOT_FORMAT,
@@ -58,7 +58,7 @@ def pack_balances(balances: Balances) -> bytes:
 
 
 def unpack_balances(content: bytes) -> Balances:
-    """Parse a snapshot of `to_bytes`. Raise `LedgerUnavailable` if it did not write it."""
+    """Parse a snapshot of `pack_balances`. Raise `LedgerUnavailable` for any other bytes."""
     header, _, rest = content.partition(b"\n")
     try:
         document = json.loads(header)
@@ -70,7 +70,7 @@ def unpack_balances(content: bytes) -> Balances:
 
 
 def is_older(content: bytes) -> bool:
-    """Return True if a snapshot has a format that is no longer read. The log is folded instead."""
+    """Return True if a snapshot has an older format, which is not read. The log is folded instead."""
     try:
         return bool(json.loads(content.partition(b"\n")[0])["format"] < SNAPSHOT_FORMAT)
     except (KeyError, TypeError, ValueError):
@@ -78,7 +78,7 @@ def is_older(content: bytes) -> bool:
 
 
 class _SnapshotWriter:
-    """Collects key values (each tuple once) and arrays beside the document."""
+    """Writer of a snapshot's parts. It collects key values (each tuple once) and arrays beside the JSON document."""
 
     def __init__(self) -> None:
         self.domains: dict[Domain, str] = {}

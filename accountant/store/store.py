@@ -1,8 +1,8 @@
 """The ledger's storage, and the accountant's only I/O: SQLite in WAL mode, or PostgreSQL.
 
-Guarantee: inside `writing()` one writer at a time, over all threads, processes and machines, sees every event
-committed so far; when the block ends without an error, what it appended survives the death of process and machine.
-What follows from that: docs/proofs/accounting.md, theorem 5.
+Guarantee: inside `begin_write()` there is one writer at a time, over all threads, processes and machines. It sees every
+event committed so far. When the block ends without an error, its events survive the death of process and machine.
+Proof: docs/proofs/accounting.md, theorem 5.
 """
 
 import math
@@ -40,8 +40,8 @@ CONNECT_TIMEOUT_S = 10
 class LedgerStore:
     """An open database that holds one ledger.
 
-    `timeout_ms` is how long anybody waits to be let in, writers for other writers, and then for each answer of a
-    server. `held` is the file of an SQLite ledger.
+    `timeout_ms` limits the wait for a connection, the wait of a writer for other writers, and then each wait for a
+    server's answer. `held` is the file of an SQLite ledger.
     """
 
     def __init__(self, engine: sa.Engine, *, timeout_ms: int, held: HeldFile | None = None) -> None:
@@ -52,10 +52,10 @@ class LedgerStore:
 
     @classmethod
     def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS, can_create: bool = True) -> "LedgerStore":
-        """Open the ledger at an SQLAlchemy URL and bring its schema up to date; `create` makes one if there is none.
+        """Open the ledger at an SQLAlchemy URL and bring its schema up to date. If `can_create`, make a missing one.
 
-        `postgresql://` is read as `postgresql+psycopg://`. Raises `NoLedger`, `LedgerUnavailable`; never shows the URL,
-        which may hold a password.
+        `postgresql://` means `postgresql+psycopg://`. Raise `NoLedger`, `LedgerUnavailable`. Messages never contain the
+        URL, which may hold a password.
         """
         with explain_failures(), ExitStack() as undo:
             engine = _make_engine(url, timeout_ms=timeout_ms, can_create=can_create)
@@ -71,7 +71,7 @@ class LedgerStore:
         return cls(engine, timeout_ms=timeout_ms, held=held)
 
     def make_deadline(self) -> Deadline:
-        """Return the deadline by which a caller that comes now must be let in."""
+        """Return the deadline for all waits of a caller that comes now."""
         return Deadline(self._timeout_ms)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class LedgerStore:
             self._held.close()
 
     def check_room(self, *, room_bytes: int) -> None:
-        """Check that a SQLite file could grow by so much on its disk. Raise `LedgerUnavailable` if it could not."""
+        """Check that an SQLite file can grow by `room_bytes` on its disk. Raise `LedgerUnavailable` if it cannot."""
         file = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and file and file != ":memory:":
             with suppress(OSError):
@@ -92,8 +92,8 @@ class LedgerStore:
     def begin_write(self, deadline: Deadline) -> Iterator[Transaction]:
         """Open one serialised transaction; durable when the block ends, undone when it raises.
 
-        Raises `LedgerUnavailable`: by the deadline where it did not begin, and later where it is unknown whether it
-        became durable, since the server was asked for that and did not answer, or the file is not at its path by then.
+        Raise `LedgerUnavailable` by the deadline if it cannot begin. Raise it later if it is unknown whether the
+        transaction became durable: the server did not answer the COMMIT, or the file is no longer at its path.
         """
         with explain_failures(), ExitStack() as open_:
             open_.callback(self._check_held)  # last of all: what was written must be where the next opener looks
@@ -111,9 +111,9 @@ class LedgerStore:
 
     @contextmanager
     def begin_read(self, deadline: Deadline) -> Iterator[Transaction]:
-        """Open a read-only view of what is committed at one moment.
+        """Open a read-only view of all committed events at one moment.
 
-        It waits for nobody. Raise `LedgerUnavailable` if it cannot be read.
+        It waits for no writer. Raise `LedgerUnavailable` if it cannot be read.
         """
         with explain_failures(), ExitStack() as open_:
             self._check_held()

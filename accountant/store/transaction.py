@@ -46,7 +46,7 @@ _EVENTS_FROM = (
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Balances after one event: the event's number and hash, and the balances' own SHA-256 and form."""
+    """The stored balances after one event: its number and hash, and the balances' bytes with their SHA-256."""
 
     event: int
     hash: str
@@ -57,9 +57,9 @@ class Snapshot:
 class Transaction:
     """The operations inside one transaction.
 
-    `newest` is the id and hash of the last event it has seen or written, `attempts` the requests that are answered
-    once, `relations` what tables are called in their source, `waiting` the questions that wait for the owner,
-    `monitors` the states, alerts and leases of monitors.
+    `newest` is the id and hash of the last event it has read or written. `attempts` are the idempotent requests,
+    `relations` the source's names of tables, `waiting` the questions that wait for the owner, and `monitors` the
+    states, alerts and leases of monitors.
     """
 
     def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
@@ -74,7 +74,7 @@ class Transaction:
     def read_records_after(self, number: int, event_hash: str) -> list[Record]:
         """Return the events after event `number` of that hash, in order; 0 and `GENESIS` for all of them.
 
-        Raises `LedgerUnavailable` where that event is not there any more.
+        Raise `LedgerUnavailable` if that event is no longer there.
         """
         records = list(self._read_events(max(1, number), known=number))
         if not number:
@@ -103,7 +103,7 @@ class Transaction:
         self.newest = (record.id, record.hash)
 
     def store_domains(self, domains: Iterable[Domain]) -> dict[Domain, str]:
-        """Store key values that are not stored yet; their digests."""
+        """Store the key values that are not stored yet. Return the digest of each."""
         digests = {values: self._cache.digest(values) for values in domains}
         missing = set(digests.values()).difference(
             self._connection.scalars(
@@ -120,7 +120,7 @@ class Transaction:
         return digests
 
     def read_domains(self, records: Sequence[Record]) -> dict[str, Domain]:
-        """Return the key values that the records refer to, by digest, each checked against it."""
+        """Return the key values that the records refer to, by digest. Each is checked against its digest."""
         wanted = {domain for record in records for domain in list_domain_digests(record)}
         found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
         missing = sorted(wanted.difference(found))
@@ -138,7 +138,7 @@ class Transaction:
         return values
 
     def add_answer(self, *, reservation: str, event: int, charge: Charge, answer: bytes) -> None:
-        """Store a released answer beside the event that committed it, under the question that was charged."""
+        """Store a released answer with the number of its commit event and the charged question."""
         self._connection.execute(
             ledger_tables.ANSWERS.insert(),
             {
@@ -156,7 +156,7 @@ class Transaction:
     ) -> tuple[bytes, list[Record]] | None:
         """Return a stored answer with the events of its reservation, in order.
 
-        It is the answer of `reservation`, or the first one to the question on that data version.
+        It is the answer of `reservation` if given, else the first one to the question on that data version.
         """
         chosen = (
             sa.select(ledger_tables.ANSWERS.c.reservation, ledger_tables.ANSWERS.c.answer)
@@ -187,14 +187,14 @@ class Transaction:
         return row.answer, [Record(*event) for event in self._connection.execute(events)]
 
     def list_reservations(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
-        """Return the newest reservations, the newest first: of one analyst, before an event, and so many, if asked."""
+        """Return reservations, newest first: of one analyst, before an event, and at most `limit`, if given."""
         chosen = sa.select(ledger_tables.EVENTS.c.reservation).where(
             *_filter_reservations(analyst=analyst, before=before)
         )
         return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id.desc()).limit(limit)))
 
     def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
-        """Return the number of reservations: of one analyst, before an event, if asked."""
+        """Return the number of reservations: of one analyst, before an event, if given."""
         chosen = (
             sa.select(sa.func.count())
             .select_from(ledger_tables.EVENTS)
@@ -237,7 +237,7 @@ class Transaction:
         return [Record(*row) for row in self._connection.execute(chosen)]
 
     def read_events_about(self, reservations: Sequence[str]) -> list[Record]:
-        """Return all events about some reservations, and every opening of a window, in order."""
+        """Return all events about some reservations, and every opening of a budget window, in order."""
         records = self._connection.execute(
             sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == WindowOpened.__name__)
         ).all()
@@ -247,7 +247,7 @@ class Transaction:
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
     def read_events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
-        """Return the events of one kind, in order; those about one subject if asked."""
+        """Return the events of one kind, in order; those about one subject if given."""
         chosen = sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == kind)
         if about is not None:
             chosen = chosen.where(ledger_tables.EVENTS.c.reservation == about)
@@ -258,7 +258,7 @@ class Transaction:
         return tuple(sorted(column["name"] for column in sa.inspect(self._connection).get_columns(table)))
 
     def read_rows(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
-        """Yield every row of a table; those with an `id` in its order, which is that of the log."""
+        """Yield every row of a table. A table with an `id`, such as the log, is read in its order."""
         named: list[sa.ColumnClause[Any]] = [sa.column(name) for name in columns]
         ordered: list[sa.ColumnClause[Any]] = [sa.column("id")] if "id" in columns else []
         chosen = sa.select(*named).select_from(sa.table(table)).order_by(*ordered)
@@ -270,12 +270,12 @@ class Transaction:
         return self._connection.execute(sa.select(1).select_from(sa.table(table)).limit(1)).first() is not None
 
     def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows as they stand elsewhere."""
+        """Insert rows that were read from another ledger, unchanged."""
         there = sa.table(table, *(sa.column(name) for name in columns))
         self._connection.execute(there.insert(), [dict(zip(columns, row, strict=True)) for row in rows])
 
     def check_database(self) -> None:
-        """Raise `LedgerUnavailable` where the database says that it is damaged, or has not the ledger's form."""
+        """Raise `LedgerUnavailable` if the database is damaged, or lacks the ledger's tables and triggers."""
         check_database(self._connection)
 
     def list_unchecked(self) -> tuple[str, ...]:
@@ -283,9 +283,9 @@ class Transaction:
         return list_unchecked(self._connection)
 
     def check_domains(self) -> frozenset[str]:
-        """Return the digests of all stored key values, each of which was read from the storage and digested again.
+        """Read and hash all stored key values, and return their digests.
 
-        Raises `LedgerUnavailable` for values that are not the ones that were charged.
+        Raise `LedgerUnavailable` for values that do not match their digest.
         """
         return frozenset(
             stored
@@ -298,7 +298,7 @@ class Transaction:
         yield from self._connection.execute(sa.select(ledger_tables.ANSWERS))
 
     def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
-        """Store noise paths, by identity, beside the event that committed them."""
+        """Store noise paths, by identity, with the number of their commit event."""
         rows = [
             {
                 "reservation": reservation,
@@ -355,7 +355,7 @@ class Transaction:
             yield row[0], row[1], row[2]
 
     def prune(self, *, event: int, table: str, version: str) -> None:
-        """Remove the values of a table's paths on one data version, which `event` says are pruned."""
+        """Delete the values of a table's paths on one data version, after the pruning event `event`."""
         self._connection.execute(
             ledger_tables.PRUNED.insert(), {"event": event, "family_table": table, "version": version}
         )

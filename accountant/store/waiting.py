@@ -1,4 +1,4 @@
-"""The table of questions that wait for the owner's approval: rows beside the log and no part of it."""
+"""The table of questions that wait for the owner's approval, outside the chain of events."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ class WaitingQuestions:
         self._connection = connection
 
     def put(self, one: WaitingQuestion) -> None:
-        """Remember a question, in the place of what was known of it, and forget the oldest of an analyst with many."""
+        """Store a question, or replace its row. Delete the oldest ones of an analyst with too many."""
         mine = _waiting.c.analyst == one.analyst
         self._connection.execute(_waiting.delete().where(mine, _waiting.c.question == one.question))
         row = {
@@ -79,7 +79,7 @@ class WaitingQuestions:
         )
 
     def remove(self, question: str) -> None:
-        """Forget a question, which waits no longer."""
+        """Delete a question that no longer waits."""
         self._connection.execute(_waiting.delete().where(_waiting.c.question == question))
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The witness of a ledger: a small file elsewhere with the number and hash of the last event that was seen durable.
+"""The witness of a ledger: a small separate file with the number and hash of the last event known to be durable.
 
 Guarantee: a mark is written only after its event is durable, so the witness may lag behind its ledger and never leads
 it. A ledger without the marked event has lost something: docs/proofs/accounting.md, theorem 11. The file has nothing
@@ -33,11 +33,11 @@ NOTHING = Mark(0, GENESIS)
 
 
 class Witness:
-    """The file at `path`: two lines of a fixed length, of which the older one is overwritten in place.
+    """The file at `path`: two lines of fixed length. Writing overwrites the older line in place.
 
-    A reader finds one whole line whenever it looks. A written mark survives its process. It is not
-    flushed. So after a power cut the mark may be as old as the system's oldest write that was not yet on the disk. By
-    default that is half a minute on Linux.
+    A reader always finds one whole line. A written mark survives its process, but it is not flushed. After a power cut
+    the mark may be as old as the oldest write that the system had not yet put on the disk: by default half a minute on
+    Linux.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,9 +60,9 @@ class Witness:
         return max(marks)
 
     def advance(self, mark: Mark) -> bool:
-        """Note an event that is durable, unless a later one is noted. Return False if the file cannot be written.
+        """Record a durable event, unless a later one is recorded. Return False if the file cannot be written.
 
-        Where another process is writing, that one's mark stands: a lag of one event costs less than waiting.
+        If another process is writing, its mark is kept: a lag of one event costs less than waiting.
         """
         try:
             self._make(NOTHING)
@@ -77,7 +77,7 @@ class Witness:
         return True
 
     def replace(self, mark: Mark) -> None:
-        """Put a mark in the place of whatever is there, durably. Raise OSError if that fails."""
+        """Replace the file's content by a mark, durably. Raise OSError if that fails."""
         self._make(mark)
         with self._lock(wait=True) as file:
             if file is not None:
@@ -86,7 +86,7 @@ class Witness:
                 os.fsync(file)
 
     def _make(self, mark: Mark) -> None:
-        """Make the file, whole, durable and for its owner alone, unless there is one."""
+        """Make the file durably, readable by its owner only, unless it exists."""
         if self.path.exists():
             return
         descriptor, temporary = tempfile.mkstemp(prefix=f"{self.path.name}.", dir=self.path.parent)

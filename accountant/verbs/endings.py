@@ -1,4 +1,4 @@
-"""The end of a reservation, as the log tells, and the answer that it paid for."""
+"""The end of a reservation, read from the log, and the answer that it paid for."""
 
 from accountant.balances.fold import Balances
 from accountant.charges import Charge, StoredAnswer
@@ -36,8 +36,8 @@ def find_ending(transaction: Transaction, reservation: str | None) -> str | None
 def find_open_charge(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
     """Return the charge of a question's open reservation.
 
-    Raise `MonitorStands` for a monitor's reservation, which ends by a verb of its own. Raise `LedgerMisuse`, with the
-    end of the reservation, for any other.
+    Raise `MonitorNotEnded` for a monitor's reservation, which only `Monitors.end` may end. Raise `LedgerMisuse`, with
+    the reservation's end in its text, if it is no longer open.
     """
     balances.monitors.check_ended(reservation)
     if reservation in balances.open_reservations:

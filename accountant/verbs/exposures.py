@@ -1,7 +1,7 @@
-"""Which relations of the source the ledger has charged, and under which names.
+"""The relations of the source that the ledger has charged, with the table names used for them.
 
-A balance is kept by a table's name. So that the same rows under another name do not begin from nothing unnoticed, the
-ledger remembers what each name stood for. No event: it changes no balance.
+A balance belongs to a table's name. If a relation were renamed, its rows would start with a new balance. To notice
+that, the ledger stores the relations of each name. This is no event, as it changes no balance.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,10 +20,10 @@ class Exposures:
         self._clock = clock
 
     def remember(self, tables: Mapping[str, Collection[str]]) -> None:
-        """Write down the relations under which each of the ledger's tables is charged.
+        """Store the relations of each of the ledger's tables.
 
-        A name under which such a relation has lost nothing is forgotten, so it is no way back later. Known relations
-        are not written again.
+        An earlier name under which a relation has lost nothing is deleted, so a later return to it is noticed. Known
+        relations are not written again.
         """
         wanted = {relation: table for table, relations in tables.items() for relation in relations}
         with self._journal.begin_read() as (transaction, balances):
@@ -44,9 +44,9 @@ class Exposures:
             return bool(transaction.relations.find_tables(relations))
 
     def find_charged_names(self, relations: Collection[str], *, names: Collection[str]) -> tuple[str, ...]:
-        """Return the names under which a relation, called by any of its own, has lost something.
+        """Return the table names under which a relation has lost something. `relations` are its own possible names.
 
-        Return none if it was exposed under one of `names` as well, since the owner has confirmed that then.
+        Return none if it was exposed under one of `names` too: the owner has then confirmed the name.
         """
         with self._journal.begin_read() as (transaction, balances):
             tables = set().union(*transaction.relations.find_tables(relations).values())

@@ -1,9 +1,9 @@
 """Requests that spend once, however often they are sent, whatever dies in between.
 
-Guarantee: of all attempts under one key of one analyst at most one reserves. A key is written down before anything is
-reserved; the reservation is written into its row in the transaction that reserves, and only by the attempt that the row
-names. So whoever finds the row later knows whether the first attempt has spent, and on which data version. It holds
-until the key expires, which is counted from when its request began.
+Guarantee: of all attempts under one key of one analyst at most one reserves. A key is stored before anything is
+reserved. Its row gets the reservation in the transaction that reserves, and only from the attempt that the row names.
+So the row shows later if the first attempt has spent, and on which data version. This holds until the key expires,
+which is counted from the start of its request.
 
 References: docs/decisions/0011-asking-once.md.
 """
@@ -27,11 +27,11 @@ MOST_KEYS_OF_AN_ANALYST = 50_000
 
 
 class OtherRequest(LedgerError):
-    """The key stands for another request. Nothing was written."""
+    """The key was used for another request. Nothing was written."""
 
 
 class TooManyKeys(LedgerError):
-    """The analyst has as many keys as anybody may have. Nothing was written."""
+    """The analyst has the greatest allowed number of keys. Nothing was written."""
 
 
 class AttemptState(StrEnum):
@@ -48,9 +48,10 @@ class AttemptState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """An attempt under the same key that stands in the way of another one.
+    """An earlier attempt under the same key, because of which no other one may begin.
 
-    `reservation` is what it reserved; `answer` where the answer in its `response` is stored, or the answer it came to.
+    `reservation` is the id of its reservation. `answer` is the reservation that stores the answer in its `response`, or
+    the answer that it committed.
     """
 
     state: AttemptState
@@ -74,9 +75,9 @@ class Idempotency:
 
         `request` is the SHA-256 of the request. The attempt is written to the ledger's database.
 
-        Anybody who has reserved nothing for `lease` is taken for dead, and can reserve nothing any more; so is who
-        began later than that from now, under a clock that was wrong. Keys older than `keep` are forgotten. Raises
-        `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
+        An attempt that has reserved nothing for `lease` counts as dead: it is replaced, and can no longer reserve. So
+        does one that began more than `lease` in the future, by a wrong clock. Keys older than `keep` are deleted.
+        Raise `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
         """
         now = self._clock()
         with self._journal.begin_write() as (transaction, _):
@@ -98,15 +99,15 @@ class Idempotency:
             return earlier
 
     def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
-        """Keep what was told; `answer` is the reservation under which the key set in it is stored, if it is."""
+        """Store the response. `answer` is the reservation that stores the response's key set, if there is one."""
         with self._journal.begin_write() as (transaction, _):
             transaction.attempts.end(attempt, response=response, answer=answer)
 
     def fail(self, attempt: Attempt, *, response: bytes) -> None:
-        """Keep a refusal where something was reserved before it; else the key is free again.
+        """Store a refusal if its attempt had reserved; otherwise make the key usable again.
 
-        Where the answer was committed nothing is kept: the refusal did not know of it, as a storage that failed may
-        have written all the same, and the key stands for that answer.
+        If the attempt's answer was committed, nothing is stored, and the key returns that answer. This happens if the
+        storage reported a failure but had written the commit.
         """
         with self._journal.begin_write() as (transaction, _):
             rows = transaction.attempts
@@ -127,7 +128,7 @@ class Idempotency:
 
 
 def _describe_earlier(transaction: Transaction, row: AttemptRow, *, still_running: bool) -> EarlierAttempt | None:
-    """Return a row's attempt; None for one that is dead and has spent nothing."""
+    """Return the attempt of a row. Return None if it is dead and has spent nothing."""
     became = find_ending(transaction, row.reservation)
     if row.response is not None:
         state, answer = AttemptState.ENDED, row.answer
@@ -143,7 +144,7 @@ def _describe_earlier(transaction: Transaction, row: AttemptRow, *, still_runnin
 
 
 def _locate_answer(transaction: Transaction, reservation: str) -> str:
-    """Return the place of the answer that a committed reservation paid for: its own, or the one that it read."""
+    """Return the reservation that stores a committed question's answer: its own, or the one that it read."""
     for event in parse_events(transaction, transaction.read_events_about([reservation])):
         if isinstance(event, Committed) and event.reservation == reservation:
             return event.reads or reservation

@@ -1,6 +1,7 @@
-"""One question asked several times at once: the second asker does not reserve, but looks at what the first left.
+"""The guard against paying twice for one question that is asked several times at once.
 
-Guarantee: what is under way is told to the analyst who asks it alone; who else asks the same has no part in it.
+Guarantee: only the analyst who asked a question learns that it is under way. Another analyst who asks the same is
+treated as if it were not.
 
 References: docs/decisions/0011-asking-once.md.
 """
@@ -16,9 +17,9 @@ from accountant.store.transaction import Transaction
 
 
 class Repeated(Exception):
-    """The question has an answer in store by now, or its analyst has it under way. Nothing was written: look again.
+    """The question has a stored answer by now, or its analyst has it under way. Nothing was written. Look again.
 
-    `reservation` is the id of the one under way; None if there is an answer.
+    `reservation` is the id of the open reservation; None if there is an answer.
     """
 
     def __init__(self, reservation: str | None = None) -> None:
@@ -29,8 +30,8 @@ class Repeated(Exception):
 class Repetition:
     """The guard against repeated questions.
 
-    It reads the open reservations, whichever process made them: the outcome of those of this process, and the age of
-    the others.
+    It reads the open reservations of all processes. For this process's own it knows whether they still run. For the
+    others it goes by their age.
     """
 
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
@@ -40,7 +41,7 @@ class Repetition:
 
     @contextmanager
     def hold_in_flight(self, reservation: str) -> Iterator[None]:
-        """Mark the reservation as under way while the block runs, however long; after a failure it is not."""
+        """Mark the reservation as under way while the block runs. After a failure it no longer counts as under way."""
         with self._lock:
             self._is_at_work[reservation] = True
         try:
@@ -55,9 +56,9 @@ class Repetition:
     def check_first(
         self, transaction: Transaction, balances: Balances, charge: Charge, *, within: timedelta | None
     ) -> None:
-        """Raise `Repeated` if an answer to the charge's question is stored, or as `check_not_under_way` does.
+        """Raise `Repeated` if an answer to the charge's question is stored, or if `check_not_under_way` raises it.
 
-        A question that may be repeated without limit raises nothing.
+        Raise nothing if `within` is None: the question may then be repeated.
         """
         if within is None:
             return
@@ -72,10 +73,10 @@ class Repetition:
     ) -> None:
         """Raise `Repeated` if the analyst has an open reservation for the question on that data version.
 
-        The question is under way in this process, or was reserved elsewhere recently.
+        The reservation counts if this process still works on it, or if another process made it less than `within` ago.
 
-        One of those that is older has failed, or died; so has one that was made later than that from now, by another
-        clock.
+        An older one of another process has failed or died. So has one that is more than `within` in the future, by
+        another clock.
         """
         if within is None:
             return

@@ -1,7 +1,7 @@
 """The alerts and clearings of a monitor's looks, read back page by page.
 
-Guarantee: a page holds whole looks, none after the one that it says it ends with. Who asks for what came after that
-one is told of everything once, whatever is recorded meanwhile. Proof: docs/proofs/accounting.md, theorem 10.
+Guarantee: a page holds whole looks, and none after its `last_look`. A reader who asks for the looks after that one
+gets everything exactly once, whatever is recorded meanwhile. Proof: docs/proofs/accounting.md, theorem 10.
 """
 
 from datetime import datetime
@@ -12,14 +12,16 @@ from accountant.store.transaction import Transaction
 
 
 def read_alerts(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> AlertPage:
-    """Return the alerts of the looks after one, up to the last that `run` knows."""
+    """Return the alerts of the looks after number `after_number`, up to the last look of `run`."""
     rows, end = transaction.monitors.read_alerts(run.run, after=after_number, last=run.last_look, limit=limit)
     told = tuple(_make_alert(row, run) for row in rows)
     return AlertPage(told, _find_last_look(run, after_number, end), end is not None)
 
 
 def read_changes(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> ChangePage:
-    """Return the alerts of the looks after one, up to the last that `run` knows, and those that these looks cleared."""
+    """Return the alerts of the looks after number `after_number`, and the alerts that these looks cleared.
+
+    The looks reach up to the last one of `run`."""
     came, went, end = transaction.monitors.read_changes(run.run, after=after_number, last=run.last_look, limit=limit)
     return ChangePage(
         alerts=tuple(_make_alert(row, run) for row in came),

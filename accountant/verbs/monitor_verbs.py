@@ -1,8 +1,8 @@
-"""Monitors: one reservation for a whole horizon, a secret draw a window, and looks that each are recorded once.
+"""The ledger's verbs for monitors: one reservation for the horizon, one secret draw a window, each look recorded once.
 
-Guarantee: a window is drawn once, before data are read, and never again: not after a crash, not by another process,
-not by a later run of the same plan. Of all processes that look at one moment one records it, and what it recorded was
-made of the newest state. So a look that is repeated is the same look. Proof: docs/proofs/accounting.md, theorem 10.
+Guarantee: a window's noise is drawn once, before data are read, and never again: not after a crash, not by another
+process, not by a later run of the same plan. If several processes look at one moment, one of them records it, and it
+used the newest state. So a repeated look has the same result. Proof: docs/proofs/accounting.md, theorem 10.
 """
 
 import uuid
@@ -70,12 +70,12 @@ class Monitors:
         why: str,
         is_restarted: bool = False,
     ) -> MonitorRun:
-        """Pay for all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
+        """Reserve all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
 
-        Windows that an earlier run of this fingerprint had begun are in `excluded`: they never begin again. With
-        `anew` there are none: this run draws noise of its own for them too, and its own charge covers that. Raises
-        `MonitorStands` where the monitor runs or is paused; `OverBudget`, `NotApproved`, `LedgerMisuse` as
-        `Ledger.reserve` does. All of them write nothing.
+        Windows that an earlier run of this fingerprint had begun are in `excluded_windows`: they never begin again. If
+        `is_restarted`, there are none: this run draws its own noise for them, and its charge covers that. Raise
+        `MonitorNotEnded` if the monitor runs or is paused. Raise `OverBudget`, `NotApproved`, `LedgerMisuse` as
+        `Ledger.reserve` does. In all these cases nothing is written.
         """
         check_startable(charge, windows)
         with self._journal.begin_write() as (transaction, balances):
@@ -117,19 +117,19 @@ class Monitors:
             return tuple(balances.monitors.make_run(account) for account in balances.monitors.runs.values())
 
     def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
-        """Take leases, and return the monitors for which this holder makes the looks of the next seconds.
+        """Take leases, and return the monitors at which this holder looks for the next `seconds`.
 
-        A holder takes its own lease again.
+        A holder can take its own lease again.
 
-        Time is the database's, one for all that share it. Nothing depends on a lease but work that would be in vain:
-        who looks without one, or longer, is refused by `record_look` where somebody else has looked.
+        The time is the database's, so all processes share it. Leases only avoid double work: without one,
+        `record_look` still refuses a look that another process has recorded.
         """
         with self._journal.begin_write() as (transaction, _):
             rows = transaction.monitors
             return frozenset(one for one in monitors if rows.take_lease(one, holder=holder, seconds=seconds))
 
     def release_leases(self, monitors: Collection[str], *, holder: str) -> None:
-        """Let somebody else look at once. Nothing happens where the holder has no lease."""
+        """End the holder's leases, so that another process can look at once. Monitors without its lease are skipped."""
         with self._journal.begin_write() as (transaction, _):
             for one in monitors:
                 transaction.monitors.release_lease(one, holder=holder)
@@ -137,9 +137,9 @@ class Monitors:
     def begin_window(self, run: str, window: int, body: bytes) -> WindowState:
         """Store a window's drawn state, durably; only then may data be read for it.
 
-        Where the window has begun already, what is stored is returned, with its looks, and `body` is forgotten. Raises
-        `WindowOver` where it is closed or in `MonitorRun.excluded`, `WindowLost` where it has begun and its state is
-        gone, `MonitorStopped` where the monitor is paused or ended; nothing is written then.
+        If the window has begun already, return its stored state and ignore `body`. Raise `WindowClosed` if it is closed
+        or in `MonitorRun.excluded_windows`, `WindowLost` if it has begun and its state is gone, `MonitorStopped` if the
+        monitor is paused or ended. Nothing is written then.
         """
         drawn = StateRow.draw_salt(run, window, 0, body)
         with self._journal.begin_write() as (transaction, balances):
@@ -154,7 +154,7 @@ class Monitors:
     def list_open_windows(self, run: str) -> tuple[WindowState, ...]:
         """Return the windows that have begun and are not closed, in order, with their states.
 
-        Raises `WindowLost`, which names them, where states are gone or not what was written: close those windows.
+        Raise `WindowLost`, with their numbers, if states are gone or differ from their digests. Close these windows.
         """
         with self._journal.begin_read() as (transaction, balances):
             account = balances.monitors.find(run)
@@ -166,7 +166,7 @@ class Monitors:
             return balances.monitors.find(run).begun_windows
 
     def list_closed_windows(self, run: str) -> frozenset[int]:
-        """Return the windows in which no look is made any more; all that have begun if the monitor has ended."""
+        """Return the closed windows. They are all that have begun if the monitor has ended."""
         with self._journal.begin_read() as (_, balances):
             return frozenset(balances.monitors.find(run).closed_windows)
 
@@ -180,15 +180,15 @@ class Monitors:
         holder: str = "",
         closing: Mapping[int, NanoArray | None] = NO_WINDOWS,
     ) -> None:
-        """Write what one look decided.
+        """Write the result of one look: new states, alerts and cleared alerts. Close the windows in `closing`.
 
-        This is new states, alerts, cleared alerts, and the closes of `closing` as `close_window` has them. All is
-        written or nothing. Alerts may be sent only afterwards.
+        All of it is written, or nothing. Alerts may be sent only afterwards. `closing` has the losses of
+        `close_window` by window.
 
-        `number` is the look's over the horizon, larger than any before; `at` its moment. Raises `LookTaken` where this
-        look or a later one was recorded meanwhile, or a state is not the newest any more: what was computed is void.
-        Raises `MonitorStopped`, `WindowOver`, `WindowLost`, and `LedgerMisuse` where a key comes that is in a window's
-        answer, or one is cleared that is not.
+        `number` counts looks over the horizon and is larger than any before. `at` is the look's moment. Raise
+        `LookAlreadyRecorded` if this look or a later one was recorded meanwhile, or if a state is no longer the newest.
+        The result must then be discarded. Raise `MonitorStopped`, `WindowClosed`, `WindowLost`. Raise `LedgerMisuse` if
+        an alerted key is already in the window's answer, or a cleared one is not.
         """
         in_order = sorted(windows, key=lambda one: one.window)
         written = {one.window: StateRow.draw_salt(run, one.window, one.look, one.body) for one in in_order}
@@ -221,14 +221,15 @@ class Monitors:
                 self._close(transaction, balances, run, window, losses)
 
     def close_window(self, run: str, window: int, losses: NanoArray | None) -> None:
-        """Make no look in a window any more, and forget its state, also where that is lost.
+        """Close a window: no look is made in it again, and its state is deleted. This works for a lost state too.
 
-        `losses` is what it cost each key, in 1e-9 epsilon, in the C order of the charge's cells without the window's
-        column; None: all that was reserved, as it counts in any case where windows share rows or cells. What it did not
-        cost is given back: at once on the balances of its cells where these tell windows apart, else when the monitor
-        ends, as for a unit and a table. Raises `WindowOver` where
-        it is closed or has not begun, `MonitorStopped` where the monitor has ended, `LedgerMisuse` where it cost more
-        than was reserved.
+        `losses` has the cost to each key, in 1e-9 epsilon, in the C order of the charge's cells without the window's
+        column. None means all that was reserved, as is always counted if windows share rows or cells. The rest is
+        given back. On the balances of cells this happens at once if they separate windows, otherwise at the monitor's
+        end. On the balances of units and tables it happens at the end.
+
+        Raise `WindowClosed` if the window is closed or has not begun, `MonitorStopped` if the monitor has ended,
+        `LedgerMisuse` if the losses exceed the reservation.
         """
         with self._journal.begin_write() as (transaction, balances):
             self._close(transaction, balances, run, window, losses)
@@ -256,25 +257,26 @@ class Monitors:
             transaction.monitors.drop_states(run)
 
     def read_alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
-        """Return the alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts.
+        """Return the alerts of the looks after number `after_number`, the oldest first.
 
-        Cleared alerts are marked as of now: `changes` returns clearings by their own look.
+        Only whole looks are returned: the fewest that have `limit` alerts. Cleared alerts are marked as of now.
+        `read_changes` returns clearings by their own look.
         """
         account = self._read_run(run)
         with self._journal.begin_log_read() as transaction:
             return read_alerts(transaction, account, after_number=after_number, limit=limit)
 
     def read_changes(self, run: str, *, after_number: int = 0, limit: int | None = None) -> ChangePage:
-        """Return the changes of the looks after one: keys that came into the answer, and keys that went out of it.
+        """Return the changes of the looks after number `after_number`: keys that came into the answer, or left it.
 
-        Keys that went out may have come earlier. Only whole looks are returned, as few as make `limit` of both.
+        Keys that left may have come earlier. Only whole looks are returned: the fewest that have `limit` changes.
         """
         account = self._read_run(run)
         with self._journal.begin_log_read() as transaction:
             return read_changes(transaction, account, after_number=after_number, limit=limit)
 
     def find_keys_in_answer(self, run: str, window: int) -> tuple[int, ...]:
-        """Return the keys that are in a window's answer now, alerted and not cleared since, rising."""
+        """Return the keys that are in a window's answer now, in ascending order: alerted and not cleared since."""
         with self._journal.begin_log_read() as transaction:
             return tuple(sorted(transaction.monitors.find_keys_in_answer(run, window)))
 
@@ -283,10 +285,10 @@ class Monitors:
     ) -> Reservation | None:
         """Charge an analyst once for reading a monitor, on the analyst's own balances only.
 
-        While the monitor stands, the charge is for the whole horizon, and its end refunds what it did not cost.
-        Afterwards, the charge is what it cost.
+        Before the monitor's end, the charge is for the whole horizon, and the end refunds the difference to its cost.
+        Afterwards, the charge is the monitor's cost.
 
-        Returns None, charging nothing, where the analyst has paid. Raises `OverBudget`, `NotApproved`.
+        Return None, and charge nothing, if the analyst has paid already. Raise `OverBudget`, `NotApproved`.
         """
         with self._journal.begin_write() as (transaction, balances):
             account = balances.monitors.find(run)
@@ -335,7 +337,7 @@ def _check_keys(look: WindowLook, in_answer: set[int]) -> None:
 
 
 def _make_spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
-    """Return the losses of a window as they are written: one number if all keys lost the same."""
+    """Return the losses of a window in the form for its event: one number if all keys lost the same."""
     if account.windows is None or account.windows.overlap > 1:
         return None
     if losses.size != account.keys_per_window:

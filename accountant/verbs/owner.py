@@ -1,8 +1,8 @@
 """The owner's verbs: grants, settlements, windows, approvals, pruning, publications, export.
 
-Each is an event with who and why.
+Each decision is an event with its author and reason.
 
-The promise in spite of them: docs/proofs/accounting.md, theorem 7.
+References: docs/proofs/accounting.md, theorem 7, for the promise that still holds.
 """
 
 import re
@@ -40,7 +40,7 @@ _DRAWN = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class PathSizes:
-    """Noise paths in the store, by table and data version: how many states, and their bytes."""
+    """The number of stored path states of one table and data version, and their total size in bytes."""
 
     table: str
     version: str
@@ -60,8 +60,8 @@ class Owner:
 
         A cap that the policy does not set stays unset.
 
-        `once` is the id to give it, 32 random hexadecimal digits of a sender who may send the same wish twice: where a
-        grant has it already, nothing is written.
+        `once` is the id for it: 32 random hexadecimal digits of a sender who may send the same request twice. If a
+        grant has that id already, nothing is written.
 
         Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.
         """
@@ -91,10 +91,11 @@ class Owner:
     def settle(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
         """Close an open reservation whose process is dead.
 
-        It is spent for good at its worst case, or given back if the owner says that its question never touched data.
+        It is spent for good at its worst case, or given back if the owner says (`untouched`) that its question never
+        touched data.
 
-        A process that is not dead after all cannot commit it any more, and withholds its answer. Raises `LedgerMisuse`
-        when the reservation is not open, `MonitorStands` when it is that of a monitor.
+        If the process is alive after all, it can no longer commit, and withholds its answer. Raise `LedgerMisuse` if
+        the reservation is not open, `MonitorNotEnded` if it is that of a monitor.
         """
         with self._journal.begin_write() as (transaction, balances):
             find_open_charge(transaction, balances, reservation_id)
@@ -104,7 +105,7 @@ class Owner:
         """Start all balances again, except for open reservations. Return the window's id. `once` is as in `grant`.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
-        bound is n times the cap. Noise paths are continued no longer; stored answers stay. Raises `MonitorStands` where
+        bound is n times the cap. Noise paths can no longer be continued. Stored answers stay. Raise `MonitorNotEnded` if
         a monitor runs or is paused: its windows were charged to the balances that would start again.
         """
         identity = _choose_id(once)
@@ -115,7 +116,7 @@ class Owner:
         return identity
 
     def approve(self, question: str, *, by: str, why: str) -> bool:
-        """Let the question of this fingerprint be asked; whether it had not been approved before."""
+        """Approve the question of this fingerprint. Return True if it was not approved before."""
         with self._journal.begin_write() as (transaction, balances):
             if question in balances.approved:
                 return False
@@ -124,9 +125,9 @@ class Owner:
             return True
 
     def decline(self, question: str, *, by: str, why: str) -> bool:
-        """Let a question wait for approval no longer; whether it had waited.
+        """Decline a question that waits for approval. Return True if it was waiting.
 
-        Nothing is forbidden by that: anybody who asks it again waits again.
+        This forbids nothing: if the question is asked again, it waits again.
         """
         with self._journal.begin_write() as (transaction, _):
             if not transaction.waiting.find(question):
@@ -149,7 +150,7 @@ class Owner:
             return tuple(PathSizes(*row) for row in transaction.measure_paths())
 
     def prune(self, table: str, version: str, *, by: str, why: str) -> None:
-        """Remove a table's noise paths on one data version. They are continued no longer; balances stay as they are."""
+        """Delete a table's noise paths on one data version. They can no longer be continued. Balances do not change."""
         with self._journal.begin_write() as (transaction, _):
             event = Pruned(uuid.uuid4().hex, self._clock(), by, why, table=table, version=version)
             record = self._journal.append(transaction, event)
@@ -170,7 +171,7 @@ class Owner:
     ) -> bool:
         """Write a publication that no budget covers to the ledger, before anybody sees its file.
 
-        Return False, and write nothing, if that publication was made before, by this process or another.
+        Return False, and write nothing, if any process made that publication before.
         """
         with self._journal.begin_write() as (transaction, _):
             if transaction.read_events_of_kind(Published.__name__, about=publication):
@@ -191,7 +192,7 @@ class Owner:
             return True
 
     def find_published(self, publication: str | None = None) -> tuple[Published, ...]:
-        """Return the files that no budget covers, the oldest first; or the one of a publication."""
+        """Return the published files that no budget covers, the oldest first; or only the one of a publication."""
         with self._journal.begin_log_read() as transaction:
             records = transaction.read_events_of_kind(Published.__name__, about=publication)
             for record in records:
@@ -229,7 +230,7 @@ class Owner:
     def find_newest(self) -> tuple[int, str]:
         """Return the number and hash of the last event.
 
-        Keep them elsewhere, and `holds` shows if a ledger was cut off.
+        If they are kept elsewhere, `has_event` shows later whether the ledger was cut off.
         """
         return self._journal.find_newest()
 

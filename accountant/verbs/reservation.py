@@ -1,4 +1,4 @@
-"""The one way in which anything is reserved: checked against all balances, then written."""
+"""The only function that reserves: it checks a charge against all balances, then writes it."""
 
 import uuid
 from datetime import datetime
@@ -26,9 +26,9 @@ def reserve_charge(
     attempt: Attempt | None = None,
     wording: Wording | None = None,
 ) -> Reservation:
-    """Reserve the charge, if every balance covers it and its owner lets it be asked; within a transaction that writes.
+    """Reserve the charge in a write transaction, if every balance covers it and it needs no further approval.
 
-    Raises `OverBudget`, `NotApproved`, `LedgerMisuse`, `AttemptTaken`.
+    Raise `OverBudget`, `NotApproved`, `LedgerMisuse`, `AttemptTaken`.
     """
     charge = check_fits(balances, charge, limits, knowledge=knowledge)
     check_approved(balances, charge, limits)

@@ -1,4 +1,4 @@
-"""Reading everything again: what `keyhole ledger verify` promises."""
+"""The verification of a whole ledger, for `keyhole ledger verify`."""
 
 from dataclasses import replace
 
@@ -19,13 +19,14 @@ _LONGEST_S = 3600.0
 
 
 def verify(transaction: Transaction, kept: Balances) -> int:
-    """Return the number of events.
+    """Check everything that the ledger stores, and return the number of events.
 
-    Checks that the database is whole as far as it knows, that the chain is unbroken, that stored key values, answers,
-    noise paths, prunings, alerts and the states of monitors are the ones of the events and none is missing, that the
-    balances in use and the stored snapshot are the fold of the events, and that rows beside the log are as they were
-    written. Every column of every table is covered. Raises `LedgerUnavailable` on the first fault. The newest events
-    may be missing, though: compare the newest hash with a copy kept elsewhere.
+    The database must report no damage, and the chain must be unbroken. Stored key values, answers, noise paths,
+    prunings, alerts and states of monitors must match the events, and none may be missing. The balances in use and the
+    stored snapshot must equal the fold of the events. Rows beside the log must match their digests. This covers every
+    column of every table. Raise `LedgerUnavailable` on the first fault.
+
+    Missing newest events are not noticed. For that, compare the newest hash with a copy kept elsewhere.
     """
     try:
         with limit_waits(_LONGEST_S):
