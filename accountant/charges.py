@@ -1,4 +1,4 @@
-"""The accountant's values: a charge to keys, and the loss that it came to.
+"""The accountant's values: the charge of a question before it runs, and its loss afterwards.
 
 Every amount is an integer number of 1e-9 epsilon (suffix `_nano`, rounded up by the caller), so sums are exact.
 """
@@ -41,10 +41,10 @@ def is_lasting(version: str) -> bool:
 class Family:
     """Table, grouping columns and filter: the partition that per-key sums belong to.
 
-    `unit` is the privacy unit as text ("row", or the unit's columns such as "customer_id,month"); `columns` the sorted
-    grouping columns; `filter` the canonical WHERE ("" for none); `version` the public data version; `immutable` the
-    columns whose values never change for a row (it decides, for unit "row", whether keys of two versions can be told
-    apart). TimeZone, collation and public tables that shape the keys belong in the column's name or the version.
+    `unit` is the privacy unit as text ("row", or the unit's columns such as "customer_id,month"). `columns` are the
+    sorted grouping columns, `filter` the canonical WHERE ("" for none), `version` the public data version. `immutable`
+    are the columns whose values never change for a row: for unit "row", keys of two versions are known to be disjoint
+    only on these. TimeZone, collation and public tables that shape the keys belong in the column's name or the version.
     """
 
     table: str
@@ -65,8 +65,8 @@ class Family:
 class Cells:
     """The keys of a question: the product of one tuple of key values (canonical text) per grouping column.
 
-    `columns` is sorted by column name. Every key of the question's public domain stands here, with rows or without.
-    No grouping column means one key, the whole table.
+    `columns` is sorted by column name. The keys are all those of the question's public domain, with or without rows.
+    Without grouping columns there is one key, the whole table.
     """
 
     columns: tuple[tuple[str, tuple[str, ...]], ...]
@@ -125,10 +125,10 @@ NOTHING = Amounts(0, 0)
 
 @dataclass(frozen=True, slots=True, order=True)
 class PathState:
-    """A functional's noise path as it stood at one moment: what a question reads, or continues.
+    """One state of a functional's noise path, which a question reads or continues.
 
-    `identity` names the functional with all that its noise depends on (not thresholds, rates or keys), `version` the
-    public data version; `reservation` is the one that committed this state. No data is in it.
+    `identity` names the functional with all that its noise depends on (not thresholds, rates or keys). `version` is the
+    public data version. `reservation` is the one that committed this state. It contains no data.
     """
 
     identity: str
@@ -140,8 +140,8 @@ class PathState:
 class StoredPath:
     """The newest state of a path, with its values in the form in which they were committed.
 
-    `taken`: a question that continues it is open, or died; it can be read, but not be continued. `questions` is how
-    many questions drew its noise or read it.
+    If `is_taken`, an open or dead question continues it: it can be read, but not continued. `questions` is the number
+    of questions that drew its noise or read it.
     """
 
     identity: str
@@ -155,8 +155,8 @@ class StoredPath:
 class PathContinuation:
     """The cost to everybody of a question that continues noise paths, beside its cost to its analyst.
 
-    `shared` is the largest fresh loss of any key given what was revealed there before, and of a unit; `known` the fresh
-    loss as far as it is public: that of the rates above the highest one reserved before.
+    `shared` is the largest fresh loss of any key, given the values revealed there before, and of a unit. `known` is the
+    public part of it: the loss of the rates above the highest one reserved before.
     """
 
     paths: tuple[PathState, ...]
@@ -172,14 +172,16 @@ class PathContinuation:
 class Charge:
     """The worst case of one question, before it runs.
 
-    `question` is the question's fingerprint; `epsilon_nano` the worst-case loss of any single cell, the same for all;
-    `unit_epsilon_nano` the worst-case loss of one whole privacy unit: the sum of its top-G keys' losses (0 for unit
-    "row", else at least half of `epsilon_nano`). Both are what the question tells its analyst, no matter who paid for
-    parts of it before. `shared` is false only for what was released before (a stored answer, values of noise paths),
-    read now: it counts for that analyst's own balances alone. `continuing` is there for questions that continue noise
-    paths: what these cost everybody is less. `renyi` is the curve of Rényi divergences of one whole unit, for a
-    question whose noise may be drawn at its finest rates at once; in a reservation it says that this is what is done:
-    the unit's balance counts the curve, nothing is refunded, and the paths are never continued.
+    `question` is the question's fingerprint. `epsilon_nano` is the worst-case loss of any single cell, the same for
+    all. `unit_epsilon_nano` is the worst-case loss of one whole privacy unit: the sum of its top-G keys' losses (0 for
+    unit "row", else at least half of `epsilon_nano`). Both count all that the answer reveals to its analyst, even if
+    others paid for parts of it before. `shared` is false only for reading released values (a stored answer, values of
+    noise paths): that is charged to the analyst's own balances only. `path_continuation` is set for questions that
+    continue noise paths, whose cost to everybody is lower.
+
+    `renyi` is the curve of Rényi divergences of one whole unit, for a question whose noise may be drawn at its finest
+    rates at once. In a reservation it means that this is done: the unit's balance counts the curve, nothing is
+    refunded, and the paths are never continued.
     """
 
     question: str
@@ -222,14 +224,14 @@ class Charge:
 
     @property
     def shared_amounts(self) -> Amounts:
-        """The worst case of what everybody together did not know before."""
+        """The worst case for the shared balances: only what everybody together did not know before."""
         if self.path_continuation is not None:
             return self.path_continuation.shared
         return self.own_amounts if self.shared else NOTHING
 
     @property
     def known_amounts(self) -> Amounts:
-        """The same as far as it is public, for balances in which the outcomes of others do not show."""
+        """The public part of `shared_amounts`, for balances that must not show the outcomes of others' questions."""
         if self.path_continuation is not None:
             return self.path_continuation.known
         return self.own_amounts if self.shared else NOTHING
@@ -241,8 +243,8 @@ class Wording:
 
     No balance depends on it.
 
-    `text` is the question's as far as the owner lets it be kept (None: not at all), `guarantee` a sentence, `fnr` and
-    `fpr` the rates as decimal text (None: no bound).
+    `text` is the question's text, as far as the policy keeps it (None: not at all). `guarantee` is a sentence. `fnr`
+    and `fpr` are rates as decimal text (None: no bound).
     """
 
     text: str | None
@@ -262,12 +264,12 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The ex-post loss of a question: uniform, or per key. Build it with `uniform` or `per_key`.
+    """The ex-post loss of a question: uniform, or per key. Build it with `from_uniform` or `from_keys`.
 
-    `epsilon_nano` is the largest loss of any key; `keys` the little-endian int64 loss of each key in C order of the
-    question's cells, or None when all are equal; `unit_epsilon_nano` the top-G sum of the keys' losses (0 for rows).
-    `fresh` is what of it everybody together did not know before, where a question continued noise paths (else None:
-    all of it).
+    `epsilon_nano` is the largest loss of any key. `keys` has the little-endian int64 loss of each key in C order of the
+    question's cells, or None if all are equal. `unit_epsilon_nano` is the top-G sum of the keys' losses (0 for rows).
+    `fresh` is the part that everybody together did not know before, if the question continued noise paths (None: all
+    of it).
     """
 
     epsilon_nano: int
@@ -299,7 +301,7 @@ class Spent:
         return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape).astype(np.int64, copy=False)
 
     def find_shared_part(self, charge: Charge) -> "Spent":
-        """Return the amount that counts on the shared balances, once `charge` was reserved."""
+        """Return the part of the loss that counts on the shared balances. `charge` is the reserved charge."""
         if not charge.shared:
             return NOTHING_SPENT
         return self if self.fresh is None or charge.path_continuation is None else self.fresh
@@ -323,7 +325,7 @@ class Spent:
         self.find_shared_part(charge)._check_within(charge.shared_amounts, charge)
 
     def check_keys(self) -> None:
-        """Raise `LedgerMisuse` unless the losses per key, own and fresh, are what `epsilon_nano` says of them."""
+        """Raise `LedgerMisuse` unless `epsilon_nano` is the largest loss per key, for the own and the fresh losses."""
         if self.keys is not None:
             if not self.keys or len(self.keys) % 8:
                 raise LedgerMisuse("losses per key are int64, at least one")
@@ -346,10 +348,10 @@ NOTHING_SPENT = Spent(0, 0, None)
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A released answer that may be served again for nothing more on the shared balances.
+    """A released answer that may be returned again without a charge to the shared balances.
 
-    `reservation` is the one that paid for it, `charge` what it reserved, `spent` its ex-post loss, `held` whether the
-    asking analyst has already paid for it or read it (then reading it again is free).
+    `reservation` paid for it, `charge` is what it reserved, and `spent` its ex-post loss. If `is_held`, the asking
+    analyst has already paid for it or read it, and reading it again is free.
     """
 
     reservation: str
@@ -369,11 +371,10 @@ class StoredAnswer:
         return self.spent.epsilon_nano
 
     def make_reading_charge(self, analyst: str) -> Charge:
-        """Return the charge that another analyst reserves to read it, on the own balances only.
+        """Return the charge for another analyst who reads it, on that analyst's own balances only.
 
-        The commit charges the loss of its release.
-
-        It is the worst case, so that a refusal tells nothing of the outcome.
+        It is the answer's worst case, so that a refusal reveals nothing of the outcome. The commit charges the answer's
+        ex-post loss.
         """
         return replace(self.charge, analyst=analyst, shared=False, path_continuation=None, renyi=None)
 

@@ -4,22 +4,22 @@
     |-- OverBudget          the question does not fit; nothing was written
     |-- NotApproved         the question waits for its owner's approval; nothing was written
     |-- LedgerMisuse        the caller broke the verbs' rules; nothing was written
-    |   |-- PathTaken       a noise path cannot be continued: ask fresh
-    |   |-- MonitorStands   a monitor runs or is paused, and is to be ended first
+    |   |-- PathTaken       a noise path cannot be continued: ask with new noise
+    |   |-- MonitorNotEnded a monitor runs or is paused, and must be ended first
     |   |-- MonitorStopped  a monitor is paused or ended: it makes no looks
-    |   |-- LookTaken       a look was recorded meanwhile: read the states again
-    |   |-- WindowOver      a window is closed, or was begun by an earlier run: nobody looks at it any more
+    |   |-- LookAlreadyRecorded  another process recorded a look: read the states again
+    |   |-- WindowClosed    a window is closed, or was begun by an earlier run: no look is made in it
     |   `-- WindowLost      the state of a window that has begun is gone: it can only be closed
-    `-- LedgerUnavailable   the storage failed or is not the ledger it was; treat every open reservation as spent
-        |-- StorageFailed   the storage did not do what it was asked; what it holds is as it was
+    `-- LedgerUnavailable   the storage failed, or its content is wrong; treat every open reservation as spent
+        |-- StorageFailed   the storage failed; its content is not known to be wrong
         |   |-- StorageFull its disk is full
-        |   `-- LedgerMoved its path does not lead to the open file any more
-        |-- NoLedger        nothing is there
-        `-- LedgerBehind    it lacks an event that its witness has seen
-    WitnessNotKept          is told to anybody who watches, and never raised
+        |   `-- LedgerMoved its path no longer leads to the open file
+        |-- NoLedger        there is no ledger
+        `-- LedgerBehind    it lacks an event that its witness knows
+    WitnessNotKept          is passed to `on_fault`, and never raised
 
-None of them carries text for analysts, but for the reason of an owner who declined: the proxy words its own messages
-from the fields.
+None of them has text for analysts except an owner's reason for declining. The proxy writes its own messages from the
+fields.
 """
 
 from dataclasses import dataclass
@@ -47,10 +47,10 @@ class LedgerError(Exception):
 class OverBudget(LedgerError):
     """A balance has less left than the charge needs.
 
-    `needed_nano` and `left_nano` are in 1e-9 epsilon; `left_nano` is the least left among the question's keys (0 when
-    a limit was lowered below what is already spent). `short_keys` of `total_keys` keys have less than needed left.
-    `short` says which, in the order of the charge's cells; None where one balance is that of all keys.
-    All of them follow from the ledger and the limits alone, never from data.
+    `needed_nano` and `left_nano` are in 1e-9 epsilon. `left_nano` is the least left among the question's keys (0 if a
+    limit was lowered below the amount already spent). `short_keys` of `total_keys` keys have less than needed left.
+    `short` marks these keys, in the order of the charge's cells (None: all keys share one balance). All of this follows
+    from the ledger and the limits, never from data.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class LedgerMisuse(LedgerError):
 
 
 class PathTaken(LedgerMisuse):
-    """A noise path has another state than the one named, or another question is continuing it, or died doing so.
+    """A noise path is no longer in the named state, or another question, open or dead, continues it.
 
-    Two refinements of one noisy value tell more than the finer of them, so only one question continues a path.
+    Two refinements of one noisy value reveal more than the finer of them, so only one question may continue a path.
     """
 
 
@@ -104,17 +104,17 @@ class MonitorStopped(LedgerMisuse):
 
 
 class LookAlreadyRecorded(LedgerMisuse):
-    """Another process has recorded a look meanwhile: what was computed here is of states that are no longer there."""
+    """Another process has recorded this look or a later one. The result of the caller used outdated states."""
 
 
 class WindowClosed(LedgerMisuse):
-    """A window is closed, or an earlier run had begun it: with another draw it would be a second release."""
+    """A window is closed, or an earlier run had begun it. A new draw of its noise would be a second release."""
 
 
 class WindowLost(LedgerMisuse):
-    """The ledger's events say that windows have begun, and their states are gone or not what was written.
+    """The states of windows that have begun are missing, or differ from the digests in the events.
 
-    They are never begun again: with another draw that would be a second release. They can be closed.
+    These windows cannot begin again, as a new draw would be a second release. They can be closed.
     """
 
     def __init__(self, windows: tuple[int, ...]) -> None:
@@ -124,7 +124,7 @@ class WindowLost(LedgerMisuse):
 
 @dataclass(frozen=True, slots=True)
 class DeclineReason:
-    """An owner's word against a question: when, and why."""
+    """The time and the reason of an owner's decision against a question."""
 
     at: datetime
     why: str
@@ -133,8 +133,8 @@ class DeclineReason:
 class NotApproved(LedgerError):
     """The question's worst case is above the owner's threshold, and the owner has not approved it.
 
-    `question` is its fingerprint; `needed_nano` its worst case per key and `above_nano` the threshold; `declined` is
-    what its owner said last, where it was declined.
+    `question` is its fingerprint, `needed_nano` its worst case per key, `above_nano` the threshold. `declined` is the
+    owner's last decision, if the question was declined.
     """
 
     def __init__(self, *, question: str, needed_nano: int, above_nano: int, declined: DeclineReason | None) -> None:
@@ -146,11 +146,11 @@ class NotApproved(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The storage failed, or what it holds is not an unbroken chain of events that this version understands."""
+    """The storage failed, or its content is not an unbroken chain of events that this version can read."""
 
 
 class StorageFailed(LedgerUnavailable):
-    """The storage did not do what it was asked. Nothing is known against what it holds."""
+    """The storage failed. Its content is not known to be wrong."""
 
 
 class StorageFull(StorageFailed):
@@ -162,7 +162,7 @@ class LedgerMoved(StorageFailed):
 
 
 class NoLedger(LedgerUnavailable):
-    """There is no ledger at the address, and nobody asked to make one."""
+    """There is no ledger at the address, and the caller did not allow to make one."""
 
 
 class LedgerBehind(LedgerUnavailable):
@@ -183,7 +183,7 @@ class LedgerBehind(LedgerUnavailable):
 
 
 class WitnessNotKept(LedgerError):
-    """The witness of a ledger cannot be written. Told to anybody who watches, and never raised."""
+    """The witness of a ledger cannot be written. It is passed to `on_fault`, and never raised."""
 
 
 def report_changed_answer() -> LedgerUnavailable:
@@ -197,7 +197,7 @@ def report_changed_path() -> LedgerUnavailable:
 
 
 def report_missing_event(number: int) -> LedgerUnavailable:
-    """Return the error for an event that was folded and has disappeared."""
+    """Return the error for an event that was folded before and is no longer in the log."""
     return LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
 
 

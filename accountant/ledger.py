@@ -81,15 +81,14 @@ class Ledger:
         is_trusted: bool = False,
         on_fault: FaultHandler = ignore_fault,
     ) -> "Ledger":
-        """Open the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema; `create` makes one.
+        """Open the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL) and migrate its schema.
 
-        `clock` gives the time (aware) that events are marked with; nothing is decided by it. Balances are stored now
-        and then, when at least `snapshot_every` events are not in the stored ones, so that a long ledger opens fast.
-        `knowledge` is what is publicly known of the tables' columns: checks and reports go by it, events do not.
-        `timeout_ms` is how long a verb waits for others' writes and for a storage that does not answer.
-        `witness` knows the last durable event from before. With `trust` the ledger is not held against it until
-        `accept`; that is for an owner who looks at it first. `on_fault` is called with each failure of the storage.
-        Raises `NoLedger`, `LedgerBehind`, `LedgerUnavailable`.
+        If `can_create`, make a missing ledger. `clock` gives the time (aware) of events, and decides nothing. Balances
+        are stored once `snapshot_every` events came since, so that a long ledger opens fast. `knowledge` gives the
+        public dependencies between columns, which checks and reports use. `timeout_ms` limits a verb's wait for other
+        writers, and for a storage that does not answer. `witness` knows the last durable event. If `is_trusted`, the
+        ledger is not compared with it until `accept`, so that an owner can inspect the ledger first. `on_fault` is
+        called with each failure of the storage. Raise `NoLedger`, `LedgerBehind`, `LedgerUnavailable`.
         """
         store = LedgerStore.open(url, timeout_ms=timeout_ms, can_create=can_create)
         journal = Journal(
@@ -115,9 +114,9 @@ class Ledger:
         self._journal.check_witness(is_accepted=False)
 
     def accept(self) -> None:
-        """Let the ledger as it is take the place of what its witness has seen. Only its owner can say so.
+        """Set the witness to the ledger's last event, whatever it knew before. Only the owner may decide this.
 
-        Raises OSError where the witness cannot be written, `LedgerUnavailable`.
+        Raise OSError if the witness cannot be written, `LedgerUnavailable`.
         """
         self._journal.check_witness(is_accepted=True)
 
@@ -142,23 +141,23 @@ class Ledger:
         once_within: timedelta | None = None,
         wording: Wording | None = None,
     ) -> Reservation:
-        """Pay the worst case durably; only then may data be touched. `wording` is kept with the reservation, for good.
+        """Reserve the worst case durably. Only then may data be touched. `wording` is kept with the reservation.
 
-        With `once_within` nobody pays twice for a question: `Repeated` is raised, and nothing written, where an answer
-        to it on its data version is in store, or where the same analyst has it under way: has an open reservation for
-        it that is `at_work` in this process, or was made by another one no longer ago.
+        With `once_within` nobody pays twice for a question. `Repeated` is raised, and nothing written, if an answer to
+        it on its data version is stored, or if the same analyst has it under way. It is under way if an open
+        reservation for it is held by `hold_in_flight` in this process, or was made by another process within that time.
 
-        With an `attempt` of `idempotency`, its row says so from then on; `AttemptTaken` is raised, and nothing written,
-        where another attempt has taken its place.
+        The row of an idempotent `attempt` gets the reservation. `AttemptTaken` is raised, and nothing written, if
+        another attempt has taken its place.
 
-        A charge with `continuing` is granted only while each of its paths is in the state named and nobody else
-        continues it; else `PathTaken` is raised: ask fresh. Raises `OverBudget` when a balance does not cover the
-        charge, `NotApproved`, and `LedgerMisuse` for a charge that is not shared (those are for `charge_reader` and
-        `charge_reading`); all of them write nothing. `LedgerUnavailable` when it is unknown whether it was written (if
-        it was, it stands as spent).
+        A charge with `path_continuation` is granted only if each path is still in the named state and nobody else
+        continues it. Otherwise `PathTaken` is raised: ask with new noise. Raise `OverBudget` if a balance does not
+        cover the charge. Raise `NotApproved`, and `LedgerMisuse` for a charge that is not shared (`charge_reader` and
+        `charge_reading` make those). In all these cases nothing is written. Raise `LedgerUnavailable` if it is unknown
+        whether the reservation was written. If it was, it counts as spent.
 
-        A charge with a Rényi curve is made by it where that leaves a unit more room, else without: the reservation's
-        own charge says which. By it all noise is to be drawn at its finest rates, and the worst case be committed.
+        A charge with a Rényi curve keeps it if that leaves a unit more room. The charge of the returned reservation
+        shows it. With a curve, all noise must be drawn at its finest rates, and the worst case must be committed.
         """
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
@@ -173,10 +172,10 @@ class Ledger:
     ) -> None:
         """Replace the reserved worst case by the ex-post loss, and store the released answer (if given) with it.
 
-        `paths` are the noise paths that the run left, by identity: the whole path, where the question continued one.
-        A path that the question continued and that is not given, or is larger than `MOST_PATH_BYTES`, is gone; none is
-        kept when a window opened since the question reserved to continue paths. Raises `LedgerMisuse`, changing
-        nothing, when the reservation is not open or does not cover `spent`.
+        `paths` are the noise paths of the run, by identity. If the question continued a path, the whole path is given.
+        A continued path that is not given, or is larger than `MOST_PATH_BYTES`, is removed. No path is stored if the
+        reservation continues paths and a budget window opened since. Raise `LedgerMisuse`, and write nothing, if the
+        reservation is not open or does not cover `spent`.
         """
         kept = {identity: body for identity, body in sorted(paths.items()) if len(body) <= MOST_PATH_BYTES}
         with self._journal.begin_write() as (transaction, balances):
@@ -201,29 +200,29 @@ class Ledger:
             )
 
     def release(self, reservation: Reservation) -> None:
-        """Give the reservation back. Only for a question that never touched data; the caller answers for that.
+        """Give the reservation back. The caller guarantees that its question never touched data.
 
-        Raises `LedgerMisuse`, changing nothing, when the reservation is not open.
+        Raise `LedgerMisuse`, and write nothing, if the reservation is not open.
         """
         with self._journal.begin_write() as (transaction, balances):
             find_open_charge(transaction, balances, reservation.id)
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
     def hold_in_flight(self, reservation: Reservation) -> AbstractContextManager[None]:
-        """Hold a reservation in flight for the block, up to its commit.
+        """Mark a reservation as under way while the block runs, up to its commit.
 
-        While the block runs, its question is under way in this process. If the block fails, nobody waits for it, and
-        the reservation stays open and spent.
+        Equal questions of the analyst then wait for its answer. If the block fails, they no longer wait, and the
+        reservation stays open and spent.
         """
         return self._repetition.hold_in_flight(reservation.id)
 
     def find_answer(
         self, fingerprint: str, version: str, *, analyst: str, once_within: timedelta | None = None
     ) -> StoredAnswer | None:
-        """Return the stored answer to a question on a data version: the one `analyst` holds already, else the first.
+        """Return the stored answer to a question on a data version: one that `analyst` has paid for, else the first.
 
-        With `once_within`, as `reserve` has it, `Repeated` is raised where the analyst holds none and has the question
-        under way: its answer is the one to tell, and not another analyst's.
+        With `once_within`, as in `reserve`, raise `Repeated` if the analyst has paid for none and has the question
+        under way. Its own answer is then the one to return, not another analyst's.
         """
         with self._journal.begin_read() as (transaction, balances):
             held = balances.paid_answers.get((analyst, fingerprint, version))
@@ -246,12 +245,12 @@ class Ledger:
     ) -> Reservation | None:
         """Charge an analyst for reading a stored answer.
 
-        The charge is `answer.charge_of_reading(analyst)`, on the analyst's own balances only.
+        The charge must be `answer.make_reading_charge(analyst)`, on the analyst's own balances only.
 
-        Returns None, charging nothing, when the analyst holds this answer already. Raises `Repeated` when the analyst
-        has come to hold another answer to the question meanwhile, which is the one to tell, or with `once_within` has
-        it under way, as `find_answer` does; `OverBudget`, `NotApproved` (an answer may be older than the owner's
-        threshold), and `LedgerMisuse` for any other charge.
+        Return None, and charge nothing, if the analyst has paid for this answer already. Raise `Repeated` if the
+        analyst has paid for another answer to the question meanwhile, or has it under way, as in `find_answer`. Raise
+        `OverBudget`, `NotApproved` (an answer may be older than the owner's threshold), and `LedgerMisuse` for any
+        other charge.
         """
         if charge != answer.make_reading_charge(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
@@ -274,9 +273,7 @@ class Ledger:
     def find_paths(self, identities: Iterable[str], version: str) -> Mapping[str, StoredPath]:
         """Return the newest state of the noise paths with these identities on a data version, by identity.
 
-        Many identities have none.
-
-        A path that is `taken` can be read but not be continued.
+        Identities without a path are left out. A path with `is_taken` can be read but not continued.
         """
         with self._journal.begin_read() as (transaction, balances):
             heads = {
@@ -307,11 +304,11 @@ class Ledger:
         once_within: timedelta | None = None,
         wording: Wording | None = None,
     ) -> Reservation:
-        """Charge an analyst's own balances for an answer made of values of noise paths alone, and store it.
+        """Charge an analyst's own balances for an answer from stored noise paths alone, and store the answer.
 
-        `charge.shared` is false: everybody together knew these values. Needs no data, so there is nothing between
-        reservation and commit. Raises `OverBudget`, `NotApproved`; `PathTaken` when a state is not in the store any
-        more; `Repeated` as `reserve` does; `LedgerMisuse`, `LedgerUnavailable`.
+        `charge.shared` must be false, as everybody together knew these values. No data is read, so reservation and
+        commit are written together. Raise `OverBudget`, `NotApproved`; `PathTaken` if a state is no longer stored;
+        `Repeated` as `reserve` does; `LedgerMisuse`, `LedgerUnavailable`.
         """
         if charge.shared or not reading:
             raise LedgerMisuse("what is read was released before, and says from which paths")
@@ -348,9 +345,10 @@ class Ledger:
             return Rehearsal(balances.copy(tables), tables=tables, knowledge=self._knowledge)
 
     def check_writable(self, *, room_bytes: int) -> None:
-        """Take the writer's place for a moment, and write nothing; a SQLite file must find so much room on its disk.
+        """Check that the ledger can be written, without writing: the writers' lock is free, and the disk has room.
 
-        Raises `LedgerUnavailable`. A database server is not asked how full its disk is.
+        An SQLite file must be able to grow by `room_bytes`. A database server's disk is not checked. Raise
+        `LedgerUnavailable` if the ledger cannot be written.
         """
         self._journal.check_room(room_bytes=room_bytes)
         with self._journal.begin_write():
@@ -358,7 +356,7 @@ class Ledger:
 
     @property
     def size(self) -> int:
-        """Return the number of events at the last look at the log. Nothing is read."""
+        """Return the number of events when the log was last read. Nothing is read now."""
         return self._journal.size
 
     def is_approved(self, question: str) -> bool:
@@ -377,8 +375,8 @@ class Ledger:
     def list_open_reservations(self) -> tuple[Reservation, ...]:
         """Return the questions' reservations that are neither committed, released nor settled, oldest first.
 
-        Those of a dead process stay here, spent. Those of monitors are left out: they are open as long as their
-        monitors stand.
+        Those of a dead process stay open and spent. Those of monitors are left out: they stay open until their monitors
+        end.
         """
         with self._journal.begin_read() as (_, balances):
             return balances.list_open_questions()
@@ -386,11 +384,11 @@ class Ledger:
     def report_balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
         """Return the spent and remaining budget, per family and key, and per analyst.
 
-        Of one analyst's own charges if named.
+        If an analyst is named, only that analyst's own charges count.
 
-        Of the newest window; or, with `all_windows`, what is spent over all of them (what is left is then what would
-        be, had no window been opened). The first report of an open ledger reads its whole log, later ones what is new;
-        those over all windows read it every time.
+        The report covers the newest budget window, or all of them if `all_windows`. The rest is then what it would be
+        if no window had been opened. The first report reads the whole log, later ones read new events. Reports over all
+        windows read the whole log every time.
         """
         report = self._reporter.report_all_windows if all_windows else self._reporter.report
         return report(limits, analyst=analyst)
@@ -415,7 +413,7 @@ class Ledger:
     def read_page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
         """Return the `limit` newest questions reserved before reservation `before`, and the number of older ones.
 
-        The newest come first; `before` None means all. `analyst` and open questions can be asked for alone. Only the
+        The newest come first. `before` None means no limit. `analyst` and `only_open` restrict the questions. Only the
         events of these questions are read.
         """
         with self._journal.begin_read() as (transaction, balances):
@@ -429,9 +427,9 @@ class Ledger:
             return history.find_questions(transaction, identity)
 
     def note_waiting(self, waiting: NotApproved, charge: Charge, wording: Wording) -> None:
-        """Keep the text of a question that waits for the owner, for its approval. Nothing is charged.
+        """Store a question that waits for the owner's approval, with its text. Nothing is charged.
 
-        Of each analyst only the newest questions are kept.
+        Only the newest questions of each analyst are kept.
         """
         one = WaitingQuestion(
             question=waiting.question,
@@ -446,9 +444,9 @@ class Ledger:
             transaction.waiting.put(one)
 
     def verify(self) -> int:
-        """Read everything again: chain unbroken, answers and paths the ones committed, fold and snapshot equal.
+        """Read and check everything again: the chain of events, stored answers and paths, and the stored balances.
 
-        Returns the number of events. Raises `LedgerUnavailable` on the first fault.
+        Return the number of events. Raise `LedgerUnavailable` on the first fault.
         """
         with self._journal.begin_read() as (transaction, balances):
             return verify(transaction, balances)
@@ -477,7 +475,7 @@ class Ledger:
         )
 
     def _commit(self, transaction: Transaction, charge: Charge, event: Committed, answer: bytes | None) -> int:
-        """Append the end of a reservation, the answer (if given) beside it; the event's number."""
+        """Append the commit of a reservation, store the answer (if given), and return the event's number."""
         record = self._journal.append(transaction, event)
         if answer is not None:
             transaction.add_answer(reservation=event.reservation, event=record.id, charge=charge, answer=answer)

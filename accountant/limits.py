@@ -12,15 +12,16 @@ from mechanisms.threshold.renyi import Curve
 class Limits:
     """The caps that hold for one question. None means no cap; tables with a privacy unit must have `per_unit_nano`.
 
-    `per_table_nano` caps the sum over all questions on one table of what each can cost: one whole unit, or (for unit
-    "row") any one key; `own_per_table_nano` has the tables with a cap of their own instead. A question whose worst
-    case per key is above `approval_above_nano` needs the owner's approval.
+    `per_table_nano` caps the sum over all questions on one table of each one's cost: to one whole unit, or (for unit
+    "row") to any one key. `own_per_table_nano` has the tables with another cap. A question whose worst case per key is
+    above `approval_above_nano` needs the owner's approval.
 
-    With a `delta` the balances of a unit, everybody's and an analyst's own, may count Rényi divergences: their caps
-    then hold except for that probability. None: they are sums.
+    With a `delta`, the balances of a unit, everybody's and an analyst's own, may count Rényi divergences. Their caps
+    then hold except with that probability. Without one, they are sums.
 
-    `apart`: analysts are accounted for one by one, as caps of their own need; then what the shared balances have left
-    for one of them counts the others' questions at their worst case, so that it tells nothing of their outcomes.
+    `separates_analysts` means that analysts are accounted for separately, as caps of their own require. The rest of a
+    shared balance for one analyst then counts the others' questions at their worst case. So it reveals nothing of
+    their outcomes.
     """
 
     per_predicate_nano: int
@@ -39,7 +40,7 @@ class Limits:
 class BalanceRoom:
     """The room that is left: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap).
 
-    Below zero where a charge that needs nothing would not fit either.
+    It is below zero if not even a charge of zero would fit.
     """
 
     epsilon_nano: int
@@ -53,9 +54,9 @@ class BalanceRoom:
 
 @dataclass(frozen=True, slots=True)
 class BalanceLeft:
-    """The rest of one balance, of the key that has least left if it is kept per key, and the cap in force.
+    """The rest of one balance, and the cap in force. A balance per key counts the key that has least left.
 
-    `unit` is there for balances of a whole unit.
+    `unit` is set for balances of a whole unit.
     """
 
     scope: BalanceScope
@@ -76,8 +77,8 @@ class BalanceLeft:
 class Headroom:
     """The charges that the balances admit: by the analyst's own amounts and the cap per question, and by shared ones.
 
-    `balances` has each balance with a cap by itself; the cap per question is none, as nothing is ever spent of it.
-    `by_curve`: the charge that was asked about would be charged to units by its Rényi curve, which leaves more room.
+    `balances` has each balance with a cap. The cap per question is not among them, as nothing is ever spent of it.
+    `uses_curve` means that the given charge would be charged to units by its Rényi curve, which leaves more room.
     """
 
     own: BalanceRoom
@@ -88,7 +89,7 @@ class Headroom:
 
     @property
     def plain(self) -> BalanceRoom:
-        """For a question that continues nothing."""
+        """The room for a question that continues no noise path."""
         caps = [room.unit_epsilon_nano for room in (self.own, self.shared) if room.unit_epsilon_nano is not None]
         return BalanceRoom(min(self.own.epsilon_nano, self.shared.epsilon_nano), min(caps, default=None))
 
@@ -112,10 +113,10 @@ class Headroom:
     def find_largest(self, groups: int, *, in_cell: int, by_curve: bool) -> int:
         """Return the largest epsilon per key of a question that continues nothing.
 
-        One unit bears that of `groups` keys, and a cell that of `in_cell`.
+        One unit is charged for `groups` keys, and one cell for `in_cell` keys.
 
-        `by_curve`: its noise may be charged in Rényi divergences. Then it is what fits whatever its noise is, and a
-        little more may fit than that.
+        `by_curve` means that its noise may be charged in Rényi divergences. The result then fits for any noise of the
+        question, and for some a little more would fit.
         """
         unit = self.unit_epsilon_nano
         of_cell = self.epsilon_nano // in_cell

@@ -20,12 +20,12 @@ class MonitorState(StrEnum):
 class WindowAxis:
     """The place of a monitor's windows among the cells of its charge.
 
-    Window `first + i` is the `i`th value of `column`, one of the charge's columns as the ledger calls them. Without one
-    (None in its place) all windows share all cells.
+    Window `first + i` is the `i`th value of `column`, one of the charge's columns by its name in the ledger. A monitor
+    without a `WindowAxis` has windows that share all cells.
 
-    `overlap` is the most windows, one after the other, that one row can count in: 1 where they tumble, the length over
-    the hop, rounded up, where they hop, and 2 where they slide, whose epochs share rows. Where it is more than 1 a
-    cell's charge is that of all windows of a row together, and is given back for all of them or not at all.
+    `overlap` is the largest number of successive windows in which one row can count. It is 1 for tumbling windows, the
+    length over the hop, rounded up, for hopping windows, and 2 for sliding windows, whose epochs share rows. If it is
+    more than 1, a cell's charge covers all windows of a row together. It is given back for all of them or not at all.
     """
 
     column: str
@@ -41,10 +41,10 @@ class WindowAxis:
 class MonitorRun:
     """A monitor from its start to its end. `run` is the id of the reservation that pays for all its windows.
 
-    `fingerprint` is that of the plan it was started with: under another one it may not go on. `looks_made` counts
-    moments, `last_look` is the number of the newest one (0: none), `reason` what its owner said of its state.
-    `excluded` are windows that an earlier run of the same fingerprint had begun: this one never looks at them, unless
-    it was started `anew`.
+    `fingerprint` is that of its plan at the start. It may not continue under another one. `looks_made` is the number of
+    looks, `last_look` the number of the newest one (0: none), `reason` its owner's reason for its state.
+    `excluded_windows` are windows that an earlier run of the same fingerprint had begun. This run never looks at them.
+    A run that `is_restarted` has none.
     """
 
     run: str
@@ -75,12 +75,12 @@ class WindowState:
 class WindowLook:
     """The changes of one look to one window.
 
-    They are its new state, the keys that have come into the answer with it, and those that have gone out of it.
+    They are its new state, the keys that came into the answer, and the keys that left it.
 
-    `look` counts from 1 in its window; looks may be left out. `since` is the look of the state that `body` was made of
-    (`WindowState.look`): where that is no longer the window's newest, another process has looked meanwhile. `keys` are
-    places in the C order of the charge's cells without the window's column, rising; each comes but once in a window,
-    and again only after it was among the `cleared` of a look.
+    `look` counts from 1 in its window. Looks may be skipped. `since` is the look of the state that `body` was made from
+    (`WindowState.look`). If that is no longer the window's newest, another process has looked meanwhile. `keys` are
+    ascending places in the C order of the charge's cells without the window's column. A key can come again in a window
+    only after a look has `cleared` it.
     """
 
     window: int
@@ -122,7 +122,7 @@ class MonitorAlert:
 class AlertPage:
     """Alerts of whole looks, by the look's number, then window and key.
 
-    `last_look` is the number of the last look that the page covers: the next page is what comes after it. `more`: there
+    `last_look` is the number of the last look of the page. The next page starts after it. `has_more` is True if there
     is one.
     """
 
@@ -135,10 +135,8 @@ class AlertPage:
 class ChangePage:
     """The changes of whole looks: alerts and cleared alerts.
 
-    Alerts are those that came with a look, by the look's number, then window and key.
-
-    And those, of these looks or earlier ones, that were `cleared` by them, by the number of that look. The rest as of a
-    page of alerts.
+    `alerts` are the alerts of these looks, by the look's number, then window and key. `cleared` are the alerts, of
+    these or earlier looks, that these looks cleared, by the number of the clearing look. The rest is as in `AlertPage`.
     """
 
     alerts: tuple[MonitorAlert, ...]

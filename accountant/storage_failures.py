@@ -1,6 +1,6 @@
-"""Causes of storage failures in words for the operator, by the database's codes alone.
+"""The causes of storage failures in words for the operator, from the database's error codes alone.
 
-Nothing of a driver's text is passed on, which may hold the address or values of a statement.
+A driver's own text is never passed on, as it may contain the address or values of a statement.
 """
 
 import errno
@@ -69,9 +69,9 @@ _SYSTEM = {
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Tell failures of drivers and files in the block by their cause.
+    """Turn failures of drivers and files in the block into errors that name the cause.
 
-    Raises `StorageFull`, `StorageFailed`, `LedgerUnavailable`.
+    Raise `StorageFull`, `StorageFailed`, `LedgerUnavailable`.
     """
     try:
         yield
@@ -82,7 +82,7 @@ def explain_failures() -> Iterator[None]:
 
 
 def explain(cause: BaseException) -> tuple[str, type[LedgerUnavailable]]:
-    """Say what a failure was, and what it means for the ledger."""
+    """Return the cause of a failure in words, and the class of the error for it."""
     words = _find_words(cause)
     code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
     named = ", ".join(part for part in (type(cause).__name__, code) if part)

@@ -1,7 +1,7 @@
-"""The balance of one privacy unit: a sum of pure losses, part of which may count as Rényi divergences instead.
+"""The balance of one privacy unit: a sum of pure losses, some of which may count as Rényi divergences instead.
 
-Guarantee: with a `delta`, as long as a reservation is granted only where `nano` of everything reserved is at most the
-cap, all that was drawn is (cap, delta)-differentially private for one whole unit; without one, cap-DP.
+Guarantee: suppose that a reservation is granted only if `find_balance` of everything reserved is at most the cap. Then
+all that was drawn is (cap, delta)-differentially private for one whole unit with a `delta`, and cap-DP without one.
 
 Proof: docs/proofs/renyi.md.
 """
@@ -18,10 +18,10 @@ _STEP_NANO = 100_000
 
 @dataclass(frozen=True, slots=True)
 class UnitLoss:
-    """The loss of one unit, in 1e-9.
+    """The loss of one unit, in 1e-9 epsilon.
 
-    `pure_nano` is the sum of all losses in pure terms; `in_curve_nano` how much of it is of questions that were charged
-    by curve, and `curve` the sum of theirs.
+    `pure_nano` is the sum of all pure losses. `in_curve_nano` is the part of it from questions that were charged by
+    their Rényi curve. `curve` is the sum of these curves.
     """
 
     pure_nano: int
@@ -29,12 +29,12 @@ class UnitLoss:
     curve: Curve = NO_CURVE
 
     def add_question(self, nano: int, curve: Curve | None) -> "UnitLoss":
-        """Return the loss after one more question of a pure loss `nano`, charged by curve or (None) by `nano`."""
+        """Return the loss after one more question of pure loss `nano`, charged by `curve` if that is not None."""
         more = UnitLoss(self.pure_nano + nano, self.in_curve_nano, self.curve)
         return more if curve is None else more.move_to_curves(nano, curve, times=1)
 
     def move_to_curves(self, nano: int, curve: Curve, *, times: int) -> "UnitLoss":
-        """Return the same pure sum with so many more questions of a pure loss `nano` charged by curve."""
+        """Return the same pure sum, with `times` of its questions of pure loss `nano` moved to the curve."""
         return UnitLoss(
             self.pure_nano,
             self.in_curve_nano + times * nano,
@@ -42,7 +42,7 @@ class UnitLoss:
         )
 
     def find_balance(self, delta: float | None) -> int:
-        """Return the balance: the pure sum, or, if that is less, the pure rest and the curve's epsilon for `delta`.
+        """Return the balance: the pure sum, or if smaller the pure rest plus the curve's epsilon for `delta`.
 
         >>> UnitLoss(7, 5).nano(None)
         7
@@ -50,14 +50,14 @@ class UnitLoss:
         return self._least(None if delta is None else convert_to_epsilon(delta))
 
     def bound_odds_change(self, delta: float | None) -> int:
-        """Return a bound on the change of the logarithm of anybody's odds, up or down.
+        """Return a bound, in 1e-9, on the change of the logarithm of anybody's odds, up or down.
 
         The bound fails with probability `delta` at most.
         """
         return self._least(None if delta is None else convert_to_tail_bound(delta / 2))
 
     def count_more(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
-        """Return the number of questions like this that fit below a cap, one after the other."""
+        """Return the number of questions with this loss and curve that fit below a cap, one after the other."""
         counts = [_count_fits(cap_nano - self.pure_nano, nano)]
         if delta is not None and (curve is not None or self.in_curve_nano):
             rest = cap_nano - (self.pure_nano - self.in_curve_nano)
@@ -108,7 +108,8 @@ class UnitRoom:
     def find_largest_by_curve(self, groups: int) -> int:
         """Return the largest loss of a group, in 1e-9, that fits by its curve.
 
-        One unit bears the loss of `groups`, whatever the noise of the question is. Return 0 without a delta.
+        One unit is charged for `groups` groups. The result fits for any noise of the question. Return 0 without a
+        delta.
         """
         if self.delta is None or self.left_nano <= 0:
             return 0
@@ -126,12 +127,12 @@ class UnitRoom:
 def leaves_more(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_most: int | None) -> bool:
     """Return True if charging a question by its curve leaves more room than charging its pure loss.
 
-    More room means more questions like it, as long as no other balance ends before (`at_most` by these, None: no end).
+    More room means that more questions like it fit. The other balances fit `at_most` such questions (None: no limit).
 
-    Where as many fit, its pure loss is charged: that may turn out less, and its noise can be refined.
+    If as many fit either way, the pure loss is better: it may turn out smaller, and its noise can be refined.
 
     Parameters:
-        rooms: each balance of a unit with a cap, and what the question costs it in pure terms.
+        rooms: each balance of a unit with a cap, with the question's pure loss on it.
     """
     if charge.renyi is None or not rooms or any(room.delta is None for room, _ in rooms):
         return False

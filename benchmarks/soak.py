@@ -29,7 +29,7 @@ from benchmarks.served import keyhole, memory
 from benchmarks.workload import duckdb_policy
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 
 SECONDS, CONNECTIONS, ROWS, SAMPLE_S = 600.0, 50, 20_000, 2.0
 WARM_S = 2.0  # of clients before anything is counted: each of a few workers answers some
@@ -101,9 +101,9 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
         after = _settled(processes, most=before)
     with Service.open(policy) as service:
         events = service.ledger.verify()
-        seen = document(service, None)
+        seen = make_document(service, None)
     with Service.open(policy) as service:
-        exact = document(service, None) == seen and service.ledger.verify() == events
+        exact = make_document(service, None) == seen and service.ledger.verify() == events
     return Soaked(
         workers=workers,
         connections=connections,

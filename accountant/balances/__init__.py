@@ -1,7 +1,7 @@
 """Balances as a pure fold over the events, and the check that a question fits into them.
 
-May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookTaken`, `MonitorStands`, `MonitorStopped`, `NotApproved`,
-`OverBudget`, `WindowOver`.
+May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookAlreadyRecorded`, `MonitorNotEnded`, `MonitorStopped`,
+`NotApproved`, `OverBudget`, `WindowClosed`.
 May import: `events` and below.
 Read first: `fold.py`.
 """

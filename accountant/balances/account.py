@@ -1,4 +1,4 @@
-"""The losses that one circle of readers may have learned: per cell of each table, per unit, and per table."""
+"""The account of one circle of readers: the losses that it may have learned, per cell, per unit and per table."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,8 +28,8 @@ from accountant.unit_balance import NO_UNIT_LOSS, UnitLoss
 class AccountChange:
     """Amounts added to an account for one charge: to each key, to the unit's balance, and to the table's.
 
-    `lasting_amounts` is what the keys come to where the charge's data version is over (`lasting_amounts`). `curves` is how many
-    more questions of the charge's Rényi curve there are, if it has one.
+    `lasting_amounts` are the amounts of the cells under which the charge is kept (`merge_moving_labels`). `curves` is
+    the number of added questions with the charge's Rényi curve, if it has one.
     """
 
     amounts: NanoArray | int
@@ -55,7 +55,7 @@ class AccountChange:
 
     @property
     def is_reduction(self) -> bool:
-        """Return True if anything is less than it was."""
+        """Return True if a loss of a key changes, or the unit's loss falls."""
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
     def __sub__(self, other: "AccountChange") -> "AccountChange":
@@ -77,12 +77,12 @@ class AccountChange:
 class Account:
     """The losses that one circle of readers (everybody, or one analyst) may have learned.
 
-    Families whose keys are told apart along the same axes share one partition. Nothing is kept of a data version that
-    one question alone is asked on but what its rows can have lost (`charged_to`), so that an account of a live table
-    does not grow with its questions. `families` keeps each family's own sums beside them, those of live versions as one
-    family, for reports; None when nobody asks for them. `table_nano` is, per table, the sum over questions of what
-    each cost one unit, or (for unit "row") the key that lost most. `changes` counts, per table and data version, how
-    often `add` changed its sums in this process, which is what `other_versions` goes by.
+    Families with the same axes share one partition. A data version of a single question is kept only as the most that
+    its rows can have lost (`find_charged_cells`), so an account of a live table does not grow with its questions.
+    `families` has each family's own sums, for reports (None: not needed). All live versions are one family there.
+    `table_nano` is, per table, the sum over questions of each one's cost to a unit, or (for unit "row") to the key that
+    lost most. `changes` counts, per table and data version, how often `add` changed its sums in this process. From it
+    `other_versions` sees which of its cached sums are out of date.
     """
 
     tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Account:
         return bound_cell_losses(here, partition, cells, rest=rest, among=among)
 
     def find_other_versions(self, table: str, knowledge: Knowledge) -> OtherVersions:
-        """Return what is kept of a table's other versions, with what is known of its columns."""
+        """Return the cached losses of a table's other data versions, under the known dependencies of its columns."""
         if (table, knowledge) not in self.other_versions:
             self.other_versions[table, knowledge] = OtherVersions(among=select_table_knowledge(table, knowledge))
         return self.other_versions[table, knowledge]
@@ -156,7 +156,7 @@ class Account:
 
 
 def merge_live_versions(family: Family) -> Family:
-    """Return the family as reports show it: all data versions that one question alone is asked on are one."""
+    """Return the family as reports show it: all data versions of a live table are merged into one."""
     return family if is_lasting(family.version) else replace(family, version=LIVE)
 
 
@@ -180,7 +180,7 @@ class SumsAfterRefunds(Mapping[Partition, Sums]):
 
 @dataclass(frozen=True, slots=True)
 class KnownAccount:
-    """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
+    """The shared balance as one analyst may know it: all charges at their worst case, less this analyst's refunds."""
 
     worst_case: Account
     refunds: Account

@@ -16,11 +16,12 @@ MOST_CELLS = 1 << 26
 
 @dataclass(frozen=True, slots=True, order=True)
 class CellAxis:
-    """One axis along which keys can be told apart.
+    """One axis of keys, also called their label.
 
-    Two keys of different families are known to be disjoint only when they differ on an axis with the same label. For
-    unit "row" a column that may change carries its data version, since a row may have moved in between; an immutable
-    column does not. For other units the promise is per cell label, so the column alone counts.
+    Two keys of different families are known to be disjoint only if they differ on an axis with the same label. For
+    unit "row", the label of a column that may change has its data version: a row may have another value in another
+    version. The label of an immutable column has none. For other units the promise is per cell label, so no label has a
+    version.
     """
 
     column: str
@@ -48,20 +49,20 @@ def make_partition(family: Family) -> Partition:
 
 
 def name_moving_version(version: str) -> str:
-    """Return the data version of a label if the label moves with versions."""
+    """Return the text for a data version in the labels of columns that may change."""
     return f"={version}"
 
 
 def find_version(partition: Partition) -> str:
-    """Return the data version that the partition's labels belong to, "" if none of them moves."""
+    """Return the data version in the partition's labels, "" if no label has one."""
     return max((label.version for label in partition), default="")
 
 
 def find_charged_cells(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
-    """Return the labels that a charge is kept under, and its key values on them.
+    """Return the labels under which a charge is kept, and its key values on them.
 
-    Guarantee: no other question is asked on a data version of one question, so what a row was at in it is nobody's
-    question: such a charge is kept under the labels that do not move alone, with the most that a row can have lost.
+    Guarantee: a charge on a data version of a single question is kept only under labels without a version, with the
+    most that a row can have lost. No later question is asked on that version, so no check needs the other labels.
     Proof: docs/proofs/accounting.md, theorem 2, live versions.
     """
     labelled = zip(make_partition(charge.family), (values for _, values in charge.cells.columns), strict=True)
@@ -71,9 +72,9 @@ def find_charged_cells(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]
 
 
 def merge_moving_labels(family: Family, amounts: NanoArray | int) -> NanoArray | int:
-    """Return losses per key as `find_charged_cells` keeps them.
+    """Return losses per key for the labels of `find_charged_cells`.
 
-    Of labels that move in a version of one question, the largest counts.
+    On a data version of a single question, each result is the largest loss over the labels that are dropped.
     """
     if isinstance(amounts, int) or is_lasting(family.version):
         return amounts
@@ -94,7 +95,7 @@ class Sums(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SumsDifference:
-    """The sums of `whole` less those of `subtracted`, which is charged nowhere that `whole` is not."""
+    """The sums of `whole` minus those of `subtracted`. Each charged cell of `subtracted` is charged in `whole` too."""
 
     whole: Sums
     subtracted: Sums
@@ -110,7 +111,7 @@ class SumsDifference:
 
 
 class CellSums:
-    """Summed losses of each cell of a partition; cells never charged are zero and take no room."""
+    """The summed losses of each cell of a partition. Values that were never charged take no memory."""
 
     __slots__ = ("_indexes", "array", "axes")
 
@@ -143,7 +144,7 @@ class CellSums:
         return tuple(value for value in values if value not in places)
 
     def count_cells_with(self, axes: Sequence[tuple[str, ...]]) -> int:
-        """Return how many cells the grid has once `axes` are covered."""
+        """Return the number of cells of the grid after adding the values of `axes`."""
         return prod(len(self.axes[axis]) + len(self._find_new_values(axis, values)) for axis, values in enumerate(axes))
 
     def _covers_exactly(self, axes: Sequence[tuple[str, ...]]) -> bool:
@@ -192,7 +193,7 @@ class CellSums:
 
 
 class OpenSums:
-    """Sums over a grid of key values where, on each axis, one more place at the end stands for any other value."""
+    """Sums over a grid of key values. On each axis, one more place at the end stands for every other value."""
 
     __slots__ = ("_indexes", "array", "axes")
 
@@ -203,15 +204,15 @@ class OpenSums:
         self._indexes: dict[int, dict[str, int]] = {}
 
     def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """Return the sums on the product of `axes`, whatever values these hold. The array is read-only."""
+        """Return the sums on the product of `axes`, which may have any values. The array is read-only."""
         return np.asarray(self._select_open(axes)[(slice(-1),) * len(self.axes)])
 
     def count_cells_with(self, other: "OpenSums") -> int:
-        """Return how many places the grid has once the other's values are on it."""
+        """Return the number of cells of the grid after adding the values of `other`."""
         return prod(len(axis) + 1 for axis in self._join_axes(other))
 
     def add(self, other: "OpenSums", *, times: int) -> None:
-        """Add the other sums so many times, on all values: the known ones of both, and any other."""
+        """Add the other sums, multiplied by `times`, on the values of both and on every other value."""
         axes = self._join_axes(other)
         array = self._select_open(axes) + times * other._select_open(axes)
         indexes = self._indexes if axes == self.axes else {}
@@ -231,7 +232,7 @@ class OpenSums:
         return self._indexes[axis]
 
     def _select_open(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """Return the sums on the product of `axes` and, on each of them, of any other value."""
+        """Return the sums on the product of `axes`, each extended by a place for every other value."""
         if all(values is known or values == known for known, values in zip(self.axes, axes, strict=True)):
             return self.array
         at = []

@@ -1,8 +1,9 @@
-"""Columns whose value follows from another's: what a country's region was charged is seen on its own countries only.
+"""Dependencies between columns, such as a country's region: a charge to a region counts for its own countries only.
 
-Guarantee: `tie_factors` replaces factors by others whose sum, maximised, is at least the loss of every record that can
-exist and at most what it was; it is the largest such loss where one column determines the others, in maps that are
-complete, and nothing was too large. Charges stay what they are; the dependencies are used where they are summed up.
+Guarantee: `tie_factors` replaces factors by others. The maximum of their sum is at least the loss of every record that
+can exist, and at most the maximum before. It is the largest loss of a possible record if one column determines the
+others, its maps are complete, and no limit on sizes was hit. Stored charges do not change. Dependencies are used only
+when charges are summed up.
 
 References: docs/proofs/accounting.md, "Functional dependencies".
 """
@@ -28,11 +29,11 @@ ANY_OTHER = "\x00"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependency:
-    """The column `determined` as a public function of the column `by`, both as labels call them, for good.
+    """The column `determined` as a lasting public function of the column `base`. Both are named as in labels.
 
-    A record with `by` at a value of `values` has there its value on `determined`, None for none (it is in no key then).
-    A record with another value, or with none, has none on `determined` if the map is `is_complete`; if it is not, it may
-    have any that is not `excluded_values`.
+    `values` maps a value of `base` to the value of `determined`, or to None: the record is then in no key. A record
+    with any other value of `base`, or none, has no value of `determined` if the map `is_complete`. Otherwise it may
+    have any value except the `excluded_values`.
     """
 
     determined: str
@@ -58,7 +59,7 @@ def assume_independent(_columns: frozenset[str]) -> Sequence[Dependency]:
 
 
 def select_table_knowledge(table: str, knowledge: Knowledge) -> TableKnowledge:
-    """Return what is known of one table's columns."""
+    """Return the dependencies of one table's columns, as a function of the columns."""
     return assume_independent if knowledge is assume_nothing else partial(knowledge, table)
 
 
@@ -71,9 +72,9 @@ def find_dependencies(partitions: Iterable[Partition], among: TableKnowledge) ->
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """Labels that are read off common axes: at each cell of the grid over `axes` each label's place, or -1 for none.
+    """Labels tied to common axes: for each cell of the grid over `axes`, each label's place, or -1 for none.
 
-    A factor is put onto the axes if it holds one of the `moved_labels`.
+    A factor is moved to these axes if it has one of the `moved_labels`.
     """
 
     axes: Mapping[CellAxis, Places]
@@ -85,13 +86,13 @@ class _Tie:
         return tuple(len(places) for places in self.axes.values())
 
     def find_tied_labels(self, factor: Factor) -> list[CellAxis]:
-        """Return the labels of a factor that come to lie on the axes; none if the factor is not put there."""
+        """Return the factor's labels that the common axes replace; none if the factor is not moved."""
         if self.moved_labels.isdisjoint(factor.places):
             return []
         return [label for label in factor.places if label in self.label_places or label in self.axes]
 
     def fits(self, factor: Factor, most_cells: int) -> bool:
-        """Return True if the factor on the axes has at most the allowed number of cells, or no more than now."""
+        """Return True if the moved factor has at most `most_cells` cells, or no more than it has now."""
         read = self.find_tied_labels(factor)
         rest = prod(len(places) for label, places in factor.places.items() if label not in read)
         return not read or prod(self.shape) * rest <= max(most_cells, factor.array.size)
@@ -107,11 +108,11 @@ def tie_factors(
     most_cells: int,
     untied: Collection[CellAxis] = (),
 ) -> tuple[list[Factor], dict[CellAxis, Places]] | None:
-    """Return factors and domains in which labels that determine each other share axes; None where nothing is tied.
+    """Return factors and domains in which labels that determine each other share axes. Return None if none do.
 
-    `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels where factors are not zero there;
-    `asked` the labels that are not to be maximised away, which keep their axes; labels `untied` are tied to nothing. A
-    label stays untied if it would need a factor of more than `most_cells` cells, and of more than it had.
+    `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels with factors that are not zero
+    there. The labels `asked` are not maximised away later and keep their axes. The labels `untied` stay as they are. So
+    do labels whose tie would need a factor of more than `most_cells` cells, and larger than before.
     """
     present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(untied)
     put, known, found = list(factors), dict(domains), False
@@ -149,10 +150,10 @@ def _find_ties(
 def _find_bases(
     present: Set[CellAxis], dependencies: Iterable[Dependency]
 ) -> dict[CellAxis, dict[CellAxis, Dependency]]:
-    """Return, for each label that determines others, the labels to read off it, each once, and how.
+    """Map each base label to the labels that it determines, each with its dependency. Each label has one base.
 
-    An immutable column's value is that in every version, so that it determines labels of a version too; one that may
-    move determines those of its own version alone. A base that nobody was charged for ties two labels or more.
+    An immutable column has the same value in every version, so it determines labels of any version. A column that may
+    change determines labels of its own version only. A base that was never charged is used if it ties two labels.
     """
     found: dict[CellAxis, dict[CellAxis, Dependency]] = defaultdict(dict)
     for dependency in dependencies:
@@ -182,7 +183,7 @@ def _tie_to_asked_base(
     names: Mapping[CellAxis, Sequence[str]],
     asked: Collection[CellAxis],
 ) -> _Tie | None:
-    """Open labels as functions of an asked one."""
+    """Tie open labels to a base that is asked, as functions of it. Return None if none can be tied."""
     at = {}
     for label, dependency in determined.items():
         if label not in asked and (dependency.is_complete or all(value in dependency.values for value in names[base])):
@@ -197,9 +198,9 @@ def _tie_to_open_base(
     names: Mapping[CellAxis, Sequence[str]],
     asked: Collection[CellAxis],
 ) -> _Tie | None:
-    """Return all labels as functions of a record's state on the open base.
+    """Tie all labels to the states of a record on an open base. Return None if there are too many states.
 
-    A new axis stands beside those of the asked labels.
+    The states are a new axis beside those of the asked labels.
     """
     labels = tuple(determined)
     numbers = [_number_names(names[label]) for label in labels]
@@ -243,7 +244,7 @@ def _tie_to_open_base(
 
 
 class _AnyValue:
-    """Stands for every value."""
+    """The marker for any value."""
 
 
 _ANY = _AnyValue()
@@ -251,7 +252,7 @@ _Signature = tuple[str | _AnyValue | None, ...]
 
 
 def _list_states(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Iterator[tuple[int, _Signature]]:
-    """Yield the possible states of a record: a named base value's place, or -1, with the determined labels' values."""
+    """Yield the possible states of a record: the place of its base value, -1 if unnamed, and the determined values."""
     for place, value in enumerate(named):
         yield place, _make_signature(value, dependencies)
     for signature in _describe_unnamed(dependencies):
@@ -284,7 +285,7 @@ def _make_array(places: Iterable[int]) -> Places:
 
 
 def _move_axes(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) -> Factor:
-    """Return the factor on the tie's axes, if it holds one of the labels that are moved there."""
+    """Return the factor moved to the tie's axes, or unchanged if it has none of the moved labels."""
     read = tie.find_tied_labels(factor)
     if not read:
         return factor

@@ -1,7 +1,7 @@
-"""Sums as factors: the values of every label numbered, those of the question first.
+"""The conversion of sums to factors, whose places number the values of every label.
 
-Guarantee: a factor stands for its sums at the asked values of asked labels, and at every value of open ones. Tables
-that hold for any value are put on all places of their labels. Proof: docs/proofs/accounting.md, theorem 2.
+Guarantee: a factor has its sums at the asked values of asked labels, and at every value of open labels. Tables of
+`OpenSums`, which hold for any value, cover all places of their labels. Proof: docs/proofs/accounting.md, theorem 2.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,10 @@ def build_factors(
     *,
     any_other: str | None = None,
 ) -> tuple[list[Factor], dict[CellAxis, Places], dict[CellAxis, tuple[str, ...]]]:
-    """Return the sums where the asked values meet them.
+    """Return the sums and tables as factors, then the places of every label, and the values of every label.
 
-    Beside them stand the tables on all places, all places of every label, and its values.
-
-    With `any_other` the open labels of the tables have one place more, of that name: for the values that none has.
+    Sums without any asked value are left out. `any_other` adds a place of that name to the tables' open labels, for
+    values that no sum has.
     """
     placing = _ValueNumbers(asked)
     factors = []
@@ -46,7 +45,7 @@ def build_factors(
 
 
 class _ValueNumbers:
-    """Numbers the values of every label: the asked ones as they are asked and no others, the open ones as they come."""
+    """The numbers of every label's values. Asked labels have the asked values only, open ones get new ones."""
 
     def __init__(self, asked: Mapping[CellAxis, tuple[str, ...]]) -> None:
         self._asked = asked
@@ -55,7 +54,7 @@ class _ValueNumbers:
         self._wholes = {label: (values, np.arange(len(values))) for label, values in asked.items()}
 
     def place_values(self, label: CellAxis, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
-        """Return the values of one axis that matter, in the order of their places."""
+        """Return the values of one axis that have a place, in the order of their places, and these places."""
         if label in self._wholes and self._wholes[label][0] == values:
             return self._wholes[label]
         if label not in self._numbers and label not in self._asked:

@@ -2,9 +2,10 @@
 
 Proof: docs/proofs/accounting.md, theorem 1.
 
-Each balance is compared with its own amount: the analyst's own with all that the question tells, the shared ones with
-what is news to everybody together, as far as that is public where analysts are accounted for one by one. All balances
-are compared before one of them refuses, so a refusal does the same work whichever balance is short.
+Each balance is compared with its own amount. The analyst's own balances count all that the answer reveals. The shared
+balances count only what is new to everybody together. If analysts are accounted for separately, they count only the
+public part of it. All balances are compared before one of them refuses, so a refusal does the same work whichever
+balance is short.
 References: docs/proofs/accounting.md, theorems 1 and 6.
 """
 
@@ -25,13 +26,13 @@ from accountant.unit_balance import UnitRoom, leaves_more
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
-    """Return the charge as it should be made, if it fits.
+    """Return the charge in its final form, if it fits into every balance.
 
-    It is made by its Rényi curve if that leaves a unit more room. `knowledge` is what is publicly known of the tables'
+    It keeps its Rényi curve if that leaves a unit more room. `knowledge` gives the public dependencies of the tables'
     columns.
 
-    Raises `OverBudget` for the first balance, in the order of `BalanceScope`, that has less left than the charge needs,
-    `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
+    Raise `OverBudget` for the first balance, in the order of `BalanceScope`, that has less left than the charge needs.
+    Raise `LedgerMisuse` if no balance can hold the charge.
     """
     check_accountable(balances, charge, limits)
     left_of = _find_left(balances, charge, limits, knowledge)
@@ -53,7 +54,7 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
 
 
 def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
-    """Return the charge as `check_fits` returns it, whether or not it fits. Raise `LedgerMisuse` as that does."""
+    """Return the charge in the form of `check_fits`, without checking that it fits. Raise `LedgerMisuse` as it does."""
     check_accountable(balances, charge, limits)
     return (
         charge if charge.renyi is None else _find_left(balances, charge, limits, knowledge).choose_form(charge, limits)
@@ -86,9 +87,9 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
 def find_headroom(
     balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing
 ) -> Headroom:
-    """Return the largest charges over the same keys that `check_fits` would let pass.
+    """Return the largest charges over the charge's keys that `check_fits` would let pass.
 
-    The charge's own amounts do not matter.
+    The amounts in `charge` do not matter.
     """
     check_accountable(balances, charge, limits)
     left_of = _find_left(balances, charge, limits, knowledge)
@@ -148,14 +149,14 @@ class _BalancesLeft:
     units: Mapping[BalanceScope, UnitRoom]
 
     def find_needed(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
-        """Return the amount that a charge takes of a balance."""
+        """Return the amount that a charge needs of one balance."""
         amount = _find_needed(scope, charge, limits)
         return self.units[scope].find_needed(amount, charge.renyi) if scope in self.units else amount
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
-        """Return the charge with its curve if that leaves more room, else without.
+        """Return the charge with its Rényi curve if that leaves more room, otherwise without.
 
-        The choice depends on what the asking analyst may know of the balances alone.
+        The choice depends only on balances that the asking analyst may know.
         """
         if charge.renyi is None:
             return charge
@@ -172,8 +173,8 @@ class _BalancesLeft:
 def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge) -> _BalancesLeft:
     """Return the amount left in each balance with a cap, in the order of `BalanceScope`.
 
-    Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
-    they may have been spent elsewhere since.
+    If analysts are accounted for separately, the analyst's refunds that this charge withdraws are not counted: they may
+    have been spent on other questions since.
     """
     everybody = balances.make_known_account(charge.analyst) if limits.separates_analysts else balances.shared
     again = balances.sum_withdrawn_refunds(charge) if limits.separates_analysts else Account()

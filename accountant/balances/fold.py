@@ -1,4 +1,4 @@
-"""Balances are a pure fold over the events. Nothing here reads a clock or a file."""
+"""The balances: a pure fold over the events. Nothing here reads a clock or a file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -26,16 +26,15 @@ from accountant.events.owner_events import (
 
 @dataclass(slots=True)
 class Balances:
-    """The fold: accounts, and open reservations. The end of the closed ones is in the log.
+    """The fold of the log: accounts and open reservations. How closed reservations ended is in the log.
 
-    `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
-    worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
-    maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read, where
-    another question may have that version. `declined` has the owner's last word against questions that were not
-    approved since. `ended`
-    has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. The
-    reservations of `monitors` that have not ended are open, and those of no question. All accounts are of the newest
-    window, or with `all_windows` of all of them.
+    `shared` is the ex-post loss to everybody together. `worst_case` is the same with each committed question at the
+    public part of its worst case. `refunds` has, by analyst, how much less than that the analyst's own questions cost.
+    `paid_answers` maps (analyst, question, version) to the reservation of a stored answer that the analyst has paid for
+    or read. It leaves out versions of a single question. `declined` has the owner's last decision against questions
+    that were not approved since. `cut_continuations` has the original charges of open reservations that continued
+    paths when a budget window opened: these store no paths. Monitors that have not ended have open reservations too.
+    The accounts cover the newest budget window, or all of them if `covers_all_windows`.
     """
 
     shared: Account = field(init=False)
@@ -61,9 +60,9 @@ class Balances:
         return Account(families={} if self.keeps_families else None)
 
     def copy(self, tables: frozenset[str]) -> "Balances":
-        """Return a copy for these tables, units and paths, without the figures that only reports need.
+        """Return a copy of the accounts of these tables and of all else, without the figures that only reports need.
 
-        Continuing the copy does not change this fold.
+        Events applied to the copy do not change this fold.
         """
         other = Balances(
             worst_case=self.worst_case.copy(tables),
@@ -90,7 +89,10 @@ class Balances:
         return KnownAccount(worst_case=self.worst_case, refunds=self.refunds.get(analyst) or Account())
 
     def sum_withdrawn_refunds(self, charge: Charge) -> Account:
-        """Return the analyst's own refunds that no longer count once a charge that continues paths is reserved."""
+        """Return, as an account, the analyst's own refunds that stop counting once the charge is reserved.
+
+        They are refunds of questions whose paths the charge continues.
+        """
         account = Account()
         for refund in self.paths.find_withdrawn(
             () if charge.path_continuation is None else charge.path_continuation.paths
@@ -102,25 +104,25 @@ class Balances:
     def list_open_questions(self) -> tuple[Reservation, ...]:
         """Return the open reservations of questions.
 
-        Reservations of monitors are left out: they stay open as long as their monitors stand.
+        Reservations of monitors are left out: they stay open until their monitors end.
         """
         return tuple(one for identity, one in self.open_reservations.items() if identity not in self.monitors.runs)
 
     def keeps_paths(self, reservation: str) -> bool:
-        """Return True if an open reservation may leave paths.
+        """Return True if the commit of an open reservation may store paths.
 
-        It may not where it continues a charge of an older window.
+        It may not if it continued paths of an earlier budget window.
         """
         return reservation not in self.cut_continuations
 
     def check_covers(self, reservation: str, spent: Spent) -> None:
-        """Raise `LedgerMisuse` unless an open reservation covers a loss: as it counts now, and as it was reserved."""
+        """Raise `LedgerMisuse` unless a loss is within an open reservation's current and original charge."""
         charge = self.open_reservations[reservation].charge
         spent.check_covered_by(charge)
         spent.check_covered_by(self.cut_continuations.get(reservation, charge))
 
     def apply(self, event: Event) -> None:
-        """Continue the fold by one event."""
+        """Add one event to the fold."""
         try:
             if isinstance(event, MonitorEvent):
                 self._apply_to_monitor(event)
@@ -254,9 +256,9 @@ class Balances:
             raise LedgerUnavailable(f"grant {grant} was revoked without being in force")
 
     def _start_window(self) -> None:
-        """Empty accounts.
+        """Empty the accounts for a new budget window, and charge all open reservations again.
 
-        An open reservation may touch data from now on: it is charged in full, and continues nothing.
+        An open reservation may still touch data, so it is charged in full. It no longer continues any path.
         """
         for identity, reservation in self.open_reservations.items():
             if reservation.charge.path_continuation is not None:
@@ -278,7 +280,7 @@ class Balances:
         return self.open_reservations.pop(reservation).charge
 
     def _refund(self, refund: Refund, *, counts_again: bool) -> None:
-        """Count what a question cost less than its worst case for its analyst, or count it no longer."""
+        """Add a question's refund to its analyst's refunds, or subtract it unless it `counts_again`."""
         saved = _make_refund_change(refund)
         self._find_or_add_refunds(refund.charge.analyst).add(refund.charge, saved if counts_again else -saved)
 
@@ -306,7 +308,7 @@ def _make_refund_change(refund: Refund) -> AccountChange:
 
 
 def fold(events: Iterable[Event], *, keeps_families: bool = False, covers_all_windows: bool = False) -> Balances:
-    """Fold all events to balances, of the newest window or of all; with each family's own sums if asked."""
+    """Fold all events to balances, of the newest budget window or of all. Keep each family's own sums if asked."""
     balances = Balances(keeps_families=keeps_families, covers_all_windows=covers_all_windows)
     for event in events:
         balances.apply(event)

@@ -1,4 +1,4 @@
-"""The caps in force: the policy's, and what the owner granted on top."""
+"""The caps in force: the policy's caps plus the owner's grants."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""Monitors in the fold: which windows have begun, been looked at and closed, and what they cost.
+"""The monitors in the fold: their windows with states, looks and costs.
 
-Guarantee: of a monitor's reservation nothing is given back but what windows did not cost that are closed or never
-began. Nothing that would make a second release of a window passes `check`: neither in a verb, before it is written,
-nor in the fold. Proof: docs/proofs/accounting.md, theorem 10.
+Guarantee: of a monitor's reservation only the unspent part of closed windows, and windows that never began, are given
+back. `check` rejects every event that would be a second release of a window, both before a verb writes it and in the
+fold. Proof: docs/proofs/accounting.md, theorem 10.
 """
 
 from collections.abc import Mapping
@@ -40,9 +40,9 @@ class OpenWindow:
 class MonitorAccount:
     """One run of a monitor.
 
-    `closed` has the cost of each closed window (None: all that was reserved), also of those that were open when the
-    monitor ended. `readers` are the analysts who were charged for reading it. A run that was started `anew` is charged
-    for windows that earlier runs had begun, and draws its own noise for them.
+    `closed_windows` has the cost of each closed window (None: all that was reserved). Windows that were open at the
+    monitor's end are among them. `readers` are the analysts who were charged for reading it. A run that `is_restarted`
+    is also charged for windows that earlier runs had begun, and draws its own noise for them.
     """
 
     run: str
@@ -67,7 +67,7 @@ class MonitorAccount:
 
     @property
     def window_axis(self) -> int | None:
-        """Along which axis of the cells the windows are."""
+        """The axis of the cells along which the windows are, None if all windows share all cells."""
         return None if self.windows is None else self.charge.family.columns.index(self.windows.column)
 
     @property
@@ -78,7 +78,7 @@ class MonitorAccount:
 
     @property
     def _charged_windows(self) -> frozenset[int]:
-        """The windows that have begun, and those that the charge pays for and that may share a row with one."""
+        """The windows that have begun, and the charged ones that may share a row with one of these."""
         if self.windows is None or self.windows.overlap == 1:
             return self.begun_windows
         near, first = self.windows.overlap - 1, self.windows.first
@@ -95,7 +95,7 @@ class MonitorAccount:
         return place
 
     def make_window_charge(self, window: int) -> Charge:
-        """Return the charge's cells of one window."""
+        """Return the charge restricted to the cells of one window."""
         axis, place = self.window_axis, self.find_place(window)
         if axis is None:
             raise LedgerMisuse("the windows share all cells")
@@ -106,10 +106,10 @@ class MonitorAccount:
 
     @property
     def is_refunded_at_close(self) -> bool:
-        """Return True if a window's unspent loss is given back at its close: where the balances tell windows apart.
+        """Return True if a window's unspent loss is given back at its close.
 
-        Those of a live table do not where the window's column may change: of them they keep the most that a row can
-        have lost, which is known at the end.
+        This needs balances with a label for the window's column. A live table has none if the column may change: it
+        keeps the most that a row can have lost, which is known only at the monitor's end.
         """
         kept, _ = find_charged_cells(self.charge)
         return self.windows is not None and any(label.column == self.windows.column for label in kept)
@@ -117,8 +117,8 @@ class MonitorAccount:
     def find_losses(self, *, is_worst_case: bool) -> NanoArray | int:
         """Return the loss of each cell.
 
-        A cell has lost nothing if no window that its rows count in has begun. It has lost all that was reserved if such
-        a window is open or (`at_worst`) in any case.
+        A cell has lost nothing if none of its windows has begun. If one is open, it has lost all that was reserved. For
+        closed windows it has lost their cost, or all that was reserved if `is_worst_case`.
         """
         worst, axis = self.charge.epsilon_nano, self.window_axis
         if axis is None:
@@ -129,13 +129,13 @@ class MonitorAccount:
 
     @property
     def counted_losses(self) -> NanoArray | int:
-        """Return the loss that each cell counts at while the monitor has not ended."""
+        """Return the loss of each cell in the balances while the monitor has not ended."""
         return self._expand_losses(self.charge.epsilon_nano, self.closed_windows if self.is_refunded_at_close else {})
 
     def _expand_losses(self, elsewhere: int, windows: Mapping[int, Spent | None]) -> NanoArray | int:
-        """Return the losses of windows on the charge's cells (None: all that was reserved).
+        """Return the losses of all cells of the charge, from those of some windows (None: all that was reserved).
 
-        Beside them stands one number for all others.
+        The cells of all other windows have the loss `elsewhere`.
         """
         worst, axis = self.charge.epsilon_nano, self.window_axis
         if axis is None or not windows:
@@ -152,9 +152,9 @@ class MonitorAccount:
         return laid
 
     def find_largest(self, losses: NanoArray | int) -> Amounts:
-        """Return the loss of the key that lost most, and of a unit, at these losses of the cells.
+        """Return the largest loss of a key, and a bound on a unit's loss, from the losses of the cells.
 
-        A unit counts in as many cells as the charge was made for, and the largest losses of so many bound its own.
+        The charge says in how many cells a unit counts. The sum of as many of the largest losses bounds its own.
         """
         worst = self.charge.own_amounts
         largest = int(losses.max()) if isinstance(losses, np.ndarray) else losses
@@ -167,7 +167,7 @@ class MonitorAccount:
         return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
 
     def find_spent(self) -> Spent:
-        """Return the cost of the monitor so far, window by window. This is what a reader pays after its end."""
+        """Return the cost of the monitor so far, per cell. A reader pays it after the monitor's end."""
         losses = self.find_losses(is_worst_case=False)
         most = self.find_largest(losses)
         if isinstance(losses, int):
@@ -175,9 +175,9 @@ class MonitorAccount:
         return Spent.from_keys(losses, unit_epsilon_nano=most.unit_epsilon_nano)
 
     def make_close_change(self, spent: Spent) -> AccountChange:
-        """Return the amounts by which a closed window lowers the count of its cells.
+        """Return the change of the cells' balances when a window closes.
 
-        The unit's balance and the table's stay.
+        The unit's and the table's balances do not change.
         """
         family, worst = self.charge.family, self.charge.epsilon_nano
         axis = self.window_axis
@@ -189,9 +189,9 @@ class MonitorAccount:
         return AccountChange(amounts=after - worst, lasting_amounts=lasting - worst, unit_nano=0, table_nano=0)
 
     def make_end_changes(self) -> tuple[AccountChange, AccountChange]:
-        """Return the amounts by which a monitor's end lowers everybody's balances.
+        """Return the change of the shared balances at the monitor's end, and the public part of it.
 
-        The second part is public: the charge of the windows that never began.
+        The public part is the charge of the windows that never began.
         """
         worst, begun, lost = (
             self.charge.epsilon_nano,
@@ -201,7 +201,7 @@ class MonitorAccount:
         return self._make_change(self.counted_losses, lost), self._make_change(worst, begun)
 
     def make_reader_change(self) -> AccountChange:
-        """Return the amounts by which a monitor's end lowers a reader's own balances."""
+        """Return the change of a reader's own balances at the monitor's end."""
         return self._make_change(self.charge.epsilon_nano, self.find_losses(is_worst_case=False))
 
     def _make_change(self, before: NanoArray | int, after: NanoArray | int) -> AccountChange:
@@ -216,7 +216,7 @@ class MonitorAccount:
 
 @dataclass(slots=True)
 class MonitorRuns:
-    """Every run there was, by its id, in the order of their starts."""
+    """All runs of monitors, by their ids, in the order of their starts."""
 
     runs: dict[str, MonitorAccount] = field(default_factory=dict)
 
@@ -235,13 +235,13 @@ class MonitorRuns:
         return tuple(one for one in self.runs.values() if one.state is not MonitorState.ENDED)
 
     def check_ended(self, run: str) -> None:
-        """Raise `MonitorStands` where a reservation is that of a monitor that has not ended."""
+        """Raise `MonitorNotEnded` if a reservation is that of a monitor that has not ended."""
         account = self.runs.get(run)
         if account is not None and account.state is not MonitorState.ENDED:
             raise MonitorNotEnded(monitor=account.monitor, run=run)
 
     def check_all_ended(self) -> None:
-        """Raise `MonitorStands` where any monitor has not ended."""
+        """Raise `MonitorNotEnded` if any monitor has not ended."""
         for account in self.list_unended():
             self.check_ended(account.run)
 
@@ -261,7 +261,7 @@ class MonitorRuns:
         return frozenset(found)
 
     def make_run(self, account: MonitorAccount) -> MonitorRun:
-        """Return a run in the form that is shown."""
+        """Return the run's public record."""
         return MonitorRun(
             run=account.run,
             monitor=account.monitor,
@@ -278,7 +278,7 @@ class MonitorRuns:
         )
 
     def check(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
-        """Raise a kind of `LedgerMisuse` unless an event may come next; `reservations` are the open ones."""
+        """Raise a kind of `LedgerMisuse` unless an event may come next. `reservations` are the open reservations."""
         match event:
             case MonitorStarted():
                 self._check_start(event, reservations)
@@ -299,7 +299,7 @@ class MonitorRuns:
                     raise LedgerMisuse("a monitor ends at what its windows cost")
 
     def apply(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
-        """Continue by one event. Raise as `check` does."""
+        """Add one event. Raise as `check` does."""
         self.check(event, reservations)
         match event:
             case MonitorStarted(run=run):
@@ -407,7 +407,7 @@ def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:
 def _sum_largest(losses: NanoArray, count: int) -> int:
     """Return the sum of the largest losses.
 
-    Most often all are equal, and to partition millions of equal ones takes a second.
+    Equal losses, the usual case, are handled first: `np.partition` takes a second for millions of equal values.
     """
     if not count:
         return 0

@@ -1,7 +1,7 @@
-"""The noise paths that questions left: which state is the newest, who continues it, whose refunds depend on it.
+"""The stored noise paths of questions: their newest states, and the refunds that depend on them.
 
-A path lives in one line of states. Only one question at a time continues it, and only from its newest state, because
-two refinements of one noisy value tell more than the finer of them (docs/proofs/accounting.md, theorem 6).
+The states of a path follow one another. Only one question at a time continues it, and only from its newest state,
+because two refinements of one noisy value reveal more than the finer of them (docs/proofs/accounting.md, theorem 6).
 """
 
 from collections.abc import Iterable
@@ -17,9 +17,10 @@ PathKey = tuple[str, str]
 class PathHead:
     """The newest state of one path: the reservation that committed it, and the one that continues it now.
 
-    `origin` is the question that drew its noise, as long as that question's refund stands. What was charged in Rényi
-    divergences is taken for good by the question that drew it: all of it was revealed at once, and a refinement's
-    divergence, given what was seen, is not bounded by the difference of two curves.
+    `state` is the reservation that committed it, `taken_by` the one that continues it now. `origin` is the reservation
+    that drew its noise, as long as its refund counts. A path that was charged by a Rényi curve stays taken by its own
+    question for good. All of its noise was revealed at once, and the divergence of a refinement, given the revealed
+    values, is not bounded by the difference of two curves.
     """
 
     table: str
@@ -31,9 +32,9 @@ class PathHead:
 
 @dataclass(slots=True)
 class Refund:
-    """The cost of a question, kept while its paths may be continued: `heads` of them.
+    """The charge and cost of a question, kept while its paths may be continued. `heads` is the number of these paths.
 
-    Open questions in `held_by` continue some; the refund does not count then.
+    `held_by` are the open reservations that continue some of them. The refund does not count while there are any.
     """
 
     charge: Charge
@@ -50,7 +51,7 @@ class Refund:
 
     @property
     def spent(self) -> Spent:
-        """Return what the question cost."""
+        """Return the cost of the question."""
         keys = self.packed_loss.keys
         return self.packed_loss if keys is None else replace(self.packed_loss, keys=unpack_losses(keys))
 
@@ -63,7 +64,7 @@ class NoisePaths:
     refunds: dict[str, Refund] = field(default_factory=dict)
 
     def copy(self) -> "NoisePaths":
-        """Return a copy; taking or leaving its paths does not change these."""
+        """Return a copy. Changes of the copy do not change these paths."""
         return NoisePaths(
             heads={key: replace(head) for key, head in self.heads.items()},
             refunds={origin: replace(refund, held_by=set(refund.held_by)) for origin, refund in self.refunds.items()},
@@ -75,7 +76,7 @@ class NoisePaths:
         return all(head is not None and head.taken_by is None for head in heads)
 
     def reserve(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
-        """Note that an open question continues the paths. Return the refunds that no longer count because of that."""
+        """Mark the paths as continued by an open reservation. Return the refunds that stop counting because of that."""
         withdrawn = []
         for state in states:
             head = self.heads[state.identity, state.version]
@@ -88,12 +89,12 @@ class NoisePaths:
         return withdrawn
 
     def find_withdrawn(self, states: Iterable[PathState]) -> list[Refund]:
-        """Return the refunds that would no longer count if an open question continued the paths."""
+        """Return the refunds that would stop counting if an open question continued the paths."""
         origins = {head.origin or "" for state in states if (head := self._find_head(state)) is not None}
         return [refund for origin, refund in self.refunds.items() if origin in origins and not refund.held_by]
 
     def give_back(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
-        """Note that a question never continued the paths after all; the refunds that count again."""
+        """Unmark the paths, since a reservation was released unused. Return the refunds that count again."""
         back = []
         for state in states:
             head = self._find_head(state)
@@ -107,9 +108,9 @@ class NoisePaths:
         return back
 
     def forget(self, states: Iterable[PathState]) -> None:
-        """Forget the paths in these states: they were continued, and whatever follows is another state.
+        """Remove the paths in these states, which a question has continued.
 
-        The refunds of those who drew their noise are gone for good.
+        The refunds of the questions that drew their noise are withdrawn for good.
         """
         for state in states:
             head = self._find_head(state)
@@ -118,7 +119,7 @@ class NoisePaths:
                 self._remove(state.identity, state.version)
 
     def store(self, charge: Charge, reservation: str, spent: Spent, identities: Iterable[str]) -> None:
-        """Note the paths that a question left; `charge` is what it reserved."""
+        """Record the paths that a question stored. `charge` is its reserved charge."""
         version = charge.family.version
         continued = () if charge.path_continuation is None else charge.path_continuation.paths
         counts = {state.identity: head.questions for state in continued if (head := self._find_head(state)) is not None}
@@ -138,14 +139,14 @@ class NoisePaths:
             self.refunds[origin] = Refund.from_loss(charge, spent, heads=len(identities))
 
     def count_reading(self, states: Iterable[PathState]) -> None:
-        """Note that one more question was answered from these values."""
+        """Count one more question that was answered from the values in these states."""
         for state in states:
             head = self._find_head(state)
             if head is not None:
                 head.questions += 1
 
     def prune(self, table: str, version: str) -> None:
-        """Forget a table's paths on one data version. Refunds that stand then stand for good."""
+        """Remove a table's paths on one data version. Refunds that count at that moment count for good."""
         gone = [key for key, head in self.heads.items() if (head.table, key[1]) == (table, version)]
         for identity, of_version in gone:
             self._remove(identity, of_version)

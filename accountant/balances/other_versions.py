@@ -1,7 +1,7 @@
 """The losses of records in data versions other than the one asked about.
 
-Guarantee: what `Elsewhere` gives in the place of other versions' sums is, for every record, at least the largest sum
-over all that it may have been there, and exactly that for labels that never move.
+Guarantee: for every record, the total that `OtherVersions` gives for other versions is at least the largest sum over
+all values that the record may have had there. It is exactly that for labels without a version.
 
 References: docs/proofs/accounting.md, theorem 2.
 """
@@ -23,10 +23,11 @@ MOST_KEPT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class OtherTotal:
-    """The total of the data versions that a check need not look at.
+    """The total of the data versions that a check need not look at one by one.
 
-    `most` is the largest loss of any record in those where everything may have moved; `tables` are the largest losses
-    in others as sums over labels that never move, and `linked` the partitions that stand behind these tables.
+    `largest_nano` is the largest loss of any record in versions without a fixed label. For the other versions, `tables`
+    has the largest losses as sums over fixed labels. `summed_partitions` are the partitions in these tables. A label is
+    fixed if it has no data version.
     """
 
     largest_nano: int = 0
@@ -35,16 +36,16 @@ class OtherTotal:
     sums: Mapping[Partition, Sums] = field(default_factory=dict)
 
     def select_sums(self) -> dict[Partition, Sums]:
-        """Return the sums that stand behind the tables."""
+        """Return the original sums of the partitions in the tables."""
         return {member: self.sums[member] for members in self.summed_partitions for member in members}
 
 
 class OtherVersions:
-    """Losses of records in data versions other than the one asked about, kept from check to check.
+    """A cache of the losses of records in data versions other than the one asked about.
 
-    A label that moves is of one version alone, so versions can be maximised over theirs one by one. What is left of
-    each is a sum over labels that never move, whatever the question: these are added up once, and a version is taken
-    out again, or worked out again, when it is asked about or charged.
+    A label with a version belongs to that version only, so each version is maximised over its own labels. The result is
+    a sum over fixed labels, for any question. These results are added up once. A version is subtracted, or computed
+    again, when it is asked about or charged.
     """
 
     __slots__ = (
@@ -64,9 +65,9 @@ class OtherVersions:
     def __init__(self, *, among: TableKnowledge = assume_independent, most_kept: int = MOST_KEPT) -> None:
         """Start without sums.
 
-        `most_kept` limits the cells in the tables of all versions, and again in those of single versions.
+        `most_kept` limits the cells in the tables of all versions together, and also those of the single versions.
 
-        `among` is what is known of the table's columns, for all checks.
+        `among` gives the dependencies between the table's columns.
         """
         self._among = among
         self._most_kept = most_kept
@@ -89,9 +90,9 @@ class OtherVersions:
     ) -> tuple[dict[Partition, Sums], OtherTotal]:
         """Return the sums that a question on `version` has to look at, and the total of all others.
 
-        `sums` are those of one table, the same ones each time with what was added since; `changes` has a number for
-        each data version, 0 where it is missing, that grows whenever one of its sums changes. Versions are as labels
-        have them (`version_of`).
+        `sums` are those of one table. Each call gets the same mapping, with any new partitions added at its end.
+        `changes` maps a data version to a number (0 if missing) that grows whenever one of its sums changes. Versions
+        are written as in labels (`find_version`).
         """
         for partition in islice(sums, self._seen, None):
             of = find_version(partition)
@@ -115,7 +116,7 @@ class OtherVersions:
         return here, OtherTotal(most, self._tables, linked, sums)
 
     def _find_largest(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
-        """Return the most that a record lost in a version, when all of its labels move."""
+        """Return the largest loss of a record in a version that has no fixed label."""
         known, most = self._most.get(version, (-1, 0))
         if known != changed:
             factors, domains, names = build_factors(self._select_version(version, sums), {})
@@ -127,7 +128,7 @@ class OtherVersions:
         return most
 
     def _sum_up(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> bool:
-        """Make a version a part of the tables, unless that is too large or would be more than exact."""
+        """Add a version to the tables. Return False if it is too large, or only a bound on it is known."""
         if self._aside.get(version, -1) == changed:
             return False
         part = _sum_fixed_labels(self._select_version(version, sums), self._among)
@@ -146,7 +147,7 @@ class OtherVersions:
         return True
 
     def _subtract(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> None:
-        """Subtract a version from the tables; where its part of them is not known any more, begin them again."""
+        """Subtract a version from the tables. If its part is no longer known, clear the tables."""
         if version not in self._summed:
             return
         known = self._summed.pop(version)
@@ -167,7 +168,7 @@ class OtherVersions:
         return {member: sums[member] for member in self._members[version]}
 
     def _count_cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
-        """Return how many cells the tables have once the part is in them."""
+        """Return the number of cells of the tables after adding the part."""
         return sum(
             self._tables[labels].count_cells_with(part[labels])
             if labels in self._tables and labels in part
@@ -189,9 +190,9 @@ def _eliminate_except(
     among: TableKnowledge,
     exact_grid: int,
 ) -> list[Elimination]:
-    """Return the factors without all labels except the fixed ones.
+    """Maximise the factors over all labels except the fixed ones, and return the results that were tried.
 
-    Labels that determine each other are tied; where that is not exact, they are not.
+    First, labels that determine each other are tied. If that is not exact, the elimination is repeated without ties.
     """
     dependencies = find_dependencies((tuple(domains),), among)
     put = tie_factors(
@@ -206,7 +207,7 @@ def _eliminate_except(
 
 
 def _sum_fixed_labels(sums: Mapping[Partition, Sums], among: TableKnowledge) -> dict[Partition, OpenSums] | None:
-    """Return the sums of a version over its labels that never move, None if only a bound on them is found."""
+    """Return the sums of a version over its fixed labels. Return None if only a bound on them is found."""
     values: dict[CellAxis, dict[str, None]] = {}
     for member, summed in sums.items():
         for label, axis in zip(member, summed.axes, strict=True):
@@ -231,7 +232,7 @@ def _sum_fixed_labels(sums: Mapping[Partition, Sums], among: TableKnowledge) -> 
 
 
 def _make_open_sums(factor: Factor, known: Mapping[CellAxis, tuple[str, ...]]) -> OpenSums:
-    """Return a factor, its labels sorted, as sums that hold for any other value too."""
+    """Return a factor, with its labels sorted, as sums with a place for every other value."""
     labels = sorted(factor.places)
     array = factor.array.transpose([list(factor.places).index(label) for label in labels])
     axes = []

@@ -1,8 +1,8 @@
-"""The loss of a key so far, families that overlap it included.
+"""The loss of a key so far, including that of overlapping families.
 
 Guarantee: for every key k of a question, the returned bound is at least the summed loss of every cell inside k, where
 a cell is any combination of key values that one record can have. It is exact while no step of the elimination needs a
-grid of more than `exact_grid` cells, and what a record can have is told by the dependencies handed over.
+grid of more than `exact_grid` cells, and the given dependencies describe all possible records.
 
 References: MIDE theorem 5.2 (composition over overlapping predicates); docs/proofs/accounting.md.
 """
@@ -40,9 +40,9 @@ def bound_cell_losses(
 ) -> NanoArray:
     """Return an upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
 
-    `sums` are all partitions of one table that `rest` does not stand for; `partition` the question's own labels, in the
-    order of the cells' columns; `exact_grid` the largest grid, in cells, that one step of the elimination may build;
-    `among` what is publicly known of the table's columns.
+    `sums` are the partitions of one table that are not in `rest`. `partition` has the question's own labels, in the
+    order of the cells' columns. `exact_grid` is the largest grid, in cells, that one step of the elimination may build.
+    `among` gives the public dependencies between the table's columns.
     """
     asked = {label: values for label, (_, values) in zip(partition, cells.columns, strict=True)}
     if rest is None:
@@ -63,7 +63,7 @@ def _bound_losses(
     *,
     exact_grid: int,
 ) -> tuple[NanoArray, bool]:
-    """Return the bound over the asked labels, in their order, and whether it is exact."""
+    """Return the bound over the asked labels, in their order, and True if it is exact."""
     dependencies = find_dependencies((*sums, *tables, tuple(asked)), among)
     any_other = ANY_OTHER if dependencies else None
     factors, domains, names = build_factors(sums, asked, tables, any_other=any_other)

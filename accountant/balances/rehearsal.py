@@ -1,10 +1,9 @@
-"""Questions charged to a copy of the balances, as the ledger would charge them at their worst; nothing is written.
+"""The rehearsal of charges on a copy of the balances, at their worst case. Nothing is written.
 
 Guarantee: charges that fit one after the other here are granted by the ledger in that order, whatever the questions
-answer, as long as nobody else asks and no data version or policy changes. Each is kept at its worst case, of which the
-ledger gives back what an answer did not cost; and everything is checked and folded by the very code of the ledger.
-With a `delta` in the limits that is what to expect, and no guarantee: which questions are charged by their Rényi curve
-follows from what is left, and what was given back may change it.
+answer, as long as nobody else asks and no data version or policy changes. Each charge stays at its worst case here,
+while the ledger refunds the unspent part. The ledger's own code checks and folds everything. With a `delta` in the
+limits this is an expectation and no guarantee: refunds may change which questions are charged by their Rényi curve.
 References: docs/proofs/accounting.md, theorem 9.
 """
 
@@ -25,7 +24,7 @@ _AT = datetime(1970, 1, 1, tzinfo=UTC)  # balances do not depend on when
 
 @dataclass(slots=True)
 class Rehearsal:
-    """Balances that may be spent without anybody losing anything. `names` counts the charges made so far."""
+    """A copy of the balances for trial charges. `charge_count` is the number of charges made so far."""
 
     _balances: Balances
     tables: frozenset[str]
@@ -34,11 +33,11 @@ class Rehearsal:
 
     @staticmethod
     def from_nothing(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
-        """Return balances of which nothing is spent."""
+        """Return a rehearsal with empty balances."""
         return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
 
     def copy(self) -> "Rehearsal":
-        """Return a copy, which begins where this one stands."""
+        """Return a copy with the current balances."""
         return replace(self, _balances=self._balances.copy(self.tables))
 
     @property
@@ -58,7 +57,7 @@ class Rehearsal:
         return find_headroom(self._balances, charge, limits, knowledge=self.knowledge)
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
-        """Return the charge as it would be made now: by its Rényi curve if that leaves a unit more room, else plain."""
+        """Return the charge in its final form: with its Rényi curve if that leaves a unit more room, else without."""
         return choose_form(self._balances, charge, limits, knowledge=self.knowledge)
 
     def is_approved(self, question: str) -> bool:
@@ -75,12 +74,13 @@ class Rehearsal:
         leaving: Iterable[str] = (),
         reading: tuple[PathState, ...] = (),
     ) -> str:
-        """Reserve a charge that fits and commit it; the name of its reservation, which is that of the paths it leaves.
+        """Reserve a charge that fits, commit it, and return the name of its reservation, which its paths have too.
 
         Parameters:
-            own: what it costs its analyst (None: all that it reserves).
-            fresh: what it costs everybody, where it continues paths (None: all that it reserves).
-            leaving: identities of the paths that it leaves. `reading`: the states that it was answered from.
+            own: the cost to its analyst (None: all that it reserves).
+            fresh: the cost to everybody, if it continues paths (None: all that it reserves).
+            leaving: identities of the paths that it stores.
+            reading: the states from which it was answered.
         """
         charge = self.choose_form(charge, limits)
         self.charge_count += 1

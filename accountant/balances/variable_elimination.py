@@ -1,7 +1,7 @@
-"""The largest that a sum of tables can be: labels are maximised away one after the other.
+"""The largest sum of tables over all values of some labels, by eliminating one label after the other.
 
-Guarantee: what is left is, everywhere, at least the largest sum over all values of the labels taken away, and equal to
-it while no step needs a grid of more than `exact_grid` cells, and all steps less than `MOST_WORK` additions; a larger
+Guarantee: the result is, everywhere, at least the largest sum over all values of the eliminated labels. It is equal to
+it while no step needs a grid of more than `exact_grid` cells, and all steps less than `MOST_WORK` additions. A larger
 step is cut into parts whose maxima are added. All tables are non-negative. Proof: docs/proofs/accounting.md, theorem 2.
 
 References: Dechter, Bucket elimination, AIJ 113 (1999); Dechter and Rish, Mini-buckets, JACM 50 (2003).
@@ -31,7 +31,7 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A table over labels: `array` where each label is at one of its sorted places, zero elsewhere."""
+    """A table over labels: `array` has its values at the sorted `places` of each label. It is zero elsewhere."""
 
     places: Mapping[CellAxis, Places]
     array: NanoArray
@@ -39,7 +39,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """The factors left over, and whether their sum is known to be the largest there is and no more."""
+    """The factors that are left. If `is_exact`, their sum is the largest one; otherwise it is an upper bound."""
 
     factors: Sequence[Factor]
     is_exact: bool
@@ -48,9 +48,9 @@ class Elimination:
 def eliminate_labels(
     labels: Iterable[CellAxis], factors: Sequence[Factor], domains: Mapping[CellAxis, Places], *, exact_grid: int
 ) -> Elimination:
-    """Return factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
+    """Return factors whose sum is at least the largest sum of `factors` over all values of `labels`.
 
-    One label after the other, the one with the smallest grid first: only factors that hold it need to be added up.
+    Labels are eliminated one by one, the one with the smallest grid first. Only factors with that label are added up.
     """
     held: dict[int, Factor] = {}
     holders: dict[CellAxis, set[int]] = {label: set() for label in labels}
@@ -91,10 +91,7 @@ def eliminate_labels(
 
 
 def _split_bucket(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_grid: int) -> list[list[Factor]]:
-    """Return the bucket cut into parts.
-
-    Their grids have at most `exact_grid` cells each, as far as single factors do.
-    """
+    """Split the bucket into parts with grids of at most `exact_grid` cells. A larger single factor is its own part."""
     if _count_cells(_join_places(bucket, domains)) <= exact_grid:
         return [list(bucket)] if bucket else []
     parts: list[list[Factor]] = []
@@ -109,9 +106,9 @@ def _split_bucket(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], 
 
 
 def _join_places(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> dict[CellAxis, Places]:
-    """Return the places of each label where the factors' sum is not zero.
+    """Return the places of each label at which the factors' sum may differ from zero.
 
-    A factor without the label is the same in all.
+    A factor without a label has the same values at all of its places.
     """
     union = dict(factors[0].places) if factors else {}
     for factor in factors[1:]:
@@ -138,7 +135,7 @@ def _sum_factors(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) 
 
 
 def add_factor(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[CellAxis]) -> None:
-    """Add a factor to a grid whose axes are `order`, at the places `axes`, in all values of labels it does not hold."""
+    """Add a factor to a grid with the labels `order` at the places `axes`. It is repeated along its missing labels."""
     labels = list(factor.places)
     array = factor.array.transpose([labels.index(label) for label in order if label in factor.places])
     array = array.reshape([len(factor.places[label]) if label in factor.places else 1 for label in order])

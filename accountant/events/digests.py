@@ -1,4 +1,4 @@
-"""Canonical JSON and SHA-256: what the ledger knows contents by."""
+"""Canonical JSON and SHA-256 digests, by which the ledger identifies contents."""
 
 import hashlib
 import json
@@ -23,5 +23,5 @@ def encode_domain(values: Domain) -> bytes:
 
 
 def digest_row(cells: Iterable[str | bytes | None]) -> str:
-    """Return the digest of a row beside the log: of its cells in their order, bytes by their own digest."""
+    """Return the digest of a row outside the log: of its cells in order, with bytes replaced by their own digest."""
     return digest(write_canonical([digest(cell) if isinstance(cell, bytes) else cell for cell in cells]).encode())

@@ -1,6 +1,6 @@
-"""The ledger's events, and their records: canonical JSON with a frozen meaning, chained by hash.
+"""The ledger's events and their records: canonical JSON with a fixed meaning, chained by hash.
 
-A payload's `"v"` fixes what its fields mean for ever; a new meaning is a new number beside the old one. Key values are
+The number `"v"` of a payload fixes the meaning of its fields for good. A new meaning needs a new number. Key values are
 stored once, under the SHA-256 of their canonical JSON (`domains`), so that a charge over a million keys is one row.
 """
 
@@ -55,7 +55,7 @@ _OF_PUBLISHED = ("table", "version", "method", "file", "file_hash", "statement")
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The worst case of a question is spent from here on. `wording` is how it was put, for people alone."""
+    """The reservation of a question's worst case, which counts as spent from here on. `wording` is for people only."""
 
     reservation: str
     at: datetime
@@ -65,11 +65,11 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The reservation cost `spent` after all.
+    """The commit of a reservation, whose ex-post loss is `spent`.
 
-    `answer` is the SHA-256 of the released answer, if it was stored; `reads` the reservation whose stored answer was
-    read instead of running; `paths` the identities of the noise paths it left, with the SHA-256 of each; `reading` the
-    states of paths that it was answered from without data.
+    `answer` is the SHA-256 of the released answer, if it was stored. `reads` is the reservation whose stored answer was
+    read instead of running. `paths` has the identities of the stored noise paths, with the SHA-256 of each. `reading`
+    are the states of paths from which it was answered without data.
     """
 
     reservation: str
@@ -83,7 +83,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Data was never touched: the reservation costs nothing."""
+    """The release of a reservation, which costs nothing: its question never touched data."""
 
     reservation: str
     at: datetime
@@ -122,7 +122,7 @@ def chain_record(
 
 
 def make_record(event: Event, *, number: int, previous_hash: str, domains: Mapping[Domain, str]) -> Record:
-    """Write an event as record `number`; `domains` gives the digest of each tuple of key values in it."""
+    """Return an event as record `number`. `domains` gives the digest of each tuple of key values in it."""
     spent_keys = None
     match event:
         case Reserved(reservation=about, charge=charge, wording=wording):
@@ -187,7 +187,7 @@ def list_domain_digests(record: Record) -> list[str]:
 
 
 def parse_event(record: Record, *, domains: Mapping[str, Domain]) -> Event:
-    """Read a record back; `domains` gives the key values by digest. Raise `LedgerUnavailable` on anything foreign."""
+    """Parse a record. `domains` gives the key values by digest. Raise `LedgerUnavailable` if no version wrote it."""
     try:
         payload = json.loads(record.payload)
         if payload["v"] not in PAYLOAD_VERSIONS or payload["v"] > NEWEST_VERSIONS.get(record.kind, 2):

@@ -1,6 +1,6 @@
-"""The log as flat records, for a file. Pure.
+"""The export of the log as flat records for a file. Pure.
 
-Owners read it: the losses in it are exact. It has no true aggregate, no noisy value and no answer.
+It is for owners, as its losses are exact. It has no true aggregate, no noisy value and no answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ _OF_PUBLISHED = ("by", "why", "table", "version", "method", "file", "file_hash",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedEvent:
-    """One event. Fields that a kind does not have are None. Amounts are in 1e-9 epsilon.
+    """One event as a flat record. Fields that its kind does not have are None. Amounts are in 1e-9 epsilon.
 
     `about` is the reservation, grant, window, question, pruning or publication; `keys` the number of keys charged; the
     amounts of a Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and

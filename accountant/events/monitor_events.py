@@ -1,10 +1,10 @@
-"""The events of a monitor. Of its secret state only digests are here.
+"""The events of a monitor, with digests of its secret states.
 
-They are of the state and a salt of 128 bits that stands beside it, so that nobody can try what the state may be: some
-states are an exact count and no more, or a little noise.
+Each digest covers a state and a stored salt of 128 bits. Without the salt a state could be guessed, as some are only an
+exact count or a little noise.
 
-A run has the id of its reservation. What may happen to it more than once is about the run and a number, so that no
-look of a moment, and no beginning or close of a window, can ever be written twice.
+A run has the id of its reservation. The subject of an event that can repeat has the run and a number. So no look of a
+moment, and no beginning or close of a window, can be written twice.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,10 @@ from accountant.monitor_model import WindowAxis
 
 @dataclass(frozen=True, slots=True)
 class MonitorStarted:
-    """The reservation `run`, written just before, pays for all windows of a monitor. It stays open until that ends.
+    """The start of a monitor. The reservation `run`, written just before, pays for all its windows until the end.
 
-    `anew`: also for those that earlier runs of the fingerprint had begun; it draws noise of its own for them.
+    If `is_restarted`, it also pays for windows that earlier runs of the fingerprint had begun, and draws new noise for
+    them.
     """
 
     run: str
@@ -36,7 +37,7 @@ class MonitorStarted:
 
 @dataclass(frozen=True, slots=True)
 class MonitorWindowBegun:
-    """A window's secret draw is stored, before data are read. `state` is its SHA-256."""
+    """The beginning of a window: its secret draw is stored before data are read. `state` is its SHA-256."""
 
     run: str
     at: datetime
@@ -60,7 +61,7 @@ class LookOfWindow:
 
 @dataclass(frozen=True, slots=True)
 class MonitorLooked:
-    """One look, of number `number` over the horizon, at the moment `at`, was recorded by `holder`."""
+    """One look at the moment `at`, recorded by `holder`. `number` counts looks over the horizon."""
 
     run: str
     at: datetime
@@ -71,10 +72,10 @@ class MonitorLooked:
 
 @dataclass(frozen=True, slots=True)
 class MonitorWindowClosed:
-    """No look is made in a window any more, and its state is gone.
+    """The close of a window: no look is made in it again, and its state is deleted.
 
-    It cost `spent`, by key in the C order of the charge's cells without the window's column; None where it cost all
-    that was reserved.
+    `spent` is its cost, by key in the C order of the charge's cells without the window's column. None means all that
+    was reserved.
     """
 
     run: str
@@ -85,7 +86,7 @@ class MonitorWindowClosed:
 
 @dataclass(frozen=True, slots=True)
 class MonitorPaused:
-    """No look is made until the monitor is resumed."""
+    """The pause of a monitor: no look is made until it is resumed."""
 
     pause: str
     at: datetime
@@ -96,7 +97,7 @@ class MonitorPaused:
 
 @dataclass(frozen=True, slots=True)
 class MonitorResumed:
-    """Looks are made again."""
+    """The resumption of a paused monitor: looks are made again."""
 
     pause: str
     at: datetime
@@ -110,7 +111,7 @@ class MonitorEnded:
     """The end of a monitor: no look is ever made again.
 
     The reservation is closed at `spent`, the cost to the key that lost most, and to a unit. Windows that never began
-    are given back; those that were not closed cost all that was reserved.
+    are given back. Windows that were still open cost all that was reserved.
     """
 
     run: str
@@ -145,7 +146,7 @@ def find_monitor_subject(event: MonitorEvent) -> str:
 
 
 def make_monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
-    """Return an event's payload, and the losses per key that stand beside it."""
+    """Return an event's payload, and its losses per key, which are stored in a column of their own."""
     payload: Payload = {"v": _choose_version(event)}
     match event:
         case MonitorStarted(monitor=monitor, fingerprint=fingerprint, windows=axis):
@@ -171,7 +172,7 @@ def make_monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
 def _choose_version(event: MonitorEvent) -> int:
     """Return the payload's version.
 
-    Cleared keys and repeated runs need the second; everything else is written as the first.
+    Cleared keys and restarted runs need version 2. Everything else has version 1.
     """
     match event:
         case MonitorStarted(is_restarted=True):
@@ -193,11 +194,11 @@ def _parse_look(window: int, look: int, state: str, keys: list[int], cleared: li
 def parse_monitor_event(
     kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
 ) -> MonitorEvent | None:
-    """Parse a payload of `monitor_payload`.
+    """Parse a payload of `make_monitor_payload`.
 
-    Return None if the event is none of a monitor's, or its losses differ from the digest.
+    Return None if the event is not a monitor's, or its losses differ from the digest.
 
-    Raises `KeyError`, `TypeError`, `ValueError`, `LedgerMisuse` for what nobody wrote.
+    Raise `KeyError`, `TypeError`, `ValueError`, `LedgerMisuse` for a payload that no version wrote.
     """
     event = _parse(kind, about, payload, at, spent_keys)
     if event is None or find_monitor_subject(event) != about or _choose_version(event) != payload["v"]:

@@ -1,6 +1,6 @@
 """The decisions of an owner as events: grants, settlements, windows, approvals, pruning, publications.
 
-Each says who and why.
+Each has its author and reason.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ MOST_GRANT_NANO = 1000 * MOST_NANO_PER_CHARGE
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A cap is higher by `amount_nano` than the policy says.
+    """The raise of a cap by `amount_nano` above the policy's.
 
-    `table` narrows a cap per predicate to one table (None: all), and names the table of a cap per table; `analyst` is
-    whose own cap it is. A cap that the policy does not set stays unset.
+    `table` restricts a cap per predicate to one table (None: all), and names the table of a cap per table. `analyst`
+    has the cap if it is an analyst's own. A cap that the policy does not set stays unset.
     """
 
     scope: BalanceScope
@@ -51,7 +51,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A cap is higher from here on. `grant_id` names the grant for its revocation."""
+    """A grant, which raises a cap from here on. `grant_id` names it for its revocation."""
 
     grant_id: str
     at: datetime
@@ -62,7 +62,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """A grant holds no longer. A loss within it stays spent."""
+    """The revocation of a grant. Losses within it stay spent."""
 
     grant_id: str
     at: datetime
@@ -72,9 +72,9 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """An open reservation is closed by the owner: at its worst case, spent for good.
+    """The settlement of an open reservation by the owner: it is spent for good at its worst case.
 
-    Or, on the owner's word that its question never touched data, as if released.
+    If `untouched`, the owner says that its question never touched data, and it counts as released.
     """
 
     reservation: str
@@ -86,7 +86,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """The balances start again. Earlier losses stay in the log, and in the promise over all windows."""
+    """The opening of a budget window: the balances start again. Earlier losses stay in the log and in the odometer."""
 
     window: str
     at: datetime
@@ -96,7 +96,7 @@ class WindowOpened:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A question may be asked although its worst case is above the threshold for approval."""
+    """The approval of a question whose worst case is above the threshold."""
 
     question: str
     at: datetime
@@ -106,7 +106,7 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """A question that waited for approval waits no longer.
+    """The owner's decision against a question that waited for approval.
 
     Anybody who asks it again waits again: nothing is forbidden by it, so a question may be declined often, and approved
     later. Until then anybody who asks it is told when and `why`.
@@ -121,7 +121,7 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The noise paths of a table on one data version were removed from the store; they can be continued no longer."""
+    """The deletion of a table's noise paths on one data version. They can no longer be continued."""
 
     pruning: str
     at: datetime
@@ -133,7 +133,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A file was made of a table that no budget covers. Balances stay as they are; what it tells is told for good.
+    """The publication of a file that no budget covers. Balances do not change. What the file reveals stays revealed.
 
     `publication` is a digest of what was published and how, and of the data version. `file` is the file's name and
     `file_hash` its SHA-256; `statement` says what it gives away, and is shown for ever.

@@ -1,8 +1,8 @@
-"""Losses per key as they lie in the ledger's database: the losses that occur, and for each key which of them it is.
+"""The packed form of losses per key in the ledger's database: the distinct losses, and each key's number.
 
-The bytes that are read are those that were written: the event has their SHA-256. Losses of before, which lie there as
-they are, are read as ever. A question has few losses (one for each step at which a key's noise may end), so a key takes
-one byte instead of eight, and zlib a part of that.
+Unpacking gives the original bytes, whose SHA-256 is in the event. Older losses are stored unpacked and can be read. A
+question has few distinct losses (one for each step at which a key's noise may end), so a key takes one byte instead of
+eight before zlib compresses it.
 """
 
 import zlib
@@ -23,7 +23,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 
 
 def pack_losses(losses: bytes) -> bytes:
-    """Return little-endian int64 losses in a shorter form, or as they are where there is none."""
+    """Return little-endian int64 losses in packed form, or unchanged if that is not shorter."""
     found = np.frombuffer(losses, dtype="<i8")
     levels = find_levels(found)
     number = _choose_number_type(levels.size)
@@ -37,7 +37,7 @@ def pack_losses(losses: bytes) -> bytes:
 
 
 def unpack_losses(stored: bytes) -> bytes:
-    """Unpack losses of `pack_losses`. Raise `LedgerUnavailable` if it did not write them."""
+    """Return the losses that `pack_losses` packed. Raise `LedgerUnavailable` for any other bytes."""
     if not stored.startswith(_MARK):
         return stored
     start = len(_MARK) + _COUNT_BYTES
@@ -53,7 +53,7 @@ def unpack_losses(stored: bytes) -> bytes:
 
 
 def find_levels(losses: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """Return which losses occur, in order. `np.unique` would import numpy's masked arrays first."""
+    """Return the distinct losses in ascending order, like `np.unique`, which would first import masked arrays."""
     ordered = np.sort(losses)
     is_new = np.ones(ordered.size, dtype=np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]

@@ -1,7 +1,7 @@
-"""The JSON of charges, losses and an owner's decisions inside events. A number says for ever what the fields mean.
+"""The JSON of charges, losses and an owner's decisions inside events. A version number fixes the meaning of fields.
 
 Version 1: charges that continue nothing, losses that are all fresh. Version 2 adds `continuing` to a charge, and
-`fresh`, `paths` and `reading` to a loss; what has none of them is still written as version 1. Version 3 adds `wording`
+`fresh`, `paths` and `reading` to a loss. Without any of these, version 1 is still written. Version 3 adds `wording`
 to the charge of version 2, whose `continuing` may then be null. Version 4 adds `renyi` to the charge of version 3,
 whose `wording` may then be null: the Rényi divergences of one unit, in 1e-9, at the orders 2, 3, 4, 5, 6, 8, 10, 12,
 16, 24, 40 and 80, which the unit's balance may count in the place of its pure loss.
@@ -98,7 +98,7 @@ def parse_wording(payload: Mapping[str, Any]) -> Wording | None:
 
 
 def make_spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
-    """Return the payload of a loss, and the losses per key that stand beside it: the own ones, then the fresh ones."""
+    """Return the payload of a loss, and its losses per key: the own ones, then the fresh ones."""
     payload: Payload = {"v": 1, **make_loss_payload(spent)}
     if spent.fresh is None:
         return payload, spent.keys
@@ -110,7 +110,7 @@ def make_spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
 def parse_spent(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
     """Parse a payload of `spent_payload`. Return None if its losses per key do not match the digest.
 
-    Raises `LedgerMisuse` for losses per key that their largest is not written of.
+    Raise `LedgerMisuse` if the written largest loss is not that of the losses per key.
     """
     fresh = payload["fresh"] if payload["v"] == 2 else None
     own_keys, fresh_keys = keys, None
@@ -126,7 +126,7 @@ def parse_spent(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
 
 
 def make_loss_payload(spent: Spent) -> Payload:
-    """Return the payload of a loss without its fresh part. The losses per key stand beside it, their digest in it."""
+    """Return the payload of a loss without its fresh part. It has the digest of the losses per key."""
     return {
         "epsilon_nano": spent.epsilon_nano,
         "unit_epsilon_nano": spent.unit_epsilon_nano,

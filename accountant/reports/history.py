@@ -1,6 +1,7 @@
 """The history of questions, read from the log: all of them, or one page.
 
-A page reads only the events of its questions and checks each against its own hash. `verify` checks that none is missing.
+A page reads only the events of its questions and checks each against its own hash. `verify` checks that none is
+missing.
 """
 
 from collections.abc import Iterable

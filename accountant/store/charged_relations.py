@@ -1,4 +1,4 @@
-"""The table of charged relations: which relation of the source was charged as which table, outside the chain of events."""
+"""The table of charged relations: the ledger's tables for each relation of the source, outside the chain of events."""
 
 from collections.abc import Collection
 

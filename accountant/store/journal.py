@@ -106,7 +106,8 @@ class Journal:
     def begin_log_read(self) -> Iterator[Transaction]:
         """Open a read-only view of all committed events at one moment, without balances.
 
-        No writer of this process waits for it."""
+        No writer of this process waits for it.
+        """
         with self._report_faults(), self._store.begin_read(self.make_deadline()) as transaction:
             yield transaction
 
@@ -190,7 +191,7 @@ class Journal:
             raise
 
     def keep_snapshot(self) -> None:
-        """Store the current balances if the stored snapshot is old: many events, and an eighth of the log, came since."""
+        """Store the current balances if many events, and an eighth of the log, came after the stored snapshot."""
         if self._last_id - self._snapshot_id < max(self._snapshot_every, self._last_id // 8):
             return
         deadline = self.make_deadline()
@@ -210,7 +211,8 @@ class Journal:
     def _catch_up(self, transaction: Transaction) -> Balances:
         """Return the fold over every committed event.
 
-        The last folded event is read again. Raise `LedgerUnavailable` if it is no longer there."""
+        The last folded event is read again. Raise `LedgerUnavailable` if it is no longer there.
+        """
         if not self._last_id:
             self._start_from_snapshot(transaction)
         records = transaction.read_records_after(self._last_id, self._last_hash)

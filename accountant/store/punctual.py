@@ -37,7 +37,7 @@ _TCP: Mapping[str, int] = {
 
 
 class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
-    """psycopg's connection with a limit on waits. A wait beyond it closes the connection and raises OperationalError."""
+    """psycopg's connection with limited waits. A longer wait closes the connection and raises OperationalError."""
 
     longest_s = LONGEST_S
 

@@ -21,7 +21,8 @@ def read_alerts(transaction: Transaction, run: MonitorRun, *, after_number: int,
 def read_changes(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> ChangePage:
     """Return the alerts of the looks after number `after_number`, and the alerts that these looks cleared.
 
-    The looks reach up to the last one of `run`."""
+    The looks reach up to the last one of `run`.
+    """
     came, went, end = transaction.monitors.read_changes(run.run, after=after_number, last=run.last_look, limit=limit)
     return ChangePage(
         alerts=tuple(_make_alert(row, run) for row in came),

@@ -105,8 +105,8 @@ class Owner:
         """Start all balances again, except for open reservations. Return the window's id. `once` is as in `grant`.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
-        bound is n times the cap. Noise paths can no longer be continued. Stored answers stay. Raise `MonitorNotEnded` if
-        a monitor runs or is paused: its windows were charged to the balances that would start again.
+        bound is n times the cap. Noise paths can no longer be continued. Stored answers stay. Raise `MonitorNotEnded`
+        if a monitor runs or is paused: its windows were charged to the balances that would start again.
         """
         identity = _choose_id(once)
         with self._journal.begin_write() as (transaction, balances):

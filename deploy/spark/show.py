@@ -28,7 +28,7 @@ from proxy.cli.demo import USER, DemoQuestion, at_most, demo_console, describe_e
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, read_bare_question
-from proxy.report.terminal import psql_table
+from proxy.report.terminal import write_psql_table
 
 QUESTIONS = Path(__file__).with_name("questions.toml")
 ROWS = 10_000_000
@@ -117,7 +117,7 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
         for key, here, there in zip(keys, shown, truly, strict=True)
         if here or there
     ]
-    for line in psql_table([*names, f"Keyhole on {engine}", "exactly, on DuckDB"], table[:_ROWS_SHOWN]):
+    for line in write_psql_table([*names, f"Keyhole on {engine}", "exactly, on DuckDB"], table[:_ROWS_SHOWN]):
         console.print(f"   {line}", markup=False, soft_wrap=True)
     console.print(
         f"   ({len(table):,} groups pass here or there, of {len(keys):,}; Keyhole on {engine} "

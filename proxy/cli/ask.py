@@ -53,7 +53,7 @@ def query(
     from proxy.cli.pictures import answer_page, draw_answer
     from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
-    from proxy.report.terminal import psql_table, row_count
+    from proxy.report.terminal import write_psql_table, write_row_count
     from proxy.rest.sorted_keys import show_keys
 
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
@@ -78,8 +78,11 @@ def query(
             print_drawn(partial(draw_answer, answer, most_rows=rows))
         else:
             columns = answer.columns if labels is None else keys.columns
-            print(*psql_table(columns, [[text or "" for text in key] for key in keys.keys]), sep="\n")
-        print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
+            print(*write_psql_table(columns, [[text or "" for text in key] for key in keys.keys]), sep="\n")
+        print(
+            f"({write_row_count(len(answer.keys.keys))}"
+            f"{', released before: nothing is spent' if answer.reused else ''})"
+        )
         for sentence in write_number_notices(asked.question.numbers):
             print(f"\n{sentence}", end="")
         print(f"\nGuarantee: {answer.make_document()['guarantee']['sentence']}")
@@ -128,9 +131,9 @@ def explain(
         if as_json:
             print_json(explain_as_document(service, asked))
         elif tree:
-            from proxy.report.terminal import formula_trees
+            from proxy.report.terminal import make_formula_trees
 
-            print_rich(*formula_trees(drawn))
+            print_rich(*make_formula_trees(drawn))
         else:
             print("\n".join(explain_question(service, asked, form="verbose" if verbose else "text")))
             print(_question_id(service, asked))

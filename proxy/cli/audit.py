@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from mechanisms.audit.auditor import AuditReport
 from mechanisms.audit.subjects import PlannedAudit
 from mechanisms.noise.exact import make_system_noise
-from proxy.report.terminal import psql_table
+from proxy.report.terminal import write_psql_table
 
 _HEADINGS = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
 
@@ -61,7 +61,7 @@ def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
         for report in reports
     ]
     lines = [
-        *psql_table(_HEADINGS, rows),
+        *write_psql_table(_HEADINGS, rows),
         "A claim that is not refuted is not thereby proved: the proofs are in docs/proofs.",
     ]
     if any(report.is_flagged for report in reports):

@@ -42,9 +42,9 @@ from proxy.pipeline.messages import read_bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release
 from proxy.release.declared_bounds import find_declared, is_wider
-from proxy.release.dry_run import plan_alone, rehearse
+from proxy.release.dry_run import open_policy_alone, rehearse
 from proxy.report.html.page import Verbatim
-from proxy.report.html.plots import Bar, bar_plot
+from proxy.report.html.plots import Bar, draw_bar_plot
 from proxy.report.section import ReportSection, show_page
 
 _SURE = f"{float(100 * (1 - BETA / 2)):g} % sure"
@@ -65,9 +65,11 @@ class BoundsReport:
     def lines(self) -> Iterator[str]:
         """Yield the report for a terminal; what can be pasted into the policy last."""
         asked, found = self.planned.asked, self.found
-        paid = "told again, which costs nothing" if self.released.again else f"paid {float(asked.epsilon):g} epsilon"
+        paid = (
+            "told again, which costs nothing" if self.released.is_repeated else f"paid {float(asked.epsilon):g} epsilon"
+        )
         yield f"Bounds of one ({self.table.unit_text}) in {self.table.name}: {paid}"
-        surely = " (counted with noise)" if found.counted else " (declared)"
+        surely = " (counted with noise)" if found.is_counted else " (declared)"
         yield f"  at least {found.units:,} units{surely}"
         if found.cut is None:
             yield "  these are too few for any bound at this epsilon: noise would outweigh them"
@@ -107,7 +109,7 @@ class BoundsReport:
             for one in self.found.bounds
         ]
         sentences = told[: told.index("")] if "" in told else told
-        drawing = bar_plot("Units beyond each bound, at most; the mark is what was asked for", bars)
+        drawing = draw_bar_plot("Units beyond each bound, at most; the mark is what was asked for", bars)
         snippet = "\n".join(self._snippet())
         policy = (ReportSection("policy", "For the policy", (Verbatim(snippet),)),) if snippet else ()
         return (ReportSection("bounds", head, (*sentences, drawing)), *policy)
@@ -117,19 +119,19 @@ class BoundsReport:
         return {
             "table": self.table.name,
             "epsilon": float(self.planned.asked.epsilon),
-            "paid_before": self.released.again,
+            "paid_before": self.released.is_repeated,
             "version": self.released.version,
             "units_at_least": self.found.units,
-            "units_counted": self.found.counted,
+            "units_counted": self.found.is_counted,
             "cut": self.found.cut,
             "bounds": [
                 {
-                    "of": one.of.value,
+                    "of": one.kind.value,
                     "keys": list(one.keys),
                     "column": one.column,
                     "bound": _number(one.bound),
                     "most_units_beyond": one.most_beyond,
-                    "largest_candidate": one.last,
+                    "largest_candidate": one.is_last,
                     "stands": self._stands(one),
                     "declared": _decimal_or_none(find_declared(one, self.table)),
                     "wider_than_declared": is_wider(one, self.table),
@@ -144,7 +146,7 @@ class BoundsReport:
         declared = find_declared(one, self.table)
         if declared is None or not is_wider(one, self.table):
             return ""
-        return f"; {'less' if one.of in LOW_SIDES else 'more'} than the {_number(declared)} that the policy declares"
+        return f"; {'less' if one.kind in LOW_SIDES else 'more'} than the {_number(declared)} that the policy declares"
 
     def _stands(self, one: FoundBound) -> bool:
         """Return True if the policy declares the very bound that was found."""
@@ -153,12 +155,12 @@ class BoundsReport:
     def _is_new(self, of: Sequence[BoundKind], keys: tuple[str, ...], column: str | None = None) -> bool:
         """Return True if one of a column's ends was found that the policy does not declare."""
         return any(
-            one.of in of and (one.keys, one.column) == (keys, column) and not self._stands(one)
+            one.kind in of and (one.keys, one.column) == (keys, column) and not self._stands(one)
             for one in self.found.bounds
         )
 
     def _of(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
-        return next((o.bound for o in self.found.bounds if (o.of, o.keys, o.column) == (of, keys, column)), None)
+        return next((o.bound for o in self.found.bounds if (o.kind, o.keys, o.column) == (of, keys, column)), None)
 
     def _trade(self) -> Iterator[str]:
         for keys in self.planned.asked.keys:
@@ -240,7 +242,7 @@ class BoundsReport:
 
 def _writable(one: FoundBound) -> Decimal:
     """Return a bound as a policy has it: no unit is in less than one group, with less than one row."""
-    return Decimal(max(1, int(one.bound))) if one.of in (BoundKind.GROUPS, BoundKind.ROWS) else one.bound
+    return Decimal(max(1, int(one.bound))) if one.kind in (BoundKind.GROUPS, BoundKind.ROWS) else one.bound
 
 
 def _describe(one: FoundBound) -> str:
@@ -253,14 +255,14 @@ def _describe(one: FoundBound) -> str:
         BoundKind.LOWEST_TOTAL: f"at least {number} of {one.column} in one group",
         BoundKind.HIGHEST_VALUE: f"{one.column} at most {number}",
         BoundKind.LOWEST_VALUE: f"{one.column} at least {number}",
-    }[one.of]
+    }[one.kind]
     return f"{where}{what}"
 
 
 def _sentence(one: FoundBound) -> str:
-    beyond = "below" if one.of in LOW_SIDES else "above"
-    last = "; it is the largest that is looked at" if one.last else ""
-    last += "; it may be larger than need be: few are above, and noise hides how few" if one.loose else ""
+    beyond = "below" if one.kind in LOW_SIDES else "above"
+    last = "; it is the largest that is looked at" if one.is_last else ""
+    last += "; it may be larger than need be: few are above, and noise hides how few" if one.is_loose else ""
     return f"{_describe(one)}; at most {one.most_beyond:,} units are {beyond} ({_SURE}){last}"
 
 
@@ -366,14 +368,14 @@ def bounds(
     with refusals(as_json=as_json):
         check_page(html)
         if dry_run:
-            with plan_alone(policy) as alone:
+            with open_policy_alone(policy) as alone:
                 planned = plan_bounds(asked, alone.catalog, alone.dialect)
                 rehearsed = rehearse(alone, planned.release)
             planned.check_reachable()
             if as_json:
-                print_json({**_offer_document(planned), **rehearsed.document()})
+                print_json({**_offer_document(planned), **rehearsed.make_document()})
             else:
-                print(*_offer(planned), *rehearsed.lines(), sep="\n")
+                print(*_offer(planned), *rehearsed.write_lines(), sep="\n")
             return
         _find(policy, asked, yes=yes, html=html, as_json=as_json)
 
@@ -397,7 +399,7 @@ def _find(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_
         bounded = planned.release.table
         report = BoundsReport(planned, found, released, bounded, service.catalog)
         if html is not None:
-            page = show_page(report.sections(), title=f"Keyhole: bounds of {bounded.name}", private=False)
+            page = show_page(report.sections(), title=f"Keyhole: bounds of {bounded.name}", is_private=False)
             write_html(html, page)
         if as_json:
             print_json(report.document())

@@ -32,11 +32,11 @@ from proxy.open_policy.service import find_ledger_url, open_ledger
 from proxy.open_policy.service_refusals import report_unreadable_ledger
 from proxy.open_policy.serving_folder import find_serving_folder, identify_pins, wait_for_processes
 from proxy.owner.pace import pin_pace
-from proxy.owner.policy_words import budget_lines, table_lines
+from proxy.owner.policy_words import describe_budget, describe_table
 from proxy.report.analyst_shares import describe_changed_shares
-from proxy.report.cap_arithmetic import dearest_questions, odds_lines
+from proxy.report.cap_arithmetic import describe_odds, list_costliest_questions
 from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitors, price_monitors
-from proxy.report.proposal_prices import describe_dear_proposals
+from proxy.report.proposal_prices import describe_expensive_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, list_exposure_warnings
 from proxy.shadow.binaries import Binaries, own_binaries
@@ -75,8 +75,8 @@ class Findings:
                 }
                 for table in catalog.tables
             ],
-            "dearest_questions": [found.document() for found in dearest_questions(catalog)],
-            "monitors": [monitor.document() for monitor in self.monitors],
+            "dearest_questions": [found.make_document() for found in list_costliest_questions(catalog)],
+            "monitors": [monitor.make_document() for monitor in self.monitors],
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
             "shadow": {"postgresql": _shadow_version(self.binaries), "own": self.binaries is not None},
             "warnings": list(self.warnings),
@@ -91,11 +91,11 @@ class Findings:
             *(f"BROKEN: {table}" for table in self.broken),
             f"{self.policy.name} is valid; pinned in {self.pin_file.name}:",
             *changes,
-            *(line for table in catalog.tables for line in table_lines(table)),
+            *(line for table in catalog.tables for line in describe_table(table)),
             *(f"public table {table.name}: {len(table.rows):,} rows, copied" for table in catalog.public_tables),
-            *budget_lines(catalog),
-            *odds_lines(catalog),
-            *(f"  {found.table}: {found.sentence}" for found in dearest_questions(catalog)),
+            *describe_budget(catalog),
+            *describe_odds(catalog),
+            *(f"  {found.table}: {found.sentence}" for found in list_costliest_questions(catalog)),
             *(monitor.line for monitor in self.monitors),
             f"shadow: PostgreSQL {_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
             *(f"warning: {warning}" for warning in self.warnings),
@@ -171,7 +171,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *sizes,
         *_find_long_texts(pinning.catalog),
         *_find_unread_ranges(pinning.catalog),
-        *describe_dear_proposals(pinning.catalog, dialect=source.dialect),
+        *describe_expensive_proposals(pinning.catalog, dialect=source.dialect),
     )
     said = (*said, *describe_doubtful_monitors(pinning.catalog, monitors))
     said = (*said, *describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(binaries))
@@ -273,10 +273,14 @@ def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
         return "no running Keyhole has announced itself beside the policy"
     said = f"{_count(heard.following_count)} the new data"
     if heard.silent_count:
-        said += f"; {heard.silent_count} did not answer within {seconds:g} s, and refuse questions until they read them, too"
+        said += (
+            f"; {heard.silent_count} did not answer within {seconds:g} s, and refuse questions until they read "
+            "them, too"
+        )
     if heard.unread_tables:
         said += (
-            f"; questions on {', '.join(heard.unread_tables)} are refused: the files are others than those of their version, "
+            f"; questions on {', '.join(heard.unread_tables)} are refused: the files are others than those of "
+            "their version, "
             'so refresh them, too, or run keyhole check --confirm where refresh is "static"'
         )
     return said

@@ -59,13 +59,13 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
         print(stopped, file=sys.stderr)
         raise typer.Exit(_STOPPED) from None
     except KeyholeError as error:
-        from proxy.report.report_refusals import as_psql_prints
+        from proxy.report.report_refusals import write_as_psql
         from proxy.rest.problems import problem
 
         if as_json:
             print(json.dumps(problem(error), indent=2, ensure_ascii=False))
         else:
-            print(as_psql_prints(error, sql=sql), file=sys.stderr)
+            print(write_as_psql(error, sql=sql), file=sys.stderr)
         raise typer.Exit(1) from None
     except Mistyped as error:
         raise typer.BadParameter(error.problem, param_hint=_HINTS.get(error.field, f"--{error.field}")) from None

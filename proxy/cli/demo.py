@@ -43,7 +43,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
-from proxy.report.terminal import psql_table, row_count
+from proxy.report.terminal import write_psql_table, write_row_count
 
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
 ROWS_SHOWN = 4  # of an answer: enough to see what its rows are, so few that the demo stays readable
@@ -234,7 +234,7 @@ class _Demonstration:
     def _print_rows(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         shown = [tuple("" if value is None else str(value) for value in row) for row in rows[:ROWS_SHOWN]]
         more = [("...",) * len(columns)] if len(rows) > ROWS_SHOWN else []
-        for line in psql_table(columns, shown + more):
+        for line in write_psql_table(columns, shown + more):
             self._console.print(f"   {line}", markup=False, soft_wrap=True)
 
     def _ask(self, question: DemoQuestion) -> None:
@@ -243,7 +243,7 @@ class _Demonstration:
         columns, rows, taken = self._run(question.sql)
         self._print_rows(columns, rows)
         self._console.print(
-            f"   ({row_count(len(rows))}, {taken:.0f} ms; the same SQL on DuckDB alone takes "
+            f"   ({write_row_count(len(rows))}, {taken:.0f} ms; the same SQL on DuckDB alone takes "
             f"{self._plain(question.sql):.0f} ms and tells everyone everything)"
         )
         self._seen[question.sql] = rows
@@ -304,7 +304,7 @@ class _Demonstration:
         cost = self._describe_spent()
         answer = self._answer_again(question)
         drawn = list(draw_answer(answer, min(PICTURE_WIDTH, self._console.width), most_rows=PICTURE_ROWS))
-        self._console.print(f"   ({row_count(len(rows))}, {taken:.0f} ms)\n", *drawn, sep="\n", soft_wrap=False)
+        self._console.print(f"   ({write_row_count(len(rows))}, {taken:.0f} ms)\n", *drawn, sep="\n", soft_wrap=False)
         self._compare_predicates(answer)
         apart = sum(self._cost_alone(answer.plan, predicate) for predicate in answer.plan.calibration.task.predicates)
         reserved = f"Reserved: {at_most(answer.plan.worst_case_epsilon)} epsilon a group"
@@ -384,7 +384,7 @@ class _Demonstration:
         self._set(question.settings)
         _, rows, taken = self._run(question.sql)
         same = "the same " if rows == self._seen[question.sql] else ""
-        self._console.print(f"   ({same}{row_count(len(rows))}, {taken:.0f} ms)")
+        self._console.print(f"   ({same}{write_row_count(len(rows))}, {taken:.0f} ms)")
         self._console.print(self._notices[1], style="cyan", markup=False)
 
     def _show_wrapped(self, question: DemoQuestion) -> None:

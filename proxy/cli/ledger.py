@@ -37,14 +37,14 @@ from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import (
     SHORT_ID,
-    document,
-    losses_document,
-    published_document,
-    published_lines,
-    question_lines,
+    list_published_lines,
+    list_question_lines,
+    make_document,
+    make_losses_document,
+    make_published_document,
     show_question,
 )
-from proxy.report.terminal import psql_table, row_count
+from proxy.report.terminal import write_psql_table, write_row_count
 
 app = typer.Typer(
     name="ledger",
@@ -82,13 +82,13 @@ def list_questions(
         everything = analyst is None and before is None and not only_open
         published = ledger.owner.find_published() if everything else ()
     if as_json:
-        found = [document(question) for question in page.questions]
-        print_json([*found, *(published_document(one) for one in reversed(published))])
+        found = [make_document(question) for question in page.questions]
+        print_json([*found, *(make_published_document(one) for one in reversed(published))])
         return
-    print(*question_lines(page.questions), sep="\n")
+    print(*list_question_lines(page.questions), sep="\n")
     older = f", {page.older:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}" if page.older else ""
-    print(f"({row_count(len(page.questions))}{older})")
-    print("".join(f"{line}\n" for line in published_lines(published)), end="")
+    print(f"({write_row_count(len(page.questions))}{older})")
+    print("".join(f"{line}\n" for line in list_published_lines(published)), end="")
 
 
 def _reservation(ledger: Ledger, identity: str) -> str:
@@ -107,7 +107,7 @@ def show(
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         questions = _find_asked(ledger, identity)
     if as_json:
-        print_json([document(question) | {"losses": losses_document(question)} for question in questions])
+        print_json([make_document(question) | {"losses": make_losses_document(question)} for question in questions])
         return
     print("\n\n".join("\n".join(show_question(question)) for question in questions))
 
@@ -144,9 +144,9 @@ def verify(
             found = verify_ledger(ledger, kept=kept)
         ledger.check_witness()
         if as_json:
-            print_json(found.document())
+            print_json(found.make_document())
         else:
-            print(*found.lines(), sep="\n")
+            print(*found.write_lines(), sep="\n")
 
 
 @app.command()
@@ -198,7 +198,7 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
         url = find_ledger_url(Policy.load(policy))
         if not ledger_files.is_sqlite(url):
             print("Nothing was copied: the ledger is in PostgreSQL. This copies it:", file=sys.stderr)
-            print(ledger_files.pg_dump_command(url, file))
+            print(ledger_files.write_pg_dump_command(url, file))
             raise typer.Exit(1)
         try:
             with show_work("copying the ledger and verifying the copy"):
@@ -250,8 +250,8 @@ def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
         )
         return
     rows = [(size.table, size.version, f"{size.states:,}", f"{size.size_bytes / 1e6:.1f}") for size in sizes]
-    print(*psql_table(("table", "data version", "states", "MB"), rows), sep="\n")
-    print(f"({row_count(len(rows))})")
+    print(*write_psql_table(("table", "data version", "states", "MB"), rows), sep="\n")
+    print(f"({write_row_count(len(rows))})")
 
 
 @app.command()

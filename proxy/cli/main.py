@@ -125,18 +125,18 @@ def budget(
     """Show what is spent and what is left. The owner's view is exact; --as shows what one analyst may see."""
     from proxy.open_policy.service import Service
     from proxy.report import budget as budgets
-    from proxy.report.budget_terminal import tables
-    from proxy.report.heat_map_svg import heat_map_svg
+    from proxy.report.budget_terminal import make_tables
+    from proxy.report.heat_map_svg import draw_heat_maps
 
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         with show_work("adding up the ledger"):
-            maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
-            shown = () if heat or as_json else tables(service, analyst)
+            maps = budgets.make_maps(service, analyst, table=table) if heat or svg else ()
+            shown = () if heat or as_json else make_tables(service, analyst)
         title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
         if svg is not None:
-            write_svg(svg, heat_map_svg(maps, title=title))
+            write_svg(svg, draw_heat_maps(maps, title=title))
         if as_json:
-            print_json(budgets.document(service, analyst))
+            print_json(budgets.make_document(service, analyst))
         elif heat:
             print_heat_maps(maps, most_rows=rows)
         else:
@@ -224,11 +224,11 @@ def check(
             with show_work("reading private rows, for your eyes alone"):
                 found = left_out.measure(policy, findings.pinning.catalog)
         if as_json:
-            print_json(findings.document() | ({} if found is None else {"measured": left_out.document(found)}))
+            print_json(findings.document() | ({} if found is None else {"measured": left_out.make_document(found)}))
         else:
             print("\n".join(findings.lines()))
         if found is not None and not as_json:
-            print("\n".join(["", left_out.WARNING, *(line for table in found for line in table.lines())]))
+            print("\n".join(["", left_out.WARNING, *(line for table in found for line in table.write_lines())]))
         if findings.broken:
             raise typer.Exit(1)
 
@@ -403,11 +403,11 @@ def _run(arguments: list[str] | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        from proxy.report.report_refusals import as_psql_prints, internal_error
+        from proxy.report.report_refusals import make_internal_error, write_as_psql
 
-        unforeseen = internal_error()
+        unforeseen = make_internal_error()
         unforeseen.hint = f"Please report it, with these words: {_place(error)}."
-        print(as_psql_prints(unforeseen, sql=None), file=sys.stderr)
+        print(write_as_psql(unforeseen, sql=None), file=sys.stderr)
         sys.exit(1)
 
 

@@ -34,7 +34,7 @@ from proxy.monitors.start import check_startable, start_monitor
 from proxy.open_policy.service import Service
 from proxy.owner.decisions import MonitorChange, change_monitor
 from proxy.report.ledger_tables import SHORT_ID
-from proxy.report.terminal import psql_table, row_count, visible
+from proxy.report.terminal import make_visible, write_psql_table, write_row_count
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The monitor, as the policy calls it.")]
 
@@ -68,7 +68,7 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
         for status in found
     ]
     columns = ("monitor", "state", "looks", "next look (UTC)", "epsilon a group", "epsilon a unit")
-    print(*psql_table(columns, rows), f"({row_count(len(rows))})", sep="\n")
+    print(*write_psql_table(columns, rows), f"({write_row_count(len(rows))})", sep="\n")
 
 
 @app.command()
@@ -82,7 +82,7 @@ def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False)
         print_json(status.document() | {"plan": monitor_json(plan)})
         return
     print(*explain_monitor(plan), "", sep="\n")
-    because = f" ({visible(status.reason)})" if status.reason else ""
+    because = f" ({make_visible(status.reason)})" if status.reason else ""
     print(f"It is {status.state}{because}; {status.looks_made:,} of {status.looks_planned:,} looks made.")
     if alerts is not None:
         standing = sum(alert.cleared_at is None for alert in alerts)
@@ -124,7 +124,7 @@ def _line(change: Change, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(told, ensure_ascii=False)
     keys = ", ".join(
-        f"{column} {'NULL' if value is None else visible(quote_in_row(value))}" for column, value in change.key
+        f"{column} {'NULL' if value is None else make_visible(quote_in_row(value))}" for column, value in change.key
     )
     return f"{moment:%Y-%m-%d %H:%M:%S}  look {change.number}  {keys}{tail}"
 

@@ -32,7 +32,7 @@ from proxy.open_policy.pins import make_catalog_from_pins
 from proxy.owner.decisions import Cap, make_grant, read_fingerprint
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
-from proxy.report.terminal import psql_table, row_count, visible
+from proxy.report.terminal import make_visible, write_psql_table, write_row_count
 
 window = typer.Typer(name="window", help="Open a budget window: all balances start from zero.", no_args_is_help=True)
 
@@ -98,8 +98,8 @@ def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
         )
         for identity, given in found.items()
     ]
-    print(*psql_table(("grant", "cap", "epsilon", "table", "analyst"), rows), sep="\n")
-    print(f"({row_count(len(rows))})")
+    print(*write_psql_table(("grant", "cap", "epsilon", "table", "analyst"), rows), sep="\n")
+    print(f"({write_row_count(len(rows))})")
 
 
 def approve(
@@ -116,7 +116,7 @@ def approve(
         asked = [one.wording.text for one in ledger.find_questions(question) if one.wording is not None]
     print(f"{question}: {'approved' if new else 'was approved before'}")
     for text in sorted({text for text in (*asked, *(one.text for one in waiting)) if text is not None}):
-        print(f"asked as: {visible(text)}")
+        print(f"asked as: {make_visible(text)}")
 
 
 def decline(
@@ -155,10 +155,10 @@ def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     for one in found:
         when = one.asked_at.isoformat(sep=" ", timespec="seconds")
         print(f"{one.question}")
-        print(f"  {when}, {visible(one.analyst)}: {one.needed_nano / NANO:.4f} epsilon for a group of {one.table}")
-        print(f"  {'(the policy keeps no texts)' if one.text is None else visible(one.text)}")
+        print(f"  {when}, {make_visible(one.analyst)}: {one.needed_nano / NANO:.4f} epsilon for a group of {one.table}")
+        print(f"  {'(the policy keeps no texts)' if one.text is None else make_visible(one.text)}")
         if one.guarantee is not None:
-            print(f"  {visible(one.guarantee)}")
+            print(f"  {make_visible(one.guarantee)}")
     print(f"({len(found)} question{'' if len(found) == 1 else 's'} waiting)")
 
 
@@ -173,8 +173,8 @@ def open_window(
     with refusals(as_json=False):
         budget = Policy.load(policy).budget
         with owners_ledger(policy) as ledger:
-            windows = odometers.windows(ledger) + 1
-            print("\n".join(odometers.risk(windows=windows, per_predicate=budget.epsilon_per_predicate)))
+            windows = odometers.count_windows(ledger) + 1
+            print("\n".join(odometers.say_window_risk(windows=windows, per_predicate=budget.epsilon_per_predicate)))
             deciding, because = decided_by(by), reason(why)
             if not sure:
                 typer.confirm("Open the window?", abort=True)
@@ -195,9 +195,9 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
         ):
             reading = odometers.read_odometer(loaded, ledger)
     if as_json:
-        print_json(reading.document())
+        print_json(reading.make_document())
     else:
-        print("\n".join(reading.lines()))
+        print("\n".join(reading.write_lines()))
 
 
 def what_is_pinned(policy: Policy) -> Knowledge:

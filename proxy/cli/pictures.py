@@ -6,13 +6,13 @@ from rich.console import RenderableType
 
 from proxy.pipeline.messages import Answer
 from proxy.report.scorecard import draw_scorecard
-from proxy.report.scorecard_html import MOST_COLUMNS, MOST_ROWS, scorecard_html
-from proxy.report.scorecard_terminal import columns_that_fit, print_scorecard
+from proxy.report.scorecard_html import MOST_COLUMNS, MOST_ROWS, write_scorecard_html
+from proxy.report.scorecard_terminal import count_fitting_columns, print_scorecard
 
 
 def draw_answer(answer: Answer, width: int, *, most_rows: int) -> Iterator[RenderableType]:
     """Return the picture for a terminal of `width` characters."""
-    card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=most_rows, most_columns=columns_that_fit(width))
+    card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=most_rows, most_columns=count_fitting_columns(width))
     return print_scorecard(card, width=width)
 
 
@@ -24,6 +24,6 @@ def answer_page(answer: Answer, sql: str) -> str:
         f"Data version: {answer.version}.",
         *(f"Warning: {warning}." for warning in answer.plan.warnings),
     )
-    return scorecard_html(
+    return write_scorecard_html(
         card, title=f"{answer.plan.question.table.name} by {answer.plan.question.keys.description}", sql=sql, told=told
     )

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse
 
 from planner.errors import KeyholeError
 from proxy.console.static_files import StaticFolder
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 from proxy.rest.middleware import CODE
 from proxy.rest.problems import problem
 from proxy.rest.request_refusals import HttpRefusal
@@ -74,7 +74,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters["visible"] = visible
+_TEMPLATES.filters["visible"] = make_visible
 
 
 def page(request: Request, template: str, *, section: str = "", status: int = 200, **values: Any) -> HTMLResponse:

@@ -13,7 +13,7 @@ from proxy.dashboard.question_list import Listed
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
 from proxy.open_policy.service import Service
 from proxy.pipeline.rehearsal import Quote, RehearsedList
-from proxy.report.terminal import psql_table, visible
+from proxy.report.terminal import make_visible, write_psql_table
 
 _SCOPES = {
     BalanceScope.PER_QUERY: "what one question may cost",
@@ -166,10 +166,10 @@ def _table(
                 "yes" if quote.fits else "no",
             )
         )
-    yield from psql_table(("#", "line", "tolerance", "group", "unit", "new", "decided on", "fits"), rows)
+    yield from write_psql_table(("#", "line", "tolerance", "group", "unit", "new", "decided on", "fits"), rows)
     for number, quote in enumerate(rehearsed.quotes, start=1):
         if quote.refusal is not None:
-            yield f"{number}: {visible(f'{quote.refusal.code}: {quote.refusal.message}')}"
+            yield f"{number}: {make_visible(f'{quote.refusal.code}: {quote.refusal.message}')}"
         elif quote.short is not None:
             yield f"{number}: {_shortage(quote)}"
         if quote.fits and quote.needs_approval:

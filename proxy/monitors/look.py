@@ -30,7 +30,7 @@ from proxy.monitors.places import Places
 from proxy.monitors.schedule import DueLook
 from proxy.observe.logs import describe_exception
 from proxy.open_policy.service import Service
-from proxy.report.report_refusals import internal_error
+from proxy.report.report_refusals import make_internal_error
 from proxy.sources.public_moments import PublicMoments
 from proxy.sources.read_types import ColumnGone, TypesChanged, check_types
 from proxy.sources.source_refusals import column_gone
@@ -144,7 +144,7 @@ def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook,
             found = error
         except Exception as error:  # the looks at other tables are made all the same
             log.error("monitors were not looked at", **describe_exception(error))
-            found = internal_error()
+            found = make_internal_error()
         for one, standing in members:
             yield one, found if isinstance(found, KeyholeError) else found[list(standing)]
 

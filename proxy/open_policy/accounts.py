@@ -1,4 +1,4 @@
-"""Which limits and labels of the ledger a question of this policy has."""
+"""The ledger's limits and labels for questions of a policy."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +10,7 @@ from planner.catalog.catalog import Analyst, Catalog, Column, Table
 
 
 def convert_to_nano(epsilon: float) -> int:
-    """Return epsilon in billionths, rounded up so that nothing is ever under-counted."""
+    """Return epsilon in units of 1e-9, rounded up so that nothing is ever under-counted."""
     return ceil(Fraction(epsilon) * NANO)
 
 
@@ -20,12 +20,12 @@ def make_label(column: Column) -> str:
 
 
 def read_label(label: str) -> str:
-    """Return the name of the column that `label` made a label of."""
+    """Return the name of the column in a label of `make_label`."""
     return label.partition("=")[0]
 
 
 def find_limits(catalog: Catalog, analyst: Analyst) -> Limits:
-    """Return the caps that hold for one analyst, whatever the question is about."""
+    """Return the caps for one analyst's questions, about any table."""
     budget = catalog.budget
 
     return Limits(
@@ -45,14 +45,14 @@ def find_limits(catalog: Catalog, analyst: Analyst) -> Limits:
 
 
 def separates_analysts(catalog: Catalog) -> bool:
-    """Return True if an analyst has a cap of their own, so that analysts are accounted for one by one."""
+    """Return True if some analyst has a cap of their own, so that analysts are accounted for separately."""
     return any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts)
 
 
 def find_table_limits(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
-    """Return the caps that hold for one analyst's question about a table.
+    """Return the caps for one analyst's question about a table.
 
-    About a join, the lowest line for approval.
+    For a join, the threshold for approval is the lowest one of its tables.
     """
     above = catalog.budget.find_approval_limit(one.name for one in table.stored_tables)
     return replace(find_limits(catalog, analyst), approval_above_nano=_convert_optional(above))

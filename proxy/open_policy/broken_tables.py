@@ -1,8 +1,7 @@
-"""Tables whose relation cannot be read now, for `keyhole check`: it tells of the others, on what was pinned of these.
+"""Checking a policy while the relations of some tables cannot be read, for `keyhole check`.
 
-Those that were never pinned are left out.
-
-Nothing is answered on it: anybody who serves opens the source itself.
+Broken tables count as they were pinned. Those that were never pinned are left out. No question is answered this way:
+a service opens the source itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from proxy.open_policy.pins import PinSource, find_pins_path, make_catalog_from_
 
 @dataclass(frozen=True, slots=True)
 class BrokenTable:
-    """A table that cannot be read, and why."""
+    """A table that cannot be read, with the reason."""
 
     name: str
     why: str
@@ -36,7 +35,7 @@ class BrokenTable:
 
 
 class PartlyPinnedSource:
-    """A source that gives what is pinned of relations that it cannot read, for pinning the others."""
+    """A source that returns the pinned state of relations that it cannot read, so that the others can be pinned."""
 
     def __init__(self, source: PinSource, policy: Policy) -> None:
         self._source = source
@@ -57,7 +56,8 @@ class PartlyPinnedSource:
     def leave_out(self, policy: Policy) -> Policy:
         """Return the policy without the broken tables that were never pinned.
 
-        Raise KH006, which names one, if no private table is left, or what is left names one.
+        Raise KH006, with the name of a broken table, if no private table is left, or if a remaining table refers to
+        one that was left out.
         """
         unknown = [one.name for one in self.broken if not one.was_pinned]
         rest = policy.drop_tables(unknown)
@@ -67,10 +67,7 @@ class PartlyPinnedSource:
 
     @contextmanager
     def check_others(self, policy: Policy) -> Iterator[None]:
-        """Check the remaining tables in the block.
-
-        If it refuses one, tables that were left out are the cause: raise KH006.
-        """
+        """Raise KH006 if the block, which checks the remaining tables, refuses one because of a table left out."""
         try:
             yield
             return
@@ -147,9 +144,9 @@ class PartlyPinnedSource:
 
 
 def make_catalog_of_pinned(policy: Policy) -> Catalog:
-    """Return the catalog on what is pinned, without tables that never were, for reading the ledger.
+    """Return the catalog of the pinned tables, for reading the ledger.
 
-    Raises KH003 to KH007 and KH010, as where nothing is pinned.
+    Tables that were never pinned are left out. Raise KH003 to KH007 and KH010.
     """
     pins = read_pins(find_pins_path(policy))
     rest = policy.drop_tables([name for name in policy.tables if not _is_pinned(pins, name)])

@@ -1,8 +1,8 @@
-"""Public knowledge of the ledger's columns: which follow from others through pinned tables or the calendar.
+"""The public dependencies between the ledger's columns: which follow from others, by pinned tables or the calendar.
 
-Guarantee: a dependency holds for every row of every data version, for as long as the ledger has the columns' labels:
-these name the pinned data by its digest, or the derivation and what it is derived from. Labels that the catalog in
-force does not account for (older pins, columns that are gone) are in no dependency.
+Guarantee: a dependency holds for every row of every data version, as long as the ledger has the columns' labels. A
+label has the digest of the pinned data, or the derivation and its base column. Labels that the current catalog does
+not explain (older pins, dropped columns) are in no dependency.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from planner.values.datetimes import extract_part, truncate_to_unit
 
 
 def find_all_dependencies(catalog: Catalog) -> Knowledge:
-    """Return the catalog's knowledge of the labels in each table of the ledger."""
+    """Return the catalog's dependencies between labels, as a function of the ledger's table and its labels."""
 
     @lru_cache(maxsize=256)
     def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
@@ -38,7 +38,7 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
 
 
 def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
-    """Yield columns looked up by a derived column, as functions of the column that it is derived from."""
+    """Yield dependencies of looked-up columns on a derived key's base column, by composing lookup and derivation."""
     for last in pinned:
         for first in calendar:
             if last.base == first.determined:
@@ -65,7 +65,7 @@ def _find_pinned(label: str, table: Table, catalog: Catalog) -> Iterator[Depende
 
 
 def _list_lookups(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
-    """Yield columns that are looked up as `source` says, each with the private column at the beginning."""
+    """Yield the columns that are looked up by `source`, each with the private column at the start of its lookups."""
     for public in catalog.public_tables:
         for found in public.columns:
             for key in public.columns:
@@ -84,7 +84,7 @@ def _list_lookups(source: str, table: Table, catalog: Catalog) -> Iterator[tuple
 
 
 def _list_names(column: Column) -> tuple[str, ...]:
-    """Return the ledger's possible names of a base: as it is, or, in a join of tables that renames it, by its label."""
+    """Return the ledger's possible names of a base column: its own name, or its label if a join renames it."""
     return tuple(dict.fromkeys((column.ledger, column.label)))
 
 
@@ -98,7 +98,7 @@ def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, 
 
 
 def _find_calendar_dependencies(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
-    """Yield derived columns as functions of keys that are finer, or that they are derived from."""
+    """Yield the dependencies of columns derived from a time, such as a month, on finer ones or on the time itself."""
     for base in table.columns:
         if base.domain is None or base.label not in columns:
             continue
@@ -139,7 +139,7 @@ def _derive_value(derivation: Derivation, moment: datetime) -> Value:
 
 
 def _count_times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
-    """Return how many times that lie a step apart have that value; None if that is unknown."""
+    """Return the number of times, one `step` apart, that have this derived value. Return None if it is unknown."""
     part = "day" if derivation.function == "date" else derivation.part
     if derivation.function == "extract":
         if part != "year" or not isinstance(value, int):

@@ -1,7 +1,7 @@
-"""How the CSV files of a policy are read: looked at once by `keyhole check`, and pinned.
+"""The format of a policy's CSV files, which `keyhole check` detects once and pins.
 
-A file is looked into again only if its first line names other columns than it did. Whatever else changes in it, its
-form and its columns' types stay as the owner confirmed them.
+It is detected again only if the first line of a file names other columns. Otherwise the format and the columns' types
+stay as the owner confirmed them.
 """
 
 import json
@@ -40,14 +40,14 @@ class _Reading(Protocol):
 
 
 def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
-    """Return the pins with the form of every CSV file that the policy names. Raise KH006 and KH014."""
+    """Return the pins with the format of every CSV file that the policy names. Raise KH006 and KH014."""
     forms = {name: find_form(policy, name, source, before.get_csv_file(name)) for name in policy.tables}
     files = ((name, form) for name, form in forms.items() if form is not None)
     return replace(before, files=tuple((name, _apply_declared_types(policy, name, form)) for name, form in files))
 
 
 def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile | None:
-    """Return the format of a table's CSV file: the known one, if its first line still names those columns.
+    """Return the format of a table's CSV file. It is the known one if the first line still names the same columns.
 
     Return None for a table that is no CSV file. Raise KH006 and KH014.
     """
@@ -59,7 +59,7 @@ def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None
 
 
 def check_pinned_files(policy: Policy, pins: Pins) -> None:
-    """Raise KH007 unless the form of every CSV file is pinned."""
+    """Raise KH007 unless the format of every CSV file is pinned."""
     for name in policy.tables:
         if _is_csv(policy, name) and pins.get_csv_file(name) is None:
             fault = Fault("KH007", "is not pinned yet: how the CSV file is read", hint="Run keyhole check.")
@@ -71,13 +71,13 @@ def _is_csv(policy: Policy, name: str) -> bool:
 
 
 def _apply_declared_types(policy: Policy, name: str, file: CsvFile) -> CsvFile:
-    """Return the file with the types that the policy declares in the place of those that were found in rows."""
+    """Return the file with the declared column types of the policy instead of the types found in its rows."""
     declared = {column: section.type for column, section in policy.tables[name].columns.items() if section.type}
     return replace(file, columns=tuple((column, declared.get(column, kind)) for column, kind in file.columns))
 
 
 def _read_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile:
-    """Return the form of a file, and of several that a pattern names, which must have the same.
+    """Return the common format of a table's files. Refuse files of different formats.
 
     Raise KH006 and KH014.
     """
@@ -140,7 +140,8 @@ def _read_file_form(relation: str, file: str, source: _Reading) -> CsvFile:
 def _has_quotes(relation: str, pattern: str, marks: Set[str], source: _Reading) -> bool:
     """Return True if a quotation mark stands anywhere in the files.
 
-    If none does, none that comes later means anything: one that is left open would take all rows behind it.
+    If there is none, quoting is switched off: a later unclosed quotation mark would otherwise swallow the rows after
+    it.
     """
     lines = (
         f"read_csv({pattern}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', "

@@ -1,4 +1,4 @@
-"""The public data version of a table, from the policy's `refresh` and the owner's word alone."""
+"""The public data version of a table, which follows from the policy's `refresh` and the owner's declarations."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,10 +14,10 @@ from proxy.open_policy.service_refusals import refuse_unrefreshed_table
 
 
 def find_data_version(table: Table, *, now: datetime, pins: Pins) -> str:
-    """Return the name of the data version that a question asked at the moment `now` is answered on.
+    """Return the name of the data version for a question asked at the moment `now`.
 
-    Guarantee: depends on the policy, the clock and `keyhole refresh`, never on the data, so that asking again tells
-    nothing about whether a row arrived. A live table's version is another one at every call: nothing is reused.
+    Guarantee: the result depends on the policy, the clock and `keyhole refresh`, never on the data. So asking again
+    does not reveal whether a row arrived. A live table's version is new at every call, so no answer is reused.
 
     Raises:
         KeyholeError: KH007 if an explicitly refreshed table was never pinned.
@@ -38,17 +38,14 @@ def find_data_version(table: Table, *, now: datetime, pins: Pins) -> str:
 
 
 def _combine_versions(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
-    """Return the version of several tables.
-
-    It is those of all of them by name, or another one at every call if one is live.
-    """
+    """Return the version of a join: the versions of its tables, or a new one at every call if one table is live."""
     versions = {one.name: find_data_version(one.bare_table, now=now, pins=pins) for one in tables}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 class DataVersions:
-    """Data versions as the pin file gives them, read again when `keyhole refresh` has replaced it."""
+    """The data versions in the pin file, which is read again after `keyhole refresh` has replaced it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,7 +59,7 @@ class DataVersions:
         return find_data_version(table, now=now, pins=self._pins)
 
     def find_pinned_state(self, table: Table, version: str) -> str | None:
-        """Return the state in which `keyhole check` saw a table first in a data version."""
+        """Return the pinned state of a table's data in a data version, as `keyhole check` first saw it."""
         self._read_pins()
         return self._pins.get_state(table.name, version)
 

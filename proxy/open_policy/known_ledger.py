@@ -1,6 +1,6 @@
-"""Earlier knowledge of a policy's ledger, beside the ledger itself: its witness, and the pins.
+"""What is known of a policy's ledger from its witness and the pins, to notice a lost or replaced ledger.
 
-Guarantee: an empty ledger takes the place of one that the policy was charged to only if its owner confirms that.
+Guarantee: an empty ledger replaces one that the policy was charged to only if its owner confirms that.
 """
 
 from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
@@ -20,7 +20,7 @@ def find_witness(policy: Policy) -> Witness:
 
 
 def can_be_new(policy: Policy) -> bool:
-    """Return True if no event can be missing: the witness has seen none, or there is none and nothing is pinned."""
+    """Return True if a new ledger loses nothing: the witness knows no event, or there is no witness and no pin."""
     try:
         mark = find_witness(policy).read()
     except LedgerError:
@@ -29,9 +29,9 @@ def can_be_new(policy: Policy) -> bool:
 
 
 def is_foreign(policy: Policy, ledger: Ledger) -> bool:
-    """Return True if the ledger has never heard of the tables that are pinned, and no witness speaks for it.
+    """Return True if the ledger seems to be another policy's: it knows none of the pinned tables, and has no witness.
 
-    A ledger that `keyhole check` has opened once knows them, events or not. Raises KH007, `LedgerUnavailable`.
+    A ledger that `keyhole check` opened once knows the tables, even without events. Raise KH007, `LedgerUnavailable`.
     """
     if ledger.size or find_witness(policy).path.exists():
         return False
@@ -40,9 +40,9 @@ def is_foreign(policy: Policy, ledger: Ledger) -> bool:
 
 
 def find_lost(policy: Policy, ledger: Ledger) -> str | None:
-    """Return what is missing in a ledger that was opened with `trust`, compared with its witness and pins, or None.
+    """Return what a ledger lacks compared with its witness and the pins, in words, or None if it lacks nothing.
 
-    Raise KH009 if the witness cannot be read.
+    The ledger was opened with `is_trusted`. Raise KH009 if the witness cannot be read.
     """
     try:
         if is_foreign(policy, ledger):
@@ -60,7 +60,7 @@ def find_lost(policy: Policy, ledger: Ledger) -> str | None:
 
 
 def accept_ledger(policy: Policy, ledger: Ledger) -> None:
-    """Let the ledger as it is take the place of what was known, on its owner's word. Raise KH009."""
+    """Accept the ledger in its current state, on its owner's word, and update the witness. Raise KH009."""
     try:
         ledger.accept()
     except LedgerError as error:

@@ -1,7 +1,7 @@
-"""The secret behind what unknown users are told: a file beside the pins that is made once, and outlives restarts.
+"""The secret from which login parameters of unknown users are derived: a file beside the pins, made once.
 
-Guarantee: the file is whole or not there, and readable by Keyhole's user alone. Processes that look for it at the same
-time find the same one.
+Guarantee: the file is whole or not there, and readable by Keyhole's user alone. Processes that read it at the same time
+get the same secret.
 """
 
 import os
@@ -25,12 +25,10 @@ SUFFIX = ".login-secret"
 
 
 def read_login_secret(policy: Policy) -> bytes:
-    """Return the secret that is kept beside the policy's pins.
+    """Return the secret from the file beside the policy's pins, or beside an SQLite ledger. Make a missing file.
 
-    If nothing can be written there, it is beside a SQLite ledger.
-
-    Where it can be kept nowhere it follows from the policy's verifiers, which are as secret, and so stays only as long
-    as they do, or this process.
+    If no file can be written, the secret is derived from the policy's password verifiers, which are as secret. It then
+    changes when they change. Without verifiers it is random and ends with this process.
     """
     for makes in (False, True):
         for path in list_secret_folders(policy, SUFFIX):
@@ -45,7 +43,7 @@ def read_login_secret(policy: Policy) -> bytes:
 
 
 def list_secret_folders(policy: Policy, suffix: str) -> Iterator[Path]:
-    """Yield the folders that may keep what the secret stands for, in the order in which they are tried."""
+    """Yield the paths with this suffix that may store the secret or its data, in the order of trial."""
     path = policy.path.with_suffix(suffix)
     yield path
     url = make_url(find_ledger_url(policy))

@@ -1,7 +1,7 @@
-"""A test of whether data have moved within a data version, for the owner who vouches that they have not.
+"""A test of whether a table's data changed within a data version, although the owner declared that they do not.
 
-The findings follow from private data. It is told to the owner alone, by `keyhole check`, the log and a metric; no
-question, no refusal and no time that an analyst can measure depends on it.
+The findings depend on private data. Only the owner sees them, by `keyhole check`, the log and a metric. No answer, no
+refusal and no time that an analyst can measure depends on them.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ from proxy.sources.protocol import Source
 
 
 def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, confirm: bool) -> tuple[Pins, list[str]]:
-    """Return the pins with the state in which each table was first seen in its data version, or with `confirm` now.
+    """Return the pins with the first seen state of each table in its data version, and the tables that changed since.
 
-    The tables that are in another one by now follow. One that somebody has locked stays as it was. Raise KH007.
+    With `confirm` the current state is pinned. A locked table keeps its pin. Raise KH007.
     """
     states, moved = [], []
     for table in catalog.tables:
@@ -44,7 +44,7 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
 
 @dataclass(slots=True)
 class _FirstState:
-    """A table in one data version: the state it is compared with, None at the first look, and whether it has moved."""
+    """A table in one data version, with the state that later ones are compared with (None: not read yet)."""
 
     version: str
     relation: str
@@ -53,10 +53,10 @@ class _FirstState:
 
 
 class DataWatch:
-    """Looks now and then, and says once for each data version that a table has moved within it.
+    """A periodic check that logs, once for each data version, that a table's data changed within it.
 
-    The state that was pinned for the version counts from the start. Where nothing was, the second look is the first
-    that is compared with: right after a load its counters may still follow.
+    It compares with the state pinned for the version. Without one, it compares with the second state that it reads:
+    right after a load the engine's counters may still change.
     """
 
     def __init__(self, telemetry: Telemetry) -> None:
@@ -64,15 +64,12 @@ class DataWatch:
         self._seen: dict[str, _FirstState] = {}
 
     def find_moved(self, catalog: Catalog) -> Mapping[str, float]:
-        """Return 1 by table if its data had moved within the version that was current at the last look."""
+        """Map each table to 1 if its data had changed within its version at the last comparison, else to 0."""
         seen = self._seen
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}
 
     def compare(self, service: Service) -> None:
-        """Compare every table that may be in the same version for longer.
-
-        A table that cannot be read is passed over.
-        """
+        """Compare the state of every table whose version lasts. Skip tables that cannot be read."""
         seen: dict[str, _FirstState] = {}
         for table in service.catalog.tables:
             try:

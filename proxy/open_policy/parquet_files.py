@@ -1,9 +1,9 @@
-"""The columns of parquet files, of which several that a pattern names are read as one table by name.
+"""The check of parquet files' columns. Several files of one pattern are read as one table, by column name.
 
-Guarantee: a value is in the table what it is in its file. Files whose types differ are read by a type that holds the
-values of each without a loss, or refused by name; which type that is, is pinned as of any column. What a file is, no
-row decides. And no value of a column makes DuckDB's reader fail: it converts two ways of storing one on its way to any
-type, so files that have these are refused, by what they say of the column and not by its values.
+Guarantee: a value in the table equals the value in its file. Files of different types are read as a type that holds
+the values of each without loss, or refused by name. That type is pinned like that of any column. And no value of a
+column makes DuckDB's reader fail. Its reader converts two storage forms and can fail on their values, so files with
+these forms are refused. The refusal depends on the files' column descriptions, never on rows.
 """
 
 import re
@@ -37,7 +37,7 @@ def check_parquet_files(policy: Policy, source: _Reading, *, broken: Container[s
     Every pattern's files must make one table without a loss. Raise KH006 for a missing file.
 
     Parameters:
-        broken: tables that cannot be read now, of which nothing is checked.
+        broken: tables that cannot be read now. They are not checked.
     """
     for name in policy.tables:
         if (
@@ -73,7 +73,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
 
 
 def _find_fallible(relation: str, pattern: str, exposed: Container[str], source: _Reading) -> Iterator[Fault]:
-    """Yield columns that DuckDB converts as it reads them, failing on a value that it cannot convert."""
+    """Yield faults for columns in a storage form that DuckDB converts, as some values would make it fail."""
     told = source.read_for_owner(
         relation,
         "SELECT file_name, name, coalesce(num_children, 0), type, CAST(type_length AS integer), precision, "
@@ -88,7 +88,7 @@ def _find_fallible(relation: str, pattern: str, exposed: Container[str], source:
 
 
 def _list_columns(nodes: Iterator[Sequence[object]]) -> Iterator[tuple[str, str | None]]:
-    """Yield the columns of a file, each with how its values are stored if the reader may fail on one."""
+    """Yield the columns of a file, each with its storage form if DuckDB's reader may fail on a value, else None."""
     next(nodes)  # all of them
     for _, name, parts, *stored in nodes:
         yield str(name), _describe_fallible(*stored)
@@ -129,7 +129,7 @@ def is_lossless(one: str, wide: str) -> bool:
 
 
 def _count_digits(kind: str) -> tuple[int, int] | None:
-    """Return digits before and behind the point of a decimal or whole number; None of other types."""
+    """Return the digits before and after the point of a numeric type. Return None for other types."""
     if kind in _DIGITS:
         return _DIGITS[kind], 0
     found = _DECIMAL.fullmatch(kind)
@@ -137,7 +137,7 @@ def _count_digits(kind: str) -> tuple[int, int] | None:
 
 
 def _is_in_path(column: str, file: str) -> bool:
-    """Return True if the column's value stands in the file's path, as `year=2026/`."""
+    """Return True if the column's value is part of the file's path, such as `year=2026/`."""
     return any(part.partition("=")[0] == column for part in PurePath(file).parts if "=" in part)
 
 

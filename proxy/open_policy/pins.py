@@ -1,7 +1,7 @@
 """The pin file beside the policy: public tables and key domains as the owner confirmed them.
 
-`pin` is what `keyhole check` does: read the public tables from the source, compare with what was confirmed, and write
-the file when nothing differs or the owner confirms. Public data alone is read here.
+`keyhole check` calls `pin`. It reads the public tables from the source, compares them with the confirmed ones, and
+writes the file if nothing differs or the owner confirms. Only public data is read here.
 """
 
 import json
@@ -64,12 +64,12 @@ class PinSource(Protocol):
         """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
     def state(self, relation: str) -> str:
-        """Return another text once its data have moved. Raise KH006."""
+        """Return a text that changes whenever the relation's data change. Raise KH006."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinChange:
-    """One difference between the pin file and what the policy and the source say now; `kind` is new, changed, gone."""
+    """One difference between the pin file and the current policy and source. `kind` is new, changed or gone."""
 
     kind: str
     name: str
@@ -81,7 +81,7 @@ class PinChange:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """The findings of a check: the catalog that now answers, its pins, and every difference that it wrote."""
+    """The result of a check: the catalog in force now, its pins, and every difference that was written."""
 
     catalog: Catalog
     pins: Pins
@@ -99,7 +99,7 @@ def read_source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping
 
 
 def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
-    """Return the catalog on what is pinned already; for serving. Raise KH002 to KH007 and KH010."""
+    """Return the catalog for serving, on the existing pins. Raise KH002 to KH007 and KH010."""
     pins = read_pins(find_pins_path(policy))
     with source.hold_open():
         identities = identify_tables(policy, source)
@@ -112,10 +112,10 @@ def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
 
 
 def make_catalog_from_pins(policy: Policy) -> Catalog:
-    """Return the catalog on what is pinned, without asking the source, for reading the ledger.
+    """Return the catalog from the pins alone, without the source, for reading the ledger.
 
-    It is not for questions: the source may no longer have what was pinned. Raise KH003 to KH007 and KH010, as if
-    nothing were pinned.
+    It is not for questions, as the source may differ from the pins by now. Raise KH003 to KH007 and KH010 if the pins
+    do not suffice.
     """
     pins = read_pins(find_pins_path(policy))
     for name in policy.private_tables:
@@ -133,7 +133,7 @@ def make_catalog_from_pins(policy: Policy) -> Catalog:
 
 
 def _make_valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
-    """Return the catalog, which the shadow can show. Raise KH002 to KH007 and KH010."""
+    """Return the catalog, after checking that the shadow can show its tables. Raise KH002 to KH007 and KH010."""
     catalog = compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
     for place, fault in (*find_faults(catalog), *find_expression_faults(catalog)):
         raise policy.refuse(place, fault)
@@ -149,13 +149,13 @@ def pin(
     accept: Callable[[Catalog], None] = lambda _: None,
     broken: Container[str] = (),
 ) -> Pinning:
-    """Check a policy against the source, and pin what `accept` does not refuse.
+    """Check a policy against the source, and write the pins, unless `accept` raises a refusal.
 
-    Everything that was never pinned is pinned. A public table, key domain, relation or type that differs from what was
-    pinned is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+    Everything that was never pinned is pinned. If a public table, key domain, relation or type differs from its pin,
+    raise KH007 and write nothing, unless the owner says `confirm`. Raise KH002 to KH007 and KH010.
 
     Parameters:
-        broken: tables that cannot be read now, of which the source gives what was pinned.
+        broken: tables that cannot be read now. For them the source returns what was pinned.
     """
     path = find_pins_path(policy)
     before = read_pins(path)
@@ -178,12 +178,13 @@ def pin(
 
 
 def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | None = None) -> str:
-    """Declare the data of tables with `refresh = "explicit"` new; the moment is their version.
+    """Declare new data for tables with `refresh = "explicit"`, and return their version, the moment `now`.
 
     Parameters:
-        source: one whose rows lie in files. Those that lie there now are the version's, and must be of pinned types.
+        source: the source, if its rows are in files. The current files become the version's. They must have the
+            pinned types.
 
-    Raises KH002 to KH007 and KH014, and declares nothing then.
+    Raise KH002 to KH007 and KH014, and declare nothing then.
     """
     for table in tables:
         section = policy.private_tables.get(table)
@@ -254,7 +255,7 @@ def _copy_table(
 def list_differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
     """Return every public table and key domain that is new, changed or gone.
 
-    Private tables that are another one, or have a column of another type, are among them.
+    Private tables that are another relation now, or have a column of another type, are among them.
     """
     found: list[PinChange] = []
     old_tables = {table.name: table for table in before.tables}
@@ -302,7 +303,7 @@ def read_pins(path: Path) -> Pins:
 
 
 def read_private_pins(path: Path) -> Pins:
-    """Return the pin file without public tables, whose rows may be many: only pins of private ones. Raise KH007."""
+    """Return the pins of private tables alone, without reading the many rows of public tables. Raise KH007."""
     return _read(path, lambda: _skip_tables(path))
 
 
@@ -320,9 +321,10 @@ def _read(path: Path, text: Callable[[], str]) -> Pins:
 
 
 def _skip_tables(path: Path) -> str:
-    """Return the file's text behind the public tables, as `write_pins` puts it; all of it if it was laid out otherwise.
+    """Return the text of a pin file after its public tables. Return all of it if `write_pins` did not lay it out.
 
-    No value holds the mark: JSON has no line ends inside a text, and everything in the tables is indented further.
+    The mark of their end is in no value: JSON has no line ends inside a text, and everything in the tables is indented
+    further.
     """
     content = path.read_bytes()
     at = _find_end_of_tables(content)
@@ -333,7 +335,7 @@ def _skip_tables(path: Path) -> str:
 
 
 def _find_end_of_tables(content: bytes) -> int | None:
-    """Return the place behind the public tables; None if the file is laid out otherwise."""
+    """Return the position after the public tables. Return None if `write_pins` did not lay the file out."""
     at = content.rfind(_BEHIND_TABLES.encode())
     return at if at >= 0 and content.startswith(_BEFORE_TABLES.encode()) else None
 
@@ -344,7 +346,7 @@ def write_pins(path: Path, pins: Pins) -> None:
 
 
 def _write_private_pins(path: Path, pins: Pins) -> None:
-    """Write what is pinned of private tables. The public tables in the file stay as they are, to the byte."""
+    """Write the pins of private tables. The public tables in the file stay the same, byte for byte."""
     content = path.read_bytes() if path.exists() else b""
     at = _find_end_of_tables(content)
     if at is None:
@@ -363,7 +365,7 @@ def _replace_file(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _write(pins: Pins) -> Iterator[str]:
-    """Yield the file's text: first the public tables, a line for each row, then everything else."""
+    """Yield the parts of the file's text: first the public tables, a line for each row, then everything else."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     yield _BEFORE_TABLES + "{"
     for number, table in enumerate(pins.tables):

@@ -1,6 +1,6 @@
-"""Which relations the policy's tables are in the source, held against what was pinned and against the ledger's names.
+"""The source's relations behind the policy's tables, compared with the pins and with the ledger's names.
 
-Guarantee: no relation of the source answers under two names with a budget each, and none answers under another name
+Guarantee: no relation of the source is asked under two table names with a budget each. None is asked under another name
 than it was charged under before, unless the owner confirmed that.
 """
 
@@ -54,7 +54,7 @@ def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
 
 
 def find_exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
-    """Return the types that the source has for the stored columns that a table exposes, by name."""
+    """Return the source's types of the stored columns that a table exposes, by column name."""
     exposed = list_exposed_names(policy, name)
     return {column.name: column.declared for column in source if column.name in exposed}
 
@@ -62,7 +62,7 @@ def find_exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ..
 def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> None:
     """Raise KH007 unless the exposed columns of every private table have the types that were pinned.
 
-    One that was exposed later has its own.
+    A column that was exposed after pinning is not compared.
     """
     for name in policy.private_tables:
         pinned = pins.get_types(name)
@@ -78,10 +78,10 @@ def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, 
 
 
 def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
-    """Refuse a table whose relation was charged under another name, by which its groups would begin from nothing.
+    """Refuse a table whose relation was charged under another name, as its balances would start from zero again.
 
     Raises:
-        KeyholeError: KH007, which says what confirming means, and KH009.
+        KeyholeError: KH007, which explains what confirming means, and KH009.
     """
     for name in policy.private_tables:
         try:
@@ -95,7 +95,7 @@ def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
 
 
 def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
-    """Note in the ledger which relations its tables are. Raise KH009."""
+    """Store in the ledger the relations of its tables. Raise KH009."""
     tables: dict[str, set[str]] = {}
     for name in policy.private_tables:
         tables.setdefault(_find_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())

@@ -1,4 +1,4 @@
-"""An open policy: catalog, source, ledger, data versions and noise, as the pipeline needs them."""
+"""An open policy, for the pipeline: its catalog, source, ledger, data versions and noise."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -45,20 +45,21 @@ OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, 
 
 
 class Serving(Protocol):
-    """Knows which open service answers now."""
+    """The provider of the service that answers now."""
 
     @property
     def telemetry(self) -> Telemetry:
-        """Return the operator's view of all of them."""
+        """Return the operator's metrics and logs of all services."""
 
     def hold_open(self) -> "AbstractContextManager[Service]":
-        """Yield that service, which stays open while the block runs."""
+        """Yield the current service, which stays open while the block runs."""
 
 
 class Service:
-    """Everything that answering needs, open; safe to share between threads. Close it, or use `with`.
+    """An open policy with everything that answering needs. Safe to share between threads. Close it, or use `with`.
 
-    Another may follow it (`successor`): then it is retired, begins nothing more, and ends what it has begun.
+    After a reload another service follows it (`open_successor`). It is then retired: it begins no new question, and
+    finishes those under way.
     """
 
     def __init__(
@@ -91,12 +92,12 @@ class Service:
 
     @classmethod
     def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
-        """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raise KH001 to KH010."""
+        """Open the source and ledger that a policy file names, on the existing pins. Raise KH001 to KH010."""
         return cls.from_policy(Policy.load(policy_path), telemetry=telemetry)
 
     @classmethod
     def from_policy(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
-        """Open the same over a policy that was read already, in one of `workers` processes. Raise KH003 to KH010."""
+        """Open a policy that was read already, in one of `workers` processes. Raise KH003 to KH010."""
         source = SharedSource(policy, workers=workers)
         try:
             return cls._from_source(
@@ -108,11 +109,11 @@ class Service:
 
     @classmethod
     def open_for_reading(cls, policy_path: Path) -> "Service":
-        """Open the ledger of a policy alone, on what was pinned, to read it and to price questions.
+        """Open the ledger of a policy without its source, on the pins, to read the ledger and to price questions.
 
-        The source need not be there. Tables that were never pinned are left out.
+        Tables that were never pinned are left out.
 
-        Raises KH001 to KH007, KH009, KH010 and KH016.
+        Raise KH001 to KH007, KH009, KH010 and KH016.
         """
         policy = Policy.load(policy_path)
         catalog = make_catalog_of_pinned(policy)
@@ -153,10 +154,10 @@ class Service:
         )
 
     def open_successor(self, policy: Policy) -> "Service":
-        """Open another one over a policy that follows this one's, with the same ledger; close both.
+        """Open the service of a reloaded policy over the same ledger. The caller closes both.
 
-        They share the source where both policies name it alike: an engine in this process opens its file once. Earlier
-        failures in the source count on. Raises KH003 to KH010.
+        They share the source if both policies name the same one, as an engine in this process can open a file only
+        once. Earlier failures in the source still count. Raise KH003 to KH010.
         """
         source = self._shared.following_source(policy)
         try:
@@ -166,21 +167,22 @@ class Service:
             raise
 
     def clashes_with(self, policy: Policy) -> bool:
-        """Return True if the source of `policy` can be opened once this one's is closed, and not before."""
+        """Return True if the source of `policy` can be opened only after this one's is closed."""
         return self._shared.clashes_with(policy)
 
     def retire(self, then: Callable[[], None]) -> None:
-        """Let nobody begin anything here, as another service answers from now on.
+        """Begin nothing more here, as another service answers from now on.
 
-        Call `then` when nobody uses this one, in the thread of anybody who is last.
+        `then` is called when nobody uses this service any more, in the thread of its last user.
 
-        A question that has its turn at the source goes on and is committed; one that waits for it is refused unspent.
+        A question that has its turn at the source is finished and committed. One that waits for its turn is refused,
+        and spends nothing.
         """
         self._usage.give_up(then)
 
     @contextmanager
     def hold_open(self) -> "Iterator[Service]":
-        """Keep it open while the block runs. Raise KH411 if another one answers by now."""
+        """Keep this service open while the block runs. Raise KH411 if another service answers by now."""
         with ExitStack() as holding:
             try:
                 holding.enter_context(self._usage.use())
@@ -189,7 +191,7 @@ class Service:
             yield self
 
     def close(self) -> None:
-        """Close ledger and, unless another service uses it, source. Open reservations in the ledger stay reserved."""
+        """Close the ledger, and the source unless another service uses it. Open reservations stay reserved."""
         self._shared.leave()
         self.ledger.close()
 
@@ -207,19 +209,19 @@ class Service:
         return self.source.dialect
 
     def find_version(self, table: Table) -> str:
-        """Return the public data version on which a question about `table` is answered now."""
+        """Return the current public data version of `table`, for questions about it."""
         return self._versions.find_version(table, now=datetime.now(UTC))
 
     def can_read(self, table: Table, version: str) -> bool:
-        """Return True if the table still has this version, or is live, and the source reads the version's files."""
+        """Return True if this version is still the table's, or is live, and the source reads the version's files."""
         return self._files.are_read(table) and (not is_lasting(version) or version == self.find_version(table))
 
     def follow_versions(self) -> tuple[str, ...]:
-        """Have the source open the files of the versions of now; the tables of which it cannot. Raise KH007."""
+        """Let the source open the files of the current versions. Return the tables for which it cannot. Raise KH007."""
         return self._files.find_unread(self.catalog.tables)
 
     def find_pinned_state(self, table: Table, version: str) -> str | None:
-        """Return the state in which `keyhole check` saw a table first in a data version, for the owner alone."""
+        """Return the pinned state of a table's data in a data version, for the owner alone."""
         return self._versions.find_pinned_state(table, version)
 
     def measure_stage(self, stage: Stage) -> AbstractContextManager[None]:
@@ -228,14 +230,17 @@ class Service:
 
     @contextmanager
     def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take the source's `turn`, which says what it raises; waiting questions are counted. Raise KH411 too."""
+        """Take a turn at the source, and count waiting questions. Raise as `Source.turn`, and KH411."""
         with self.telemetry.count_turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
                 raise refuse_superseded()
             yield
 
     def find_analyst(self, name: str | None) -> Analyst:
-        """Return the analyst of that name; without a name the policy's first, or the owner if there is none."""
+        """Return the analyst of that name. Without a name, return the policy's first analyst, or the owner.
+
+        Raise KH401 for an unknown name.
+        """
         if name is None:
             return self.catalog.analysts[0] if self.catalog.analysts else OWNER
         found = self.catalog.find_analyst(name)
@@ -286,8 +291,8 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger that a policy names; a relative SQLite file lies beside the policy.
 
-    `knowledge` is what is publicly known of the tables' columns. With `trust` the ledger is not held against what is
-    known of it from before, and only with `create` one is made. Raises KH009, KH016.
+    `knowledge` gives the public dependencies between columns. If `is_trusted`, the ledger is not compared with its
+    witness and the pins. A missing ledger is made only if `can_create`. Raise KH009, KH016.
     """
     try:
         ledger = Ledger.open(

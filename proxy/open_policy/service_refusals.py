@@ -1,4 +1,4 @@
-"""Refusals of an open policy: a ledger that is gone, tables that changed, pins that are not those of the source."""
+"""The refusals of an open policy: a missing ledger, changed tables, pins that differ from the source."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def report_unreadable_ledger(error: LedgerError) -> KeyholeError:
 
 
 def report_failed_storage(error: StorageFailed) -> KeyholeError:
-    """Return the error for the owner when the ledger is whole as far as anybody knows, and its storage failed."""
+    """Return the error for the owner if the ledger's storage failed, while its content is not known to be wrong."""
     return KeyholeError(
         "KH009",
         "the ledger's storage failed",
@@ -69,7 +69,7 @@ def _choose_hint(error: StorageFailed) -> str:
 
 
 def report_lost_ledger(error: NoLedger | LedgerBehind) -> KeyholeError:
-    """Return the error for the owner if there is no ledger, or another one than was in use."""
+    """Return the error for the owner if the ledger is missing, or another one is in its place."""
     return KeyholeError(
         "KH016",
         f"{error}",
@@ -80,7 +80,7 @@ def report_lost_ledger(error: NoLedger | LedgerBehind) -> KeyholeError:
 
 
 def report_unwritten_witness(file: str, error: OSError) -> KeyholeError:
-    """Return the error for the owner when a ledger is accepted, and that cannot be written down."""
+    """Return the error for the owner if a ledger is accepted, but its witness cannot be written."""
     return KeyholeError(
         "KH009",
         f"{file}, which knows the ledger's last event, cannot be written ({error.strerror})",
@@ -105,7 +105,7 @@ def refuse_unknown_analyst(name: str, catalog: Catalog) -> KeyholeError:
 
 
 def refuse_changed_pins(policy: str, names: Sequence[str], *, detail: str) -> KeyholeError:
-    """Return the refusal of public tables or key domains that are not those that were pinned."""
+    """Return the refusal of public tables or key domains that differ from the pinned ones."""
     return KeyholeError(
         "KH007",
         f"{policy}: {', '.join(names)} differs from what was pinned",
@@ -115,7 +115,7 @@ def refuse_changed_pins(policy: str, names: Sequence[str], *, detail: str) -> Ke
 
 
 def refuse_renamed_table(policy: str, table: str, before: str, relation: str) -> KeyholeError:
-    """Return the refusal of a relation that the ledger knows under another name."""
+    """Return the refusal of a table whose relation the ledger knows under another name."""
     return KeyholeError(
         "KH007",
         f"{policy}: tables.{table} is the relation that was charged as {before}",
@@ -133,6 +133,6 @@ def refuse_edited_pins(file: str) -> KeyholeError:
 
 
 def refuse_unrefreshed_table(table: str) -> KeyholeError:
-    """Return the refusal of a table with explicit refreshes that nobody has declared yet."""
+    """Return the refusal of a table with explicit refreshes for which no data version was declared yet."""
     message = f'table "{table}" has no data version yet'
     return KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")

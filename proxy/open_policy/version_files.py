@@ -1,10 +1,10 @@
-"""The files that each lasting data version was declared on, held against the files that the source reads.
+"""The declared files of each lasting data version, compared with the files that the source reads.
 
-Guarantee: of a table whose rows lie in files, no question reads other files under a version's name than any process did
-that serves from beside the same pins. Which files they are is what `keyhole refresh` or `keyhole check` pinned, else
-what the first process found that read the version. A table on a server has no such files: there a lock does it.
+Guarantee: for a table with rows in files, all processes that share the pins read the same files under one version's
+name. The files are those pinned by `keyhole refresh` or `keyhole check`, else those that the first process read. A
+table on a server has no such files: there a lock keeps its rows.
 
-A refusal tells that a file was replaced, which its owner did, and nothing of its rows.
+A refusal reveals that a file was replaced, which its owner did. It reveals nothing of the rows.
 """
 
 import os
@@ -31,24 +31,24 @@ class Files(Protocol):
         """Return the files that a relation is read from; None if a server keeps the rows. Raise KH006 and KH008."""
 
     def state(self, relation: str) -> str:
-        """Return the files that lie there. Raise KH006 and KH008."""
+        """Return the relation's current files. Raise KH006 and KH008."""
 
     def reopen(self) -> None:
-        """Read the files that lie there. Raise KH008."""
+        """Open the current files. Raise KH008."""
 
 
 class Watched(Protocol):
     """The events for the operator."""
 
     def note_undeclared_files(self, table: str, *, version: str) -> None:
-        """Note that a table's files are not those of its version."""
+        """Report that a table's files are not those of its version."""
 
 
 class VersionFiles:
-    """Tells whether a source reads the files of a version, and has it open them if it does not. Safe to share.
+    """The check that a source reads the files of each version. It lets the source open them if needed. Safe to share.
 
     Parameters:
-        folder: where processes tell each other which files a version was first read from; it is made when needed.
+        folder: where processes record the first read files of a version. It is made when needed.
     """
 
     def __init__(self, source: Files, versions: DataVersions, *, folder: Path, watched: Watched) -> None:
@@ -61,9 +61,9 @@ class VersionFiles:
         self._followed: dict[str, str] = {}
 
     def are_read(self, table: Table) -> bool:
-        """Return True if the source reads the files of the version that the table has now; of joined tables, of each.
+        """Return True if the source reads the files of the table's current version; for a join, of each table.
 
-        A source that has others open is told to open those that lie there. Raises KH007.
+        A source with other files open first opens the current ones. Raise KH007.
         """
         return not self.find_unread(table.stored_tables)
 
@@ -88,8 +88,8 @@ class VersionFiles:
     def _is_read(self, table: Table, version: str) -> bool:
         """Return True if the source reads the version's files.
 
-        The first time that a version is met the source opens the files that lie there, even if they look the same: two
-        files may have one size and time.
+        For a new version the source first opens the current files, even if they look unchanged: two files may have the
+        same size and time.
         """
         read = self._source.read_files(table.relation)
         if read is None:
@@ -105,7 +105,7 @@ class VersionFiles:
         return is_read
 
     def _find_declared(self, table: Table, version: str) -> str:
-        """Return the files of a version: of a live table those that lie there."""
+        """Return the declared files of a version. For a live table, return the current ones."""
         if not is_lasting(version):
             return self._source.state(table.relation)
         pinned = self._versions.find_pinned_state(table, version)
@@ -117,7 +117,7 @@ class VersionFiles:
         return self._first_read[place]
 
     def _claim(self, table: str, version: str, state: str) -> str:
-        """Note the files from which a version is read first, unless another process has: return what is noted."""
+        """Record the first read files of a version, unless another process has. Return the recorded files."""
         of_table = sha256(table.encode()).hexdigest()[:32]
         path = self._folder / f"{of_table}-{sha256(version.encode()).hexdigest()[:32]}{_SUFFIX}"
         with suppress(OSError):

@@ -65,7 +65,7 @@ def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, a
         return Grant(
             scope=scopes[cap],
             amount_nano=int(epsilon * NANO),
-            table=None if table is None else root_of(policy, table),
+            table=None if table is None else find_ledger_table(policy, table),
             analyst=analyst,
         )
     except LedgerMisuse as error:
@@ -74,13 +74,17 @@ def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, a
 
 def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
     """Return True if the policy has the cap that a grant would raise; a table may have one of its own."""
-    if cap is Cap.TABLE and table is not None and policy.tables[root_of(policy, table)].epsilon_per_table is not None:
+    if (
+        cap is Cap.TABLE
+        and table is not None
+        and policy.tables[find_ledger_table(policy, table)].epsilon_per_table is not None
+    ):
         return True
     holder = policy.budget if analyst is None else policy.analysts[analyst]
     return getattr(holder, f"epsilon_per_{cap.value}") is not None
 
 
-def root_of(policy: Policy, table: str) -> str:
+def find_ledger_table(policy: Policy, table: str) -> str:
     """Return the table under which the ledger keeps the cost of questions about `table`."""
     while (leads_to := policy.tables[table].leads_to) is not None:
         table = leads_to

@@ -148,35 +148,39 @@ class TableLeftOut:
     joins: tuple[JoinLeftOut, ...] = ()
     unconverted: tuple[Unconverted, ...] = ()
 
-    def lines(self) -> Iterator[str]:
+    def write_lines(self) -> Iterator[str]:
         """Yield the report for a terminal."""
         missing = self.rows_without_unit
         unit = (
             ""
             if not missing
-            else f", {_share(missing, self.rows)} of them without {' or '.join(self.unit)}, which never count"
+            else f", {_write_share(missing, self.rows)} of them without {' or '.join(self.unit)}, which never count"
         )
         yield f"{self.table}: {self.rows:,} rows{unit}"
         for lost in self.unconverted:
             yield f"  {lost.name}: {lost.values:,} {lost.kind} are no {lost.declared}, and are read as NULL"
         for outside in self.outside:
-            yield f"  {outside.name}: {_share(outside.rows, self.rows)} of the rows have a value outside the domain"
+            yield (
+                f"  {outside.name}: {_write_share(outside.rows, self.rows)} of the rows have a value outside the domain"
+            )
             for value, count in outside.values:
                 yield f"    {'NULL' if value is None else value}: {count:,} rows"
         for one in self.clipped:
-            beyond = _share(one.below + one.above, one.values)
+            beyond = _write_share(one.below + one.above, one.values)
             yield f"  {one.name}: {beyond} of the values are clipped ({one.below:,} below, {one.above:,} above),"
-            yield f"    which changes their total by {_percent(one.total.left_out)}"
+            yield f"    which changes their total by {_write_percent(one.total.left_out)}"
         for grouping in self.groupings:
-            yield from _grouping_lines(grouping, ", ".join(self.unit))
+            yield from _describe_grouping(grouping, ", ".join(self.unit))
         for join in self.joins:
             if join.units_cut:
                 yield f"  a join with {', '.join(join.tables)} reads {join.rows_of_unit:,} rows of a unit:"
-                yield f"    {_share(join.units_cut, join.units)} of the units have more, {join.units_cut:,} in all;"
-                yield f"    {_percent(join.rows.left_out)} of the rows are left out (joined_rows_per_unit)"
+                yield (
+                    f"    {_write_share(join.units_cut, join.units)} of the units have more, {join.units_cut:,} in all;"
+                )
+                yield f"    {_write_percent(join.rows.left_out)} of the rows are left out (joined_rows_per_unit)"
 
 
-def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
+def _describe_grouping(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     groups = f"{found.groups_per_unit:,} group{'' if found.groups_per_unit == 1 else 's'}"
     if found.groups_per_unit < found.possible:
         groups = f"{found.groups_per_unit:,} of {found.possible:,} groups"
@@ -187,34 +191,37 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
         yield f"  of questions without keys, for which all rows of one ({unit}) are in one group:"
         yield f"    {found.units:,} units"
     parts = [("units", found.memberships), ("rows", found.rows), *((f"the total of {n}", k) for n, k in found.totals)]
-    told = [f"{_percent(kept.left_out)} of {name}" for name, kept in parts if kept.left_out >= NEGLIGIBLE]
+    told = [f"{_write_percent(kept.left_out)} of {name}" for name, kept in parts if kept.left_out >= NEGLIGIBLE]
     if found.units_above_a_bound:
         above = f"{found.units_above_a_bound:,} units are above a bound"
         yield f"    {above}: a question may tell twice what it charges of their cells"
     if not told:
         yield "    nothing is left out"
-        yield from _line_to_paste(found)
+        yield from _suggest_policy_line(found)
         return
     if not found.keys:
         yield f"    left out are {', '.join(told)}"
         return
-    yield f"    {_share(found.units_cut, found.units)} of the units are cut; left out of groups are {', '.join(told)}"
+    yield (
+        f"    {_write_share(found.units_cut, found.units)} of the units are cut; left out of groups are "
+        f"{', '.join(told)}"
+    )
     past = f"in {found.groups_past_tenth:,} of {found.groups:,} groups with rows, more than half in"
     yield f"    more than a tenth of the rows is left out {past} {found.groups_past_half:,}"
     worst = [
         f"{' '.join(map(quote_in_row, one.key))} "
-        f"({_percent(one.rows.left_out)} of its rows, {_percent(one.units.left_out)} of its units)"
+        f"({_write_percent(one.rows.left_out)} of its rows, {_write_percent(one.units.left_out)} of its units)"
         for one in found.worst
     ]
     if worst:
         yield f"    worst: {', '.join(worst)}"
-    yield from _line_to_paste(found)
+    yield from _suggest_policy_line(found)
     if found.memberships.left_out >= _BAD:
         most = found.most_groups
         yield f'    consider groupings."{", ".join(found.keys)}" = {{ max_groups = ... }}, if {most:,} is no secret'
 
 
-def _line_to_paste(found: GroupingLeftOut) -> Iterator[str]:
+def _suggest_policy_line(found: GroupingLeftOut) -> Iterator[str]:
     """Yield the line that shows analysts the share of rows; nothing if there is no share to show, or it is shown."""
     if not found.keys or found.is_computed or found.told == found.share_to_tell:
         return
@@ -274,11 +281,13 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
         rows=int(rows),
         rows_without_unit=int(rows) - int(with_unit),
         outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
-        clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
+        clipped=tuple(
+            two for two in (_measure_clipping(one, reading, source) for one in measures) if two.below + two.above
+        ),
         groupings=()
         if table.is_row_unit
-        else (*measure_groupings(table, _key_sets(table, keys), source), *_measure_computed(table, source)),
-        joins=tuple(_join(table, others, reading, source) for others in _list_joins(table, tables)),
+        else (*measure_groupings(table, _list_key_sets(table, keys), source), *_measure_computed(table, source)),
+        joins=tuple(_measure_join(table, others, reading, source) for others in _list_joins(table, tables)),
         unconverted=tuple(_count_unread(table, reading, source)),
     )
 
@@ -302,18 +311,18 @@ def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, 
     )
     told: set[int] = set()
     for joined in (*((one,) for one in others), others):
-        if joined and (rows := _rows_read(table, joined)) not in told:
+        if joined and (rows := _count_rows_read(table, joined)) not in told:
             told.add(rows)
             yield joined
 
 
-def _rows_read(table: Table, others: Sequence[Table]) -> int:
+def _count_rows_read(table: Table, others: Sequence[Table]) -> int:
     """Return the number of a unit's rows that a join with other tables reads of a table."""
     return share_joined_rows([one.joined_rows for one in (table, *others)])[0]
 
 
-def _join(table: Table, others: Sequence[Table], reading: LeftOutRows, source: Source) -> JoinLeftOut:
-    rows = _rows_read(table, others)
+def _measure_join(table: Table, others: Sequence[Table], reading: LeftOutRows, source: Source) -> JoinLeftOut:
+    rows = _count_rows_read(table, others)
     ((units, cut, all_rows, read),) = _read(source, table, reading.count_joined(rows))
     share = Share(float(all_rows), float(read))
     return JoinLeftOut(tuple(one.name for one in others), rows, int(units), int(cut), share)
@@ -323,7 +332,7 @@ def measure_groupings(
     table: Table, key_sets: Sequence[tuple[Column, ...]], source: Source
 ) -> tuple[GroupingLeftOut, ...]:
     """Return the rows that bounding leaves out of the groups by each of some sets of keys. Raise KH006, KH008."""
-    return tuple(_bound(keys, source, table) for keys in key_sets)
+    return tuple(_measure_bounding(keys, source, table) for keys in key_sets)
 
 
 def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]:
@@ -332,10 +341,10 @@ def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]
         if grouping.computed:
             known, keys = read_grouping(table, grouping)
             if all(key.domain for key in keys):
-                yield _bound(keys, source, known)
+                yield _measure_bounding(keys, source, known)
 
 
-def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
+def _list_key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
     named = [grouping for grouping in table.groupings if not grouping.computed]
     declared = [tuple(table.get_column(name) for name in grouping.keys) for grouping in named]
     told = [tuple(table.get_column(name) for name in one.keys) for one in table.cut_rows]
@@ -353,12 +362,12 @@ def _find_outside(key: Column, reading: LeftOutRows, source: Source) -> OutsideD
     return OutsideDomain(key.name, sum(count for _, count in outside), tuple(outside[:WORST]))
 
 
-def _clip(measure_: Column, reading: LeftOutRows, source: Source) -> ClippedValues:
+def _measure_clipping(measure_: Column, reading: LeftOutRows, source: Source) -> ClippedValues:
     ((values, below, above, total, clipped),) = _read(source, reading.table, reading.measure_clipping(measure_))
     return ClippedValues(measure_.name, int(values), int(below), int(above), Share(float(total), float(clipped)))
 
 
-def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLeftOut:
+def _measure_bounding(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLeftOut:
     bounded = apply_grouping_bounds(table, keys)
     reading = LeftOutRows(bounded, source.dialect)
     ((units, cut, mean, most, above),) = _read(source, table, reading.count_units(keys))
@@ -410,14 +419,14 @@ def _read(source: Source, table: Table, sql: str) -> tuple[tuple[Any, ...], ...]
     return source.read_for_owner(table.relation, sql)
 
 
-def _share(part: float, whole: float) -> str:
-    return _percent(part / whole if whole else 0.0)
+def _write_share(part: float, whole: float) -> str:
+    return _write_percent(part / whole if whole else 0.0)
 
 
-def _percent(share: float) -> str:
+def _write_percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 0.0005 or share == 0 else "under .1 %"
 
 
-def document(found: Sequence[TableLeftOut]) -> dict[str, Any]:
+def make_document(found: Sequence[TableLeftOut]) -> dict[str, Any]:
     """Return the report as a JSON document."""
     return {"owner_only": WARNING, "tables": [asdict(one) for one in found]}

@@ -51,15 +51,15 @@ def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
     """
     works: list[EngineWork] = []
     seconds: list[float] = []
-    for asked in _questions(source, rows=rows):
+    for asked in _make_questions(source, rows=rows):
         work = estimate_work(asked[0], {_NAME: asked[1]})
         if work is not None:
             works.append(work)
-            seconds.append(_time(source, asked[0]))
+            seconds.append(_measure(source, asked[0]))
     return Pace(engine=engine, seconds=_fit(works, seconds))
 
 
-def _questions(source: Source, *, rows: int) -> Sequence[tuple[Plan, TableSize]]:
+def _make_questions(source: Source, *, rows: int) -> Sequence[tuple[Plan, TableSize]]:
     """Return questions that differ in rows, aggregates, groups and units, each with the size of its table."""
     one_each = 100_003  # units: a prime beyond `rows / _MANY`, so that each row is a pair of its own
     shapes = [
@@ -74,10 +74,10 @@ def _questions(source: Source, *, rows: int) -> Sequence[tuple[Plan, TableSize]]
         (rows, _MANY, one_each, _MANY, 9),
         (rows, _MANY, one_each, 4, 1),
     ]
-    return [_question(source, *shape) for shape in shapes]
+    return [_make_question(source, *shape) for shape in shapes]
 
 
-def _question(
+def _make_question(
     source: Source, rows: int, groups: int, units: int, groups_per_unit: int, aggregates: int
 ) -> tuple[Plan, TableSize]:
     dialect, place = source.dialect, f"i * 104729 % {groups}"
@@ -137,7 +137,7 @@ def _question(
     return plan(question, dialect=dialect), TableSize(rows=rows, units=units or rows)
 
 
-def _time(source: Source, asked: Plan) -> float:
+def _measure(source: Source, asked: Plan) -> float:
     """Return the seconds that the source takes for a question. Making up a row stands for reading a stored one."""
     rewritten, keys, functionals = (
         replace(asked.rewritten, relations=(), rollup=None),

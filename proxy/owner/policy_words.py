@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from planner.catalog.catalog import Bands, Catalog, Column, Grouping, Table, TableCaps
 
 
-def table_lines(table: Table) -> tuple[str, ...]:
+def describe_table(table: Table) -> tuple[str, ...]:
     """Return a private table in words: whom it protects, how units are bounded, its keys and measures."""
     protected = "each row by itself" if table.is_row_unit else f"each ({table.unit_text}) as a whole"
     groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
@@ -16,8 +16,8 @@ def table_lines(table: Table) -> tuple[str, ...]:
         bounds += f"; the same as those of {table.root.table}, and charged with them"
     return (
         f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
-        *(f"  by {_name_keys(grouping)}: {', '.join(_bounds(grouping))}" for grouping in table.groupings),
-        *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
+        *(f"  by {_name_keys(grouping)}: {', '.join(_describe_bounds(grouping))}" for grouping in table.groupings),
+        *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _list_roles(column))),
         *(f"  {_describe_bands(bands)}" for bands in table.bands),
     )
 
@@ -26,7 +26,7 @@ def _name_keys(grouping: Grouping) -> str:
     return ", ".join((*grouping.keys, *grouping.computed))
 
 
-def _bounds(grouping: Grouping) -> Iterator[str]:
+def _describe_bounds(grouping: Grouping) -> Iterator[str]:
     if grouping.groups is not None:
         yield f"in at most {grouping.groups:,} group{'' if grouping.groups == 1 else 's'}"
     if grouping.rows is not None:
@@ -35,7 +35,7 @@ def _bounds(grouping: Grouping) -> Iterator[str]:
         yield f"a unit's total of {name} in one from {low:f} to {high:f}"
 
 
-def _roles(column: Column) -> list[str]:
+def _list_roles(column: Column) -> list[str]:
     roles = []
     if column.domain is not None:
         roles.append(f"key with {len(column.domain):,} public values")
@@ -50,7 +50,7 @@ def _describe_bands(bands: Bands) -> str:
     return f"bands of {bands.aggregate}: {', '.join(f'{threshold:f}' for threshold in bands.thresholds)}"
 
 
-def budget_lines(catalog: Catalog) -> tuple[str, ...]:
+def describe_budget(catalog: Catalog) -> tuple[str, ...]:
     """Return the caps, and the questions that wait for approval."""
     budget = catalog.budget
     unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
@@ -60,11 +60,11 @@ def budget_lines(catalog: Catalog) -> tuple[str, ...]:
     return (
         caps,
         *(() if above is None else (f"approval: a question above {above:g} waits for keyhole approve",)),
-        *(f"caps of {own.table}: {'; '.join(_own_caps(own))}" for own in budget.tables),
+        *(f"caps of {own.table}: {'; '.join(_describe_own_caps(own))}" for own in budget.tables),
     )
 
 
-def _own_caps(own: TableCaps) -> Iterator[str]:
+def _describe_own_caps(own: TableCaps) -> Iterator[str]:
     if own.per_table is not None:
         yield f"all questions on it together {own.per_table:g}"
     if own.approval_above is not None:

@@ -32,11 +32,11 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
     with read_for_owner(Policy.load(policy_path)) as reading:
         catalog = reading.catalog
         found = _find_table(catalog, table)
-        _insist_key(found, "place", place)
-        _insist_key(found, "time", time)
+        _check_key(found, "place", place)
+        _check_key(found, "time", time)
         if place == time:
             raise Mistyped("time", f'"{time}" is the place already')
-        keys = _names((place, time))
+        keys = _write_names((place, time))
         sql = f"SELECT {keys} FROM {quote_identifier(table)} GROUP BY {keys} HAVING count(*) > {_FAR}"
         asked = ask(
             read_bare_question(sql, catalog),
@@ -46,7 +46,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
             today=datetime.now(UTC).date(),
             is_utc=True,
         )
-        _insist_room(asked.keys)
+        _check_room(asked.keys)
         functional = asked.functionals[0]
         (counts,) = reading.count(asked, [functional if found.is_row_unit else make_existence(functional.terms[0])])
         places, times = (tuple(map(format_value, values)) for values in asked.keys.values)
@@ -70,17 +70,17 @@ def _find_table(catalog: Catalog, name: str) -> Table:
     return found
 
 
-def _insist_key(table: Table, option: str, name: str) -> None:
+def _check_key(table: Table, option: str, name: str) -> None:
     keys = [column.name for column in table.columns if column.domain is not None]
     if name not in keys:
         raise Mistyped(option, f'"{name}" is no key of {table.name}; there are: {", ".join(keys)}')
 
 
-def _insist_room(keys: KeySpace) -> None:
+def _check_room(keys: KeySpace) -> None:
     for option, size, most in zip(("place", "time"), keys.shape, (MOST_PLACES, MOST_TIMES), strict=True):
         if size > most:
             raise Mistyped(option, f"the key has {size:,} values, and the page holds {most:,}")
 
 
-def _names(names: tuple[str, ...]) -> str:
+def _write_names(names: tuple[str, ...]) -> str:
     return ", ".join(map(quote_identifier, names))

@@ -54,7 +54,7 @@ def read_share(text: str) -> Fraction:
     head, percent = typed.removesuffix("%").strip(), typed.endswith("%")
     value = _read_plain(head)
     if value is None:
-        raise ValueError(f"{typed[:_MOST_CHARACTERS]} is not a share{_correct_share(head, percent=percent)}")
+        raise ValueError(f"{typed[:_MOST_CHARACTERS]} is not a share{_correct_share(head, is_percent=percent)}")
     share = Fraction(value) / (100 if percent else 1)
     if not 0 < share < 1:
         correct = f": write {head}%" if not percent and 1 < value < 100 else ""
@@ -84,20 +84,20 @@ def _correct_number(typed: str) -> str:
     """Return a readable form of a wrong number, as the end of a sentence; "" if there is none."""
     if _THOUSANDS.fullmatch(typed):
         return f": write {typed.replace(',', '')} without commas, or {typed.replace(',', '.', 1)} with a decimal point"
-    if typed.endswith("%") and (value := _read_plain(_point(typed.removesuffix("%").strip()))) is not None:
+    if typed.endswith("%") and (value := _read_plain(_write_point(typed.removesuffix("%").strip()))) is not None:
         return f": write {(value / 100).normalize():f}"
     found = [one.group() for one in _DIGITS.finditer(typed)]
-    if len(found) == 1 and _read_plain(_point(found[0])) is not None:
-        return f": write {_point(found[0])}"
+    if len(found) == 1 and _read_plain(_write_point(found[0])) is not None:
+        return f": write {_write_point(found[0])}"
     return ": write one such as 0.5"
 
 
-def _correct_share(head: str, *, percent: bool) -> str:
-    value = _read_plain(_point(head))
+def _correct_share(head: str, *, is_percent: bool) -> str:
+    value = _read_plain(_write_point(head))
     if value is None:
         return ": write one such as 5% or 0.05"
-    return f": write {_point(head)}{'%' if percent or value >= 1 else ''}"
+    return f": write {_write_point(head)}{'%' if is_percent or value >= 1 else ''}"
 
 
-def _point(text: str) -> str:
+def _write_point(text: str) -> str:
     return text.replace(",", ".", 1)

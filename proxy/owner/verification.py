@@ -18,7 +18,7 @@ class KeptEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedLedger:
     """A ledger that was read again without a fault.
 
     It has its newest event, the checks that its database did not allow, and the event that it was compared with.
@@ -30,11 +30,11 @@ class Verified:
     kept: KeptEvent | None
 
     @property
-    def keep(self) -> str:
+    def mark(self) -> str:
         """Return the mark to keep elsewhere."""
         return f"{self.hash}:{self.number}"
 
-    def lines(self) -> Iterator[str]:
+    def write_lines(self) -> Iterator[str]:
         """Yield the verdict for people."""
         yield f"{self.number:,} events, unbroken; answers, noise paths and balances are those of the events."
         yield from self.unchecked
@@ -42,14 +42,14 @@ class Verified:
             yield "Events may be missing at the end: only --expect, with what an earlier verify printed, finds that."
         else:
             yield f"Nothing is missing up to event {self.kept.number:,}, the one you kept."
-        yield f"Keep this elsewhere: {self.keep}"
+        yield f"Keep this elsewhere: {self.mark}"
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the verdict as a JSON document."""
         return {
             "events": self.number,
             "hash": self.hash,
-            "keep": self.keep,
+            "keep": self.mark,
             "expected": self.kept is not None,
             "unchecked": list(self.unchecked),
         }
@@ -63,13 +63,13 @@ def read_kept(text: str) -> KeptEvent:
     return KeptEvent(int(number), kept_hash)
 
 
-def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> Verified:
+def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> VerifiedLedger:
     """Read everything again, to the first fault. Raise KH009 where what was kept is not there, `LedgerUnavailable`."""
     ledger.verify()
     if kept is not None:
         _check_kept(ledger, kept)
     number, newest = ledger.owner.find_newest()
-    return Verified(number, newest, ledger.owner.list_unchecked(), kept)
+    return VerifiedLedger(number, newest, ledger.owner.list_unchecked(), kept)
 
 
 def _check_kept(ledger: Ledger, kept: KeptEvent) -> None:

@@ -20,8 +20,8 @@ from planner.explain.balances import QuestionBalance
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
-from proxy.report.limit_names import name_limit, tell_apart
-from proxy.report.terminal import visible
+from proxy.report.limit_names import name_limit, write_distinguishable
+from proxy.report.terminal import make_visible
 
 
 def refuse_statement_count() -> KeyholeError:
@@ -110,7 +110,7 @@ def refuse_over_budget(
         session_cap: what one question may cost is the session's own cap.
         short: the groups that are short, in words; "" where there is nothing to name.
     """
-    needed, least = tell_apart(over.needed_nano, over.left_nano)
+    needed, least = write_distinguishable(over.needed_nano, over.left_nano)
     limit = name_limit(over.scope, session_cap=session_cap)
     keys = f"{over.short_keys} of {over.total_keys} groups"
     amounts = f"(needs {needed}, left {least})"
@@ -204,7 +204,7 @@ def refuse_unapproved(waiting: NotApproved) -> KeyholeError:
     if waiting.declined is not None:
         return KeyholeError(
             "KH318",
-            f"the data owner declined the question: {visible(waiting.declined.why)}",
+            f"the data owner declined the question: {make_visible(waiting.declined.why)}",
             detail=f"That was at {waiting.declined.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC. It costs {needed:.2f} "
             f"epsilon, more than {above:g}. The question's id is {waiting.question}. Nothing is spent.",
             hint="Ask with a wider tolerance, which is another question. Or ask the same again, and the data owner "

@@ -55,9 +55,9 @@ def list_virtual_rows(
     """Return the rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
     match name:
         case "budget":
-            return tuple(line.summary() for line in budget.summary(service, analyst))
+            return tuple(line.list_summary() for line in budget.list_summary(service, analyst))
         case "budget_details":
-            return tuple(line.texts() for line in budget.lines(service, analyst))
+            return tuple(line.list_texts() for line in budget.list_budget(service, analyst))
         case "queries":
             return _list_queries(service, analyst)
         case "answers":

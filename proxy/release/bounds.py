@@ -33,7 +33,12 @@ from planner.lower.unit_statistics import LOW_SIDES, BoundKind, UnitCounts, Unit
 from planner.values.sql_literals import integer_limit, numeric_modifier
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
-from proxy.release.release_refusals import cut_out_of_reach, no_public_end, undrawable, unknown_table
+from proxy.release.release_refusals import (
+    refuse_endless_column,
+    refuse_hidden_cut,
+    refuse_undrawable,
+    refuse_unknown_table,
+)
 from proxy.sources.protocol import Counts
 
 BETA = Fraction(1, 20)
@@ -88,13 +93,13 @@ class FoundBound:
     `loose` says that it may be far larger than it need be, `last` that it is the largest candidate.
     """
 
-    of: BoundKind
+    kind: BoundKind
     keys: tuple[str, ...]
     column: str | None
     bound: Decimal
     most_beyond: int
-    loose: bool
-    last: bool
+    is_loose: bool
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +113,24 @@ class FoundBounds:
 
     bounds: tuple[FoundBound, ...]
     units: int
-    counted: bool
+    is_counted: bool
     cut: float | None
 
     def to_bytes(self) -> bytes:
         """Return the form in which the ledger keeps it."""
         bounds = [
             {
-                "of": one.of.value,
+                "of": one.kind.value,
                 "keys": list(one.keys),
                 "column": one.column,
                 "bound": str(one.bound),
                 "most_beyond": one.most_beyond,
-                "loose": one.loose,
-                "last": one.last,
+                "loose": one.is_loose,
+                "last": one.is_last,
             }
             for one in self.bounds
         ]
-        document = {"bounds": bounds, "units": self.units, "counted": self.counted, "cut": self.cut}
+        document = {"bounds": bounds, "units": self.units, "counted": self.is_counted, "cut": self.cut}
         return json.dumps(document, sort_keys=True).encode()
 
     @staticmethod
@@ -135,18 +140,18 @@ class FoundBounds:
         return FoundBounds(
             bounds=tuple(
                 FoundBound(
-                    of=BoundKind(one["of"]),
+                    kind=BoundKind(one["of"]),
                     keys=tuple(one["keys"]),
                     column=one["column"],
                     bound=Decimal(one["bound"]),
                     most_beyond=one["most_beyond"],
-                    loose=one["loose"],
-                    last=one["last"],
+                    is_loose=one["loose"],
+                    is_last=one["last"],
                 )
                 for one in document["bounds"]
             ),
             units=document["units"],
-            counted=document["counted"],
+            is_counted=document["counted"],
             cut=document["cut"],
         )
 
@@ -175,13 +180,13 @@ class BoundsRelease:
         units = self.asked.units
         if units is None:
             units = self._count_units(counts[len(statistics)][0], noise)
-        scans = [self._scan(one, units) for one in statistics]
+        scans = [self._make_scan(one, units) for one in statistics]
         found = []
         for place, (statistic, scan) in enumerate(zip(statistics, scans, strict=True)):
             if scan is None:
                 return FoundBounds((), units, self.asked.units is None, None)
             index = run_scan(scan, counts[place], noise=noise)
-            found.append(_found(statistic, scan, index))
+            found.append(_make_found_bound(statistic, scan, index))
         cut = max(float(scan.cut) for scan in scans if scan is not None)
         return FoundBounds(tuple(found), units, self.asked.units is None, cut)
 
@@ -191,7 +196,7 @@ class BoundsRelease:
         noisy = true + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
         return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
 
-    def _scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
+    def _make_scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
         """Return the scan at the asked share to cut, or at the least that works well; None if none does."""
         if not units:
             return None
@@ -218,7 +223,7 @@ class BoundsRelease:
         try:
             calibrate_scan(longest, epsilon=epsilon, units=units, cut=cut, beta=beta)
         except Unachievable:
-            raise cut_out_of_reach(
+            raise refuse_hidden_cut(
                 float(cut),
                 least_epsilon=len(statistics) * find_least_epsilon(longest, units=units, cut=cut, beta=beta),
                 least_cut=find_least_cut(longest, epsilon=epsilon, units=units, beta=beta),
@@ -232,15 +237,15 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
     """
     table = catalog.find_table(asked.table)
     if table is None:
-        raise unknown_table(asked.table, catalog)
+        raise refuse_unknown_table(asked.table, catalog)
     asked = replace(
         asked,
         keys=tuple(sorted(tuple(sorted(keys)) for keys in asked.keys)),
         totals=tuple(sorted(asked.totals)),
         columns=tuple(sorted(asked.columns)),
     )
-    table = _with_computed(table, asked.keys)
-    statistics = tuple(_statistics(table, asked))
+    table = _add_computed_keys(table, asked.keys)
+    statistics = tuple(_list_statistics(table, asked))
     if not statistics:
         raise KeyholeError(
             "KH202",
@@ -249,16 +254,16 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
         )
     counts = UnitCounts(table, dialect, statistics, counts_units=asked.units is None)
     terms = f"{asked.epsilon} {asked.cut} {asked.units}"
-    planned = BoundsRelease(asked, Release(counts, terms, asked.epsilon, asked.text, _promise(asked)))
+    planned = BoundsRelease(asked, Release(counts, terms, asked.epsilon, asked.text, _write_promise(asked)))
     try:
         for rate in (planned.epsilon_per_scan / 2, asked.epsilon * _COUNTING):
             check_rate(rate)
     except Unachievable:
-        raise undrawable() from None
+        raise refuse_undrawable() from None
     return planned
 
 
-def _promise(asked: BoundsAsked) -> str:
+def _write_promise(asked: BoundsAsked) -> str:
     share = f"{float(100 * asked.cut):g} %"
     if asked.units is None:
         share += " (or the least share that can be told of so few units as are counted)"
@@ -271,7 +276,7 @@ def find_bounds(service: Service, planned: BoundsRelease) -> tuple[FoundBounds, 
     return FoundBounds.from_bytes(released.body), released
 
 
-def _with_computed(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
+def _add_computed_keys(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
     """Return the table with the keys that are expressions as columns, each called as it was typed.
 
     Raise KH201 and KH202.
@@ -286,7 +291,7 @@ def _with_computed(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
     return replace(known, columns=(*(one for one in known.columns if one.name not in names), *called))
 
 
-def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
+def _list_statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
     if asked.keys and table.is_row_unit:
         raise KeyholeError(
             "KH202",
@@ -294,12 +299,12 @@ def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
             hint="Bound the values of a column with --column.",
         )
     for keys in asked.keys:
-        yield from _of_keys(table, keys, asked)
+        yield from _list_key_statistics(table, keys, asked)
     for name in asked.columns:
-        yield from _of_values(table, table.get_column(name), asked)
+        yield from _list_value_statistics(table, table.get_column(name), asked)
 
 
-def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterator[UnitStatistic]:
+def _list_key_statistics(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterator[UnitStatistic]:
     columns = [table.get_column(name) for name in keys]
     without = [one.name for one in columns if not one.domain and (one.domain is None or one.computed)]
     if without:
@@ -318,16 +323,16 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
                 f'"{name}" of "{table.name}" has no bounds, which its totals need first',
                 hint=f"Find them with --column {name}.",
             )
-        step = _step(column)
+        step = _find_step(column)
         for of, end in ((BoundKind.HIGHEST_TOTAL, column.bounds[1]), (BoundKind.LOWEST_TOTAL, -column.bounds[0])):
             if end > 0:
                 steps = ceil(Fraction(end) / step)
                 yield UnitStatistic(of, keys, name, step, list_candidates(steps * _MOST_ROWS))
 
 
-def _of_values(table: Table, column: Column, asked: BoundsAsked) -> Iterator[UnitStatistic]:
-    end = _public_end(table, column, asked.most.get(column.name))
-    step = _step(column, end=end)
+def _list_value_statistics(table: Table, column: Column, asked: BoundsAsked) -> Iterator[UnitStatistic]:
+    end = _find_public_end(table, column, asked.most.get(column.name))
+    step = _find_step(column, end=end)
     candidates = list_candidates(ceil(end / step))
     yield UnitStatistic(BoundKind.HIGHEST_VALUE, (), column.name, step, candidates)
     if column.bounds is None or column.bounds[0] < 0:
@@ -339,7 +344,7 @@ def _check_number(table: Table, column: Column) -> None:
         raise KeyholeError("KH203", f'"{column.name}" of "{table.name}" is not a number')
 
 
-def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
+def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
     """Return the largest possible value, by the owner's word or the type."""
     _check_number(table, column)
     if declared is not None:
@@ -348,12 +353,12 @@ def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fract
         return Fraction(integer_limit(column.declared))
     declared_digits = numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
     if declared_digits is None:
-        raise no_public_end(table.name, column.name)
+        raise refuse_endless_column(table.name, column.name)
     digits, places = declared_digits
     return Fraction(10) ** (digits - places)
 
 
-def _step(column: Column, *, end: Fraction | None = None) -> Fraction:
+def _find_step(column: Column, *, end: Fraction | None = None) -> Fraction:
     """Return the distance of candidates, in the user's unit: the declared grid, or the type's own."""
     if column.grid is not None:
         return Fraction(column.grid)
@@ -367,15 +372,15 @@ def _step(column: Column, *, end: Fraction | None = None) -> Fraction:
     return end / _DOUBLE_STEPS
 
 
-def _found(statistic: UnitStatistic, scan: BoundScan, index: int) -> FoundBound:
+def _make_found_bound(statistic: UnitStatistic, scan: BoundScan, index: int) -> FoundBound:
     steps = scan.candidates[index]
     value = statistic.step * steps * (-1 if statistic.kind in LOW_SIDES else 1)
     return FoundBound(
-        of=statistic.kind,
+        kind=statistic.kind,
         keys=statistic.keys,
         column=statistic.column,
         bound=Decimal(value.numerator) / Decimal(value.denominator),
         most_beyond=scan.most_beyond,
-        loose=scan.tightness < 0,
-        last=index == len(scan.candidates) - 1,
+        is_loose=scan.tightness < 0,
+        is_last=index == len(scan.candidates) - 1,
     )

@@ -34,7 +34,13 @@ from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.claim import find_charged_keys
 from proxy.pipeline.ledger_verbs import release_if_unread
 from proxy.pipeline.question_refusals import refuse_changed_data
-from proxy.release.release_refusals import StoppedRelease, over_budget, say_stopped, say_stopped_unknown, under_way
+from proxy.release.release_refusals import (
+    StoppedRelease,
+    refuse_open_release,
+    refuse_over_budget,
+    say_stopped,
+    say_stopped_unknown,
+)
 from proxy.sources.protocol import Counts
 
 LONGEST_MS = 600_000
@@ -112,7 +118,7 @@ class PaidRelease:
 
     body: bytes
     version: str
-    again: bool
+    is_repeated: bool
 
 
 def make_release(
@@ -128,19 +134,19 @@ def make_release(
         StoppedRelease: at Ctrl-C, with what stays spent.
     """
     version = service.find_version(release.table)
-    charge = charge_of(release, version)
+    charge = make_charge(release, version)
     stored = find_release(service, release)
     if stored is not None:
         return stored
     with ExitStack() as working:
-        working.enter_context(_saying_what_is_spent(service, release, version))
+        working.enter_context(_report_interruption(service, release, version))
         working.enter_context(service.hold_open())
         working.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
-        check_version(service, release, version, paid=False)
-        with ledger_refusals():
+        check_version(service, release, version, is_paid=False)
+        with refuse_ledger_errors():
             reservation = service.ledger.reserve(
                 charge,
-                limits_on(service),
+                find_release_limits(service),
                 once_within=timedelta(milliseconds=LONGEST_MS),
                 wording=Wording(text=release.text, guarantee=release.promise, fnr=None, fpr=None),
             )
@@ -148,22 +154,22 @@ def make_release(
         counts = release.counts
         with release_if_unread(service, reservation):
             found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
-        check_version(service, release, version, paid=True)
+        check_version(service, release, version, is_paid=True)
         body = decide(found)
         _commit(service, reservation, body)
-    return PaidRelease(body, version, again=False)
+    return PaidRelease(body, version, is_repeated=False)
 
 
 @contextmanager
-def _saying_what_is_spent(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
+def _report_interruption(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
     """Tell anybody who presses Ctrl-C what the ledger has of the release. Raise StoppedRelease then."""
     try:
         yield
     except KeyboardInterrupt:
-        raise _stopped_release(service.ledger, release, charge_of(release, version)) from None
+        raise _describe_stopped(service.ledger, release, make_charge(release, version)) from None
 
 
-def _stopped_release(ledger: Ledger, release: Release[CountingStatement], charge: Charge) -> StoppedRelease:
+def _describe_stopped(ledger: Ledger, release: Release[CountingStatement], charge: Charge) -> StoppedRelease:
     version = charge.family.version
     try:
         is_made = ledger.find_answer(release.identity, version, analyst=RELEASED_BY) is not None
@@ -186,22 +192,22 @@ def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
     """Return the same release on the data version of now, if it was charged before. Raise KH502."""
     version = service.find_version(release.table)
-    with ledger_refusals():
+    with refuse_ledger_errors():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
-    return None if found is None else PaidRelease(found.answer, version, again=True)
+    return None if found is None else PaidRelease(found.answer, version, is_repeated=True)
 
 
 def check_affordable(service: Accounts, release: Release[CountingStatement]) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raise KH310, KH502."""
-    with ledger_refusals():
+    with refuse_ledger_errors():
         short = service.ledger.find_shortage(
-            charge_of(release, service.find_version(release.table)), limits_on(service)
+            make_charge(release, service.find_version(release.table)), find_release_limits(service)
         )
         if short is not None:
             raise short
 
 
-def charge_of(release: Release[CountingStatement], version: str) -> Charge:
+def make_charge(release: Release[CountingStatement], version: str) -> Charge:
     """Return the charge to the ledger: of the release's groups, or the whole table as one, and of a unit in all."""
     root = release.table.ledger_root
     amount = ceil(release.epsilon * NANO)
@@ -228,7 +234,7 @@ def charge_of(release: Release[CountingStatement], version: str) -> Charge:
     )
 
 
-def limits_on(service: Accounts) -> Limits:
+def find_release_limits(service: Accounts) -> Limits:
     """Return the policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
     nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
     return replace(find_limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
@@ -236,28 +242,28 @@ def limits_on(service: Accounts) -> Limits:
 
 def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
     charge = reservation.charge
-    with ledger_refusals():
+    with refuse_ledger_errors():
         spent = Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
         service.ledger.commit(reservation, spent, body)
 
 
-def check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
+def check_version(service: Service, release: Release[CountingStatement], version: str, *, is_paid: bool) -> None:
     """Refuse where the data version is another one by now. Raise KH502 or KH5xx as a question does."""
     if not service.can_read(release.table, version):
-        raise refuse_changed_data(is_paid=paid)
+        raise refuse_changed_data(is_paid=is_paid)
 
 
 @contextmanager
-def ledger_refusals() -> Iterator[None]:
+def refuse_ledger_errors() -> Iterator[None]:
     """Put the ledger's refusals into words. Raise KH310, KH313, KH502."""
     try:
         yield
     except OverBudget as over:
-        refusal: KeyholeError = over_budget(
+        refusal: KeyholeError = refuse_over_budget(
             _SCOPES[over.scope], needed=over.needed_nano / NANO, left=over.left_nano / NANO
         )
     except Repeated as repeated:
-        refusal = under_way(repeated.reservation, minutes=_LONGEST_MINUTES)
+        refusal = refuse_open_release(repeated.reservation, minutes=_LONGEST_MINUTES)
     except LedgerError:
         refusal = report_unavailable_ledger()
     else:

@@ -17,7 +17,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
         ends = table.get_column(one.column).bounds
     else:
         bounded = apply_grouping_bounds(table, [table.get_column(name) for name in one.keys])
-        if one.of is BoundKind.GROUPS:
+        if one.kind is BoundKind.GROUPS:
             return Decimal(bounded.groups_per_unit)
         if one.column is None:
             rows = bounded.rows_per_unit if bounded.row_cap is None else bounded.row_cap.rows
@@ -25,7 +25,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
         ends = bounded.get_column(one.column).per_unit
     if ends is None:
         return None
-    return ends[0] if one.of in LOW_SIDES else ends[1]
+    return ends[0] if one.kind in LOW_SIDES else ends[1]
 
 
 def is_wider(one: FoundBound, table: Table) -> bool:
@@ -33,4 +33,4 @@ def is_wider(one: FoundBound, table: Table) -> bool:
     declared = find_declared(one, table)
     if declared is None:
         return False
-    return one.bound < declared if one.of in LOW_SIDES else one.bound > declared
+    return one.bound < declared if one.kind in LOW_SIDES else one.bound > declared

@@ -46,18 +46,18 @@ from planner.statements.settings import accuracy
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.release_refusals import (
-    holds_everywhere,
-    holds_nowhere,
-    not_a_probability,
-    not_an_outcome,
-    too_many_curves,
-    undrawable,
-    unknown_table,
-    with_pinned_relations,
-    without_range,
+    refuse_always_positive,
+    refuse_constant,
+    refuse_many_curves,
+    refuse_never_positive,
+    refuse_outcome,
+    refuse_pinned_lookup,
+    refuse_score,
+    refuse_undrawable,
+    refuse_unknown_table,
 )
 from proxy.release.row_expressions import read_rows
-from proxy.release.rows_left import check_rows_left, may_be_met
+from proxy.release.rows_left import can_be_met, check_rows_left
 from proxy.sources.protocol import Counts
 
 MOST_CELLS = 1024
@@ -188,23 +188,23 @@ class DiagnosisRelease:
     def groups(self) -> tuple[tuple[Value, ...], ...]:
         """The groups' keys, in the order of what is told; one without keys where the table is one group."""
         keys = self.scored.question.keys
-        return tuple(tuple(keys.get_key(place)[at] for at in self._columns_told) for place in self._groups_told)
+        return tuple(tuple(keys.get_key(place)[at] for at in self._shown_columns) for place in self._shown_groups)
 
     @property
-    def _columns_told(self) -> tuple[int, ...]:
+    def _shown_columns(self) -> tuple[int, ...]:
         """Of the columns that were asked for, the places among those that are counted by."""
         return tuple(self.scored.question.keys.names.index(name) for name in self.asked.by)
 
     @property
-    def _groups_told(self) -> list[int]:
+    def _shown_groups(self) -> list[int]:
         """The places of the counted groups, in the order in which they are told."""
         keys = self.scored.question.keys
-        places: list[int] = np.arange(keys.size).reshape(keys.shape).transpose(self._columns_told).ravel().tolist()
+        places: list[int] = np.arange(keys.size).reshape(keys.shape).transpose(self._shown_columns).ravel().tolist()
         return places
 
-    def told(self, released: Diagnosis) -> Diagnosis:
+    def order_groups(self, released: Diagnosis) -> Diagnosis:
         """Return the released values, in the order of the groups."""
-        return Diagnosis(tuple(released.groups[place] for place in self._groups_told))
+        return Diagnosis(tuple(released.groups[place] for place in self._shown_groups))
 
     @property
     def groups_of_one_unit(self) -> int:
@@ -234,7 +234,7 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
     """
     table = catalog.find_table(asked.table)
     if table is None:
-        raise unknown_table(asked.table, catalog)
+        raise refuse_unknown_table(asked.table, catalog)
     if table.is_row_unit:
         asked = replace(asked, most_rows=1)  # a unit has no more
     texts = (asked.score, asked.outcome)
@@ -259,14 +259,14 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
     check_rows_left(question, asked.where)
     for number, text in zip(numbers, (asked.score, asked.outcome), strict=True):
         _check_varies(number, text, question)
-    scored = ScoredRows(question, tuple(_axes(asked, *numbers)), asked.most_rows)
+    scored = ScoredRows(question, tuple(_make_axes(asked, *numbers)), asked.most_rows)
     if question.keys.size > MOST_GROUPS or question.keys.size * scored.cells > _MOST_COUNTS:
-        raise too_many_curves(question.keys.size, most=min(MOST_GROUPS, _MOST_COUNTS // scored.cells))
+        raise refuse_many_curves(question.keys.size, most=min(MOST_GROUPS, _MOST_COUNTS // scored.cells))
     counts = ScoreCounts(scored, dialect)
     if counts.pinned:
-        raise with_pinned_relations(asked.table)
+        raise refuse_pinned_lookup(asked.table)
     terms = f"{asked.method} {asked.epsilon} {asked.bins} {asked.most_rows} {asked.units}"
-    release = Release(counts, terms, asked.epsilon, asked.text, _promise(asked), question)
+    release = Release(counts, terms, asked.epsilon, asked.text, _write_promise(asked), question)
     _check_drawable(asked, scored)
     return DiagnosisRelease(asked, release)
 
@@ -274,10 +274,10 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
 def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnosis, PaidRelease]:
     """Pay for a diagnosis and make it, or tell the one that was made before. Raise KH310, KH313, KH501, KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
-    return planned.told(Diagnosis.from_bytes(released.body)), released
+    return planned.order_groups(Diagnosis.from_bytes(released.body)), released
 
 
-def bins_of(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
+def find_bins(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
     """Return the public edges of the bins that the plain method counts, in cells."""
     bins = asked.bins
     if bins is None:
@@ -285,10 +285,10 @@ def bins_of(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
     return cut_equally(cells, bins=bins)
 
 
-def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:
+def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:
     for number in (score, other):
         if number.is_constant:
-            raise without_range(number.text)
+            raise refuse_constant(number.text)
     if asked.plot is Plot.RESIDUALS:
         symmetric = asked.method is Method.PRIRP
         return (
@@ -296,22 +296,22 @@ def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[Sc
             score_axis(other, most=MOST_ON_A_SIDE, symmetric=True),
         )
     if (other.least, other.most) != (0, 1) or other.step != 1:
-        raise not_an_outcome(asked.outcome)
+        raise refuse_outcome(asked.outcome)
     if asked.plot is Plot.CALIBRATION and not (score.step * score.least >= 0 and score.step * score.most <= 1):
-        raise not_a_probability(asked.score)
+        raise refuse_score(asked.score)
     return score_axis(score, most=MOST_CELLS), score_axis(other, most=2)
 
 
 def _check_varies(number: RowNumber, text: str, question: Question) -> None:
     """Refuse a condition in the place of a number that is publicly true of all rows, or of none. Raise KH314."""
     rows = all_of((question.where, number.present))
-    if not any(may_be_met(all_of((rows, term.condition)), question) for term in number.terms):
-        raise holds_nowhere(text)
+    if not any(can_be_met(all_of((rows, term.condition)), question) for term in number.terms):
+        raise refuse_never_positive(text)
     only = number.terms[0]
     if len(number.terms) > 1 or only.column is not None or only.condition == ALWAYS:
         return
-    if not may_be_met(all_of((rows, make_not_true(only.condition))), question):
-        raise holds_everywhere(text)
+    if not can_be_met(all_of((rows, make_not_true(only.condition))), question):
+        raise refuse_always_positive(text)
 
 
 def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
@@ -322,10 +322,10 @@ def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
             raise Unachievable("so little is drawn at rates that depend on the data")
         _DRAWS[asked.plot, asked.method](asked, nobody, _CheckedNoise())
     except Unachievable:
-        raise undrawable() from None
+        raise refuse_undrawable() from None
 
 
-def _promise(asked: DiagnosisAsked) -> str:
+def _write_promise(asked: DiagnosisAsked) -> str:
     rows = "row" if asked.most_rows == 1 else f"{asked.most_rows} rows"
     return (
         f"{float(asked.epsilon):g} epsilon a group, of at most {rows} of each privacy unit. {SENTENCES[asked.method]}"
@@ -335,19 +335,19 @@ def _promise(asked: DiagnosisAsked) -> str:
 _Draw = Callable[[DiagnosisAsked, Integers, Noise], Released]
 
 
-def _plain(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
-    edges = bins_of(asked, len(counts))
+def _draw_plain(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
+    edges = find_bins(asked, len(counts))
     return release_scores(counts, edges=edges, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
 
 
-def _by_quantiles(release: Callable[..., ScoreHistogram]) -> _Draw:
+def _make_quantile_method(release: Callable[..., ScoreHistogram]) -> _Draw:
     def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
         return release(counts, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
 
     return draw
 
 
-def _by_rows(release: Callable[..., Any]) -> _Draw:
+def _make_row_method(release: Callable[..., Any]) -> _Draw:
     """Return a method that has to know the number of rows.
 
     It is the number of units, if that is public, else a noisy count.
@@ -367,15 +367,15 @@ def _by_rows(release: Callable[..., Any]) -> _Draw:
 
 
 _DRAWS: Mapping[tuple[Plot, Method], _Draw] = {
-    (Plot.ROC, Method.OURS): _plain,
-    (Plot.ROC, Method.ADAPTIVE): _by_quantiles(release_adaptive),
-    (Plot.ROC, Method.PRIROC): _by_quantiles(release_priroc),
-    (Plot.ROC, Method.PRIROC_FIX): _by_quantiles(release_priroc_fix),
-    (Plot.CALIBRATION, Method.OURS): _plain,
-    (Plot.CALIBRATION, Method.ADAPTIVE): _by_quantiles(release_adaptive),
-    (Plot.CALIBRATION, Method.PRIBRP): _by_rows(release_pribrp),
-    (Plot.RESIDUALS, Method.OURS): _by_rows(release_residuals),
-    (Plot.RESIDUALS, Method.PRIRP): _by_rows(release_prirp),
+    (Plot.ROC, Method.OURS): _draw_plain,
+    (Plot.ROC, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
+    (Plot.ROC, Method.PRIROC): _make_quantile_method(release_priroc),
+    (Plot.ROC, Method.PRIROC_FIX): _make_quantile_method(release_priroc_fix),
+    (Plot.CALIBRATION, Method.OURS): _draw_plain,
+    (Plot.CALIBRATION, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
+    (Plot.CALIBRATION, Method.PRIBRP): _make_row_method(release_pribrp),
+    (Plot.RESIDUALS, Method.OURS): _make_row_method(release_residuals),
+    (Plot.RESIDUALS, Method.PRIRP): _make_row_method(release_prirp),
 }
 
 

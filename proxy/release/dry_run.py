@@ -19,7 +19,7 @@ from proxy.open_policy.data_versions import DataVersions
 from proxy.open_policy.pins import find_pins_path, make_catalog_from_pins
 from proxy.open_policy.service import open_ledger
 from proxy.release.charged import CountingStatement, Release, check_affordable, find_release
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 from proxy.sources.open import source_dialect
 
 _FREE = "The same release was made before on these data: it would be told again, which costs nothing."
@@ -28,7 +28,7 @@ _READ = "It would read counts by this statement alone:"
 
 
 @dataclass(frozen=True, slots=True)
-class Unopened:
+class PolicyWithoutSource:
     """A policy on what is pinned, with its ledger."""
 
     catalog: Catalog
@@ -42,33 +42,33 @@ class Unopened:
 
 
 @contextmanager
-def plan_alone(path: Path) -> Iterator[Unopened]:
+def open_policy_alone(path: Path) -> Iterator[PolicyWithoutSource]:
     """Read a policy and open its ledger. Raise KH001 to KH007, KH009 and KH010."""
     policy = Policy.load(path)
     catalog = make_catalog_from_pins(policy)
     with open_ledger(policy, knowledge=find_all_dependencies(catalog)) as ledger:
-        yield Unopened(catalog, source_dialect(policy.source), ledger, DataVersions(find_pins_path(policy)))
+        yield PolicyWithoutSource(catalog, source_dialect(policy.source), ledger, DataVersions(find_pins_path(policy)))
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
     """The result of a charged release now: whether it is `known`, and the statement it reads."""
 
-    known: bool
+    is_known: bool
     sql: str
 
-    def lines(self) -> Iterator[str]:
+    def write_lines(self) -> Iterator[str]:
         """Yield the lines behind the cost, for a terminal."""
-        yield _FREE if self.known else _FITS
+        yield _FREE if self.is_known else _FITS
         yield _READ
-        yield from (f"    {visible(line)}" for line in self.sql.split("\n"))
+        yield from (f"    {make_visible(line)}" for line in self.sql.split("\n"))
 
-    def document(self) -> Mapping[str, Any]:
+    def make_document(self) -> Mapping[str, Any]:
         """Return the same as a JSON document."""
-        return {"dry_run": True, "paid_before": self.known, "sql": self.sql}
+        return {"dry_run": True, "paid_before": self.is_known, "sql": self.sql}
 
 
-def rehearse(accounts: Unopened, release: Release[CountingStatement]) -> DryRun:
+def rehearse(accounts: PolicyWithoutSource, release: Release[CountingStatement]) -> DryRun:
     """Return the result of a release now, without making it. Raise KH310 if a budget does not cover it, KH502."""
     known = find_release(accounts, release) is not None
     if not known:

@@ -32,7 +32,12 @@ from planner.statements.settings import accuracy
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.published_file import PublishedColumn, list_columns
-from proxy.release.release_refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
+from proxy.release.release_refusals import (
+    refuse_many_cells,
+    refuse_pinned_lookup,
+    refuse_undrawable,
+    refuse_unknown_table,
+)
 from proxy.release.row_expressions import read_rows
 from proxy.release.rows_left import check_rows_left
 from proxy.sources.protocol import Counts
@@ -53,7 +58,7 @@ class TableMethod(StrEnum):
     SPS = "sps"
 
     @property
-    def charged(self) -> bool:
+    def is_charged(self) -> bool:
         """Return True if budgets cover it."""
         return self in (TableMethod.TABLE, TableMethod.ROWS)
 
@@ -100,7 +105,7 @@ class PublicationAsked:
             parts.append(f"--rows-per-unit {self.most_rows}")
         return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
 
-    def criterion(self, values: int) -> Criterion:
+    def make_criterion(self, values: int) -> Criterion:
         """Return the requirement of SPS on every group."""
         return Criterion(
             retention=float(self.retention),
@@ -172,7 +177,7 @@ class Publication:
         noisy = release_table(counts, epsilon=self.asked.epsilon, most_rows=self.asked.most_rows, noise=noise)
         return json.dumps({"counts": noisy.ravel().tolist()}).encode()
 
-    def published_counts(self, stored: bytes) -> Integers:
+    def read_published_counts(self, stored: bytes) -> Integers:
         """Return the file's counts, from the ledger's form.
 
         They are noisy counts, or how many rows each cell has, by published column.
@@ -186,8 +191,8 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     """Return the reads and the cost of a publication. Raise KH1xx and KH2xx as a question does, KH311 and KH315."""
     table = catalog.find_table(asked.table)
     if table is None:
-        raise unknown_table(asked.table, catalog)
-    keys = ", ".join(map(quote_identifier, _counted_by(asked)))
+        raise refuse_unknown_table(asked.table, catalog)
+    keys = ", ".join(map(quote_identifier, _order_columns(asked)))
     lines = [
         f"SELECT {keys} FROM {quote_identifier(asked.table)}",
         *(["WHERE (", asked.where, ")"] if asked.where else []),
@@ -200,24 +205,24 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     )
     check_rows_left(question, asked.where)
     if question.keys.size > MOST_CELLS:
-        raise too_many_cells(question.keys.size, most=MOST_CELLS)
+        raise refuse_many_cells(question.keys.size, most=MOST_CELLS)
     most_rows = 1 if table.is_row_unit else asked.most_rows
-    counts = ScoreCounts(ScoredRows(question, (), most_rows if asked.method.charged else None), dialect)
+    counts = ScoreCounts(ScoredRows(question, (), most_rows if asked.method.is_charged else None), dialect)
     if counts.pinned:
-        raise with_pinned_relations(asked.table)
+        raise refuse_pinned_lookup(asked.table)
     if asked.method is TableMethod.SPS and max(question.keys.shape) > MOST_GENERALISED:
-        raise too_many_cells(max(question.keys.shape), most=MOST_GENERALISED)
+        raise refuse_many_cells(max(question.keys.shape), most=MOST_GENERALISED)
     if asked.epsilon is not None:
         _check_drawable(asked.epsilon / most_rows)
     return Publication(asked, counts)
 
 
-def _counted_by(asked: PublicationAsked) -> tuple[str, ...]:
+def _order_columns(asked: PublicationAsked) -> tuple[str, ...]:
     """Return the columns in an order of their own, so whatever order they are asked for in, it is one release.
 
     If noise is on each count the sensitive column is one like the others.
     """
-    if asked.method.charged:
+    if asked.method.is_charged:
         return tuple(sorted((*asked.public, asked.sensitive)))
     return (*sorted(asked.public), asked.sensitive)
 
@@ -228,7 +233,7 @@ def publish_counts(service: Service, planned: Publication) -> tuple[Integers, Pa
     Raises KH310, KH313, KH501, KH502.
     """
     released = make_release(service, planned.release, lambda found: planned.decide(found, service.noise))
-    return planned.published_counts(released.body), released
+    return planned.read_published_counts(released.body), released
 
 
 def _check_drawable(rate: Fraction) -> None:
@@ -237,4 +242,4 @@ def _check_drawable(rate: Fraction) -> None:
             raise Unachievable("so little is drawn at rates that depend on the data")
         check_rate(rate)
     except Unachievable:
-        raise undrawable() from None
+        raise refuse_undrawable() from None

@@ -121,7 +121,7 @@ def find_name(wanted: str, columns: Collection[str]) -> str:
 
 
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock the folder, made if need be: no other process publishes in it until the block ends. Raise OSError."""
     folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     lock = folder / ".lock"
@@ -130,7 +130,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def draft_of(path: Path) -> Path:
+def find_draft(path: Path) -> Path:
     """Return where a file is written before it takes its place."""
     return path.with_name(f".{path.name}.draft")
 
@@ -145,19 +145,19 @@ def write_released(table: PublishedData, path: Path, statement: str) -> str:
         FileExistsError: something else has the file's name, and keeps it.
         OSError: it cannot be written.
     """
-    with locked_folder(path.parent):
+    with lock_folder(path.parent):
         file_hash = write_draft(table, path, statement)
         try:
             if hash_file(path) != file_hash:
                 place_draft(path, statement)
         finally:
-            draft_of(path).unlink(missing_ok=True)
+            find_draft(path).unlink(missing_ok=True)
     return file_hash
 
 
 def write_draft(table: PublishedData, path: Path, statement: str) -> str:
     """Write a table where `draft_of(path)` is, durably; its SHA-256. Call within `locked_folder`. Raise OSError."""
-    draft = draft_of(path)
+    draft = find_draft(path)
     draft.unlink(missing_ok=True)
     make_private_file(draft)
     if path.suffix == f".{FileForm.CSV}":
@@ -171,7 +171,7 @@ def write_draft(table: PublishedData, path: Path, statement: str) -> str:
 
 def place_draft(path: Path, statement: str) -> None:
     """Give a draft its name. Raise FileExistsError where something else has it."""
-    draft = draft_of(path)
+    draft = find_draft(path)
     if path.suffix == f".{FileForm.CSV}":
         if path.exists() or path.is_symlink():
             raise FileExistsError(path)  # before what stands beside it is another file's
@@ -228,29 +228,31 @@ def _make_durable(path: Path) -> None:
 def _write_csv(table: PublishedData, path: Path) -> None:
     """Write every value in quotes, since PostgreSQL takes an empty one without for NULL."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(_csv_line([name for name, _ in table.types]))
-        file.writelines(map(_csv_line, table.values) if isinstance(table, PublishedRows) else _csv_lines(table))
+        file.write(_write_csv_line([name for name, _ in table.types]))
+        file.writelines(
+            map(_write_csv_line, table.values) if isinstance(table, PublishedRows) else _list_csv_lines(table)
+        )
 
 
-def _csv_line(values: Sequence[str | None]) -> str:
+def _write_csv_line(values: Sequence[str | None]) -> str:
     return ",".join("" if one is None else '"' + one.replace('"', '""') + '"' for one in values) + "\n"
 
 
-def _csv_lines(table: PublishedTable) -> Iterator[str]:
+def _list_csv_lines(table: PublishedTable) -> Iterator[str]:
     """Yield every cell with its count, in row-major order, or as many times as it counts."""
     texts = [[format_value(value) for value in column.values] for column in table.columns]
     for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
         values = [of_column[at] for of_column, at in zip(texts, place, strict=True)]
         if table.count_name is None:
-            yield _csv_line(values) * count
+            yield _write_csv_line(values) * count
         else:
-            yield _csv_line([*values, str(count)])
+            yield _write_csv_line([*values, str(count)])
 
 
 def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
     import duckdb  # which takes as long to import as some of the commands
 
-    cells = _row_texts(table) if isinstance(table, PublishedRows) else _cell_texts(table)
+    cells = _list_row_texts(table) if isinstance(table, PublishedRows) else _list_cell_texts(table)
     shown = [
         f"CAST(c{number} AS {type_name}) AS {identifier(name)}" for number, (name, type_name) in enumerate(table.types)
     ]
@@ -265,7 +267,7 @@ def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
         )
 
 
-def _cell_texts(table: PublishedTable) -> dict[str, Any]:
+def _list_cell_texts(table: PublishedTable) -> dict[str, Any]:
     """Return every cell's place, values as text and count.
 
     The count is the last column, and how often the others are repeated.
@@ -278,7 +280,7 @@ def _cell_texts(table: PublishedTable) -> dict[str, Any]:
     return cells | {f"c{len(table.columns)}": counts}
 
 
-def _row_texts(table: PublishedRows) -> dict[str, Any]:
+def _list_row_texts(table: PublishedRows) -> dict[str, Any]:
     cells: dict[str, Any] = {"place": np.arange(table.rows)}
     for number in range(len(table.types)):
         cells[f"c{number}"] = np.array([row[number] for row in table.values], dtype=object)

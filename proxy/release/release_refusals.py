@@ -9,9 +9,9 @@ from planner.errors import KeyholeError
 _MOST_CUT = 0.5  # a bound that cuts more is none
 
 
-def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
+def refuse_over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
     """Return the refusal of a release that a balance does not cover."""
-    there = _down(left)
+    there = _round_down(left)
     return KeyholeError(
         "KH310",
         f"not enough budget of {scope} for the release (needs {needed:g}, left {there:f})",
@@ -20,19 +20,19 @@ def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
     )
 
 
-def cut_out_of_reach(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
+def refuse_hidden_cut(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
     """Return the refusal of a share to cut that noise would hide."""
     reachable = least_cut < _MOST_CUT
     return KeyholeError(
         "KH311",
         f"{100 * cut:g} % of the units cannot be told from none at this epsilon",
         detail="The bound would be found among so few units that noise outweighs them.",
-        hint=f"Ask with --epsilon {_up(least_epsilon)}"
-        + (f", or --cut {_up(100 * least_cut)}%." if reachable else "."),
+        hint=f"Ask with --epsilon {_round_up(least_epsilon)}"
+        + (f", or --cut {_round_up(100 * least_cut)}%." if reachable else "."),
     )
 
 
-def undrawable() -> KeyholeError:
+def refuse_undrawable() -> KeyholeError:
     """Return the refusal of an epsilon so small or so large that its noise lies outside the range of exact sampling."""
     return KeyholeError(
         "KH311",
@@ -41,18 +41,18 @@ def undrawable() -> KeyholeError:
     )
 
 
-def _down(left: float) -> Decimal:
+def _round_down(left: float) -> Decimal:
     """Return a balance with four decimals, rounded down, so that a proposal fits."""
     return Decimal(str(max(left, 0.0))).quantize(Decimal("1e-4"), rounding=ROUND_DOWN).normalize()
 
 
-def _up(value: float) -> str:
+def _round_up(value: float) -> str:
     """Return a loss with two digits, rounded up, so that a proposal suffices."""
     step = Decimal(1).scaleb(Decimal(value).adjusted() - 1)
     return f"{(Decimal(value) / step).to_integral_value(ROUND_CEILING) * step:f}"
 
 
-def no_public_end(table: str, column: str) -> KeyholeError:
+def refuse_endless_column(table: str, column: str) -> KeyholeError:
     """Return the refusal of a column whose type has no end, so there is no last candidate."""
     return KeyholeError(
         "KH312",
@@ -61,7 +61,7 @@ def no_public_end(table: str, column: str) -> KeyholeError:
     )
 
 
-def under_way(reservation: str | None, *, minutes: int) -> KeyholeError:
+def refuse_open_release(reservation: str | None, *, minutes: int) -> KeyholeError:
     """Return the refusal of a release that another process is making, or one that died.
 
     None: it was made this moment.
@@ -122,13 +122,13 @@ def _write_settle(reservation: str) -> str:
     return f'keyhole ledger settle {reservation} --spent --why "stopped"'
 
 
-def unknown_table(name: str, catalog: Catalog) -> KeyholeError:
+def refuse_unknown_table(name: str, catalog: Catalog) -> KeyholeError:
     """Return the refusal of a table that the policy does not have."""
     known = ", ".join(one.name for one in catalog.tables)
     return KeyholeError("KH201", f'the policy has no private table "{name}"', hint=f"There are: {known}.")
 
 
-def unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
+def refuse_unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
     """Return the refusal of a text behind a flag that is no expression of a row; `readable` is the flag with one."""
     return KeyholeError(
         "KH100",
@@ -139,7 +139,7 @@ def unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeE
     )
 
 
-def not_an_outcome(text: str) -> KeyholeError:
+def refuse_outcome(text: str) -> KeyholeError:
     """Return the refusal of an outcome that is neither a condition nor 0 or 1."""
     return KeyholeError(
         "KH314",
@@ -150,7 +150,7 @@ def not_an_outcome(text: str) -> KeyholeError:
     )
 
 
-def not_a_probability(text: str) -> KeyholeError:
+def refuse_score(text: str) -> KeyholeError:
     """Return the refusal of a score that goes beyond 0 to 1, so outcomes cannot be held against it."""
     return KeyholeError(
         "KH314",
@@ -160,7 +160,7 @@ def not_a_probability(text: str) -> KeyholeError:
     )
 
 
-def without_range(text: str) -> KeyholeError:
+def refuse_constant(text: str) -> KeyholeError:
     """Return the refusal of a score or outcome that is the same for all rows as far as is public."""
     return KeyholeError(
         "KH314",
@@ -170,7 +170,7 @@ def without_range(text: str) -> KeyholeError:
     )
 
 
-def holds_nowhere(text: str) -> KeyholeError:
+def refuse_never_positive(text: str) -> KeyholeError:
     """Return the refusal of an outcome or score that is positive on no row with declared values."""
     return KeyholeError(
         "KH314",
@@ -180,7 +180,7 @@ def holds_nowhere(text: str) -> KeyholeError:
     )
 
 
-def holds_everywhere(text: str) -> KeyholeError:
+def refuse_always_positive(text: str) -> KeyholeError:
     """Return the refusal of an outcome or score that is positive on every row with declared values."""
     return KeyholeError(
         "KH314",
@@ -190,7 +190,7 @@ def holds_everywhere(text: str) -> KeyholeError:
     )
 
 
-def no_rows_left(where: str) -> KeyholeError:
+def refuse_no_rows(where: str) -> KeyholeError:
     """Return the refusal of a condition on rows that leaves none with declared values."""
     return KeyholeError(
         "KH315",
@@ -200,7 +200,7 @@ def no_rows_left(where: str) -> KeyholeError:
     )
 
 
-def too_many_curves(groups: int, *, most: int) -> KeyholeError:
+def refuse_many_curves(groups: int, *, most: int) -> KeyholeError:
     """Return the refusal of more groups than curves can be made of."""
     return KeyholeError(
         "KH315",
@@ -209,7 +209,7 @@ def too_many_curves(groups: int, *, most: int) -> KeyholeError:
     )
 
 
-def with_pinned_relations(table: str) -> KeyholeError:
+def refuse_pinned_lookup(table: str) -> KeyholeError:
     """Return the refusal of a release whose groups are looked up in a long public table."""
     return KeyholeError(
         "KH315",
@@ -218,7 +218,7 @@ def with_pinned_relations(table: str) -> KeyholeError:
     )
 
 
-def too_many_cells(cells: int, *, most: int) -> KeyholeError:
+def refuse_many_cells(cells: int, *, most: int) -> KeyholeError:
     """Return the refusal of more combinations of public values than a table is published with."""
     return KeyholeError(
         "KH315",
@@ -227,7 +227,7 @@ def too_many_cells(cells: int, *, most: int) -> KeyholeError:
     )
 
 
-def not_private(method: str) -> KeyholeError:
+def refuse_unprotected(method: str) -> KeyholeError:
     """Return the refusal of a method that no budget covers, without the owner's word for it."""
     return KeyholeError(
         "KH316",
@@ -237,7 +237,7 @@ def not_private(method: str) -> KeyholeError:
     )
 
 
-def of_a_live_table(table: str) -> KeyholeError:
+def refuse_live_table(table: str) -> KeyholeError:
     """Return the refusal of a perturbation of a table whose rows have no version: it could be drawn again and again."""
     return KeyholeError(
         "KH317",
@@ -247,7 +247,7 @@ def of_a_live_table(table: str) -> KeyholeError:
     )
 
 
-def published_before(file: str, digest: str) -> KeyholeError:
+def refuse_second_draw(file: str, digest: str) -> KeyholeError:
     """Return the refusal of the same perturbation of the same rows, which would be another draw."""
     return KeyholeError(
         "KH317",

@@ -16,7 +16,7 @@ from planner.parser.lexer import tokens as read_tokens
 from planner.parser.tree import parse
 from planner.scope.embedded import Embedded
 from proxy.pipeline.messages import read_bare_question
-from proxy.release.release_refusals import unread_expression
+from proxy.release.release_refusals import refuse_unread_expression
 
 
 def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> Embedded:
@@ -48,7 +48,7 @@ def _check_expressions(typed: Mapping[str, str], table: Table) -> None:
     """Refuse the first that is not one expression. Raise KH100."""
     for flag, text in typed.items():
         if not _is_expression(text):
-            raise unread_expression(flag, text, readable=_spell(flag, text, table))
+            raise refuse_unread_expression(flag, text, readable=_spell(flag, text, table))
 
 
 def _is_expression(text: str) -> bool:

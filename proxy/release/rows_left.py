@@ -3,16 +3,16 @@
 from planner.question.condition import Condition
 from planner.question.possible_rows import may_hold
 from planner.question.question import Question
-from proxy.release.release_refusals import no_rows_left
+from proxy.release.release_refusals import refuse_no_rows
 
 
 def check_rows_left(question: Question, where: str) -> None:
     """Refuse a condition on rows that leaves no row with declared values, or no group. Raise KH315."""
-    if not question.keys.size or not may_be_met(question.where, question):
-        raise no_rows_left(where)
+    if not question.keys.size or not can_be_met(question.where, question):
+        raise refuse_no_rows(where)
 
 
-def may_be_met(condition: Condition, question: Question) -> bool:
+def can_be_met(condition: Condition, question: Question) -> bool:
     """Return True if a row with declared values, in a group of the question, may satisfy a condition."""
     keys = dict(zip(question.keys.names, question.keys.values, strict=True))
     return may_hold(condition, question.table, keys=keys)

@@ -27,20 +27,20 @@ from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 from planner.catalog.catalog import RELEASED_BY, SqlType
 from planner.catalog.key_space import format_value
 from proxy.open_policy.service import Service
-from proxy.release.charged import LONGEST_MS, Accounts, Release, check_version, ledger_refusals
+from proxy.release.charged import LONGEST_MS, Accounts, Release, check_version, refuse_ledger_errors
 from proxy.release.publication import Publication, TableMethod
 from proxy.release.published_file import (
     PublishedColumn,
     PublishedTable,
-    draft_of,
+    find_draft,
     hash_file,
     list_columns,
-    locked_folder,
+    lock_folder,
     place_draft,
     read_names,
     write_draft,
 )
-from proxy.release.release_refusals import of_a_live_table, published_before
+from proxy.release.release_refusals import refuse_live_table, refuse_second_draw
 
 JOINS = " | "  # between values that a generalised column no longer tells apart
 
@@ -56,10 +56,10 @@ class UnprotectedFile:
     types: tuple[tuple[str, str], ...]
     rows: int | None
     version: str
-    again: bool
+    is_repeated: bool
 
 
-def state(planned: Publication) -> str:
+def describe_disclosure(planned: Publication) -> str:
     """Return what such a file gives away, in words for the file, the ledger and the odometer.
 
     All of it follows from public numbers.
@@ -71,20 +71,21 @@ def state(planned: Publication) -> str:
     told = [
         f"These rows show {'to a few rows' if sampled else 'exactly'} who (by their public columns"
         f"{', generalised' * sampled}) is in {asked.table}.",
-        f"Of the sensitive column each record was changed with probability {_short(changed)}; one record's own value "
-        f"changes the probability of its published value by at most a factor {_short(factor)}, and those of "
+        f"Of the sensitive column each record was changed with probability {_shorten(changed)}; one record's own value "
+        f"changes the probability of its published value by at most a factor {_shorten(factor)}, and those of "
         "several records of one person multiply.",
     ]
     if sampled and asked.exact:
         told.append(
             f"Large groups were thinned so that an estimate of a group's largest share is off by more than "
-            f"{_percent(asked.within)}, to either side, with probability {_short(asked.unsure)} at least."
+            f"{_write_percent(asked.within)}, to either side, with probability {_shorten(asked.unsure)} at least."
         )
     elif sampled:
         told.append(
             f"Large groups were thinned so that a Chernoff bound on the error of an estimate is at least "
-            f"{_short(asked.unsure)}; the error itself is smaller: in the largest groups an estimate is within "
-            f"{_percent(asked.within)} with probability {find_least_chance(asked.criterion(values)):.3f} or more."
+            f"{_shorten(asked.unsure)}; the error itself is smaller: in the largest groups an estimate is within "
+            f"{_write_percent(asked.within)} with probability {find_least_chance(asked.make_criterion(values)):.3f} "
+            "or more."
         )
     if sampled:
         told.append("The thinning depends on the data and can tell a group's largest share.")
@@ -93,8 +94,8 @@ def state(planned: Publication) -> str:
 
 def find_publication(service: Accounts, planned: Publication) -> Published | None:
     """Return the ledger's event about the same publication of the rows of now. Raise KH317, KH502."""
-    version = _lasting_version(service, planned)
-    with ledger_refusals():
+    version = _find_lasting_version(service, planned)
+    with refuse_ledger_errors():
         return next(iter(service.ledger.owner.find_published(_identify(planned, version))), None)
 
 
@@ -110,19 +111,19 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
         FileExistsError: something else has the file's name.
         OSError: it cannot be written.
     """
-    version = _lasting_version(service, planned)
+    version = _find_lasting_version(service, planned)
     publication = _identify(planned, version)
-    with locked_folder(path.parent):
-        with ledger_refusals():
+    with lock_folder(path.parent):
+        with refuse_ledger_errors():
             before = service.ledger.owner.find_published(publication)
         if before:
             return _finish(before[0], planned, path)
         if hash_file(path) is not None or path.is_symlink():
             raise FileExistsError(path)
         table = _perturb(service, planned, version)
-        statement = state(planned)
+        statement = describe_disclosure(planned)
         file_hash = write_draft(table, path, statement)
-        with ledger_refusals():
+        with refuse_ledger_errors():
             written = service.ledger.owner.publish(
                 publication,
                 table=planned.asked.table,
@@ -135,11 +136,11 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
                 why=planned.asked.why,
             )
             if not written:  # by another folder's process
-                draft_of(path).unlink()
+                find_draft(path).unlink()
                 (first,) = service.ledger.owner.find_published(publication)
-                raise published_before(first.file, first.file_hash)
+                raise refuse_second_draw(first.file, first.file_hash)
         place_draft(path, statement)
-    return UnprotectedFile(file_hash, table.types, table.rows, version, again=False)
+    return UnprotectedFile(file_hash, table.types, table.rows, version, is_repeated=False)
 
 
 def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> PublishedTable:
@@ -153,7 +154,7 @@ def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> P
     columns[:-1] = [_generalise(one, numbers) for one, numbers in zip(columns[:-1], merged, strict=True)]
     joined = merge_counts(counts, merged)
     groups = joined.reshape(prod(joined.shape[:-1]), shape[-1])
-    found = sample_and_perturb(groups, asked.criterion(shape[-1]), noise=noise)
+    found = sample_and_perturb(groups, asked.make_criterion(shape[-1]), noise=noise)
     told = tuple(columns[place] for place in places)
     return PublishedTable(told, found.counts.reshape(joined.shape).transpose(places), None)
 
@@ -175,23 +176,23 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
         working.enter_context(service.hold_open())
         working.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
         found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
-        check_version(service, release, version, paid=False)
+        check_version(service, release, version, is_paid=False)
         return perturb_counts(planned, planned.read(found), noise=service.noise)
 
 
 def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFile:
     """Return the file of an event, if it is there; or its draft, given its name. Raise KH317."""
     if path.name != event.file:
-        raise published_before(event.file, event.file_hash)
+        raise refuse_second_draw(event.file, event.file_hash)
     if hash_file(path) != event.file_hash:
-        if hash_file(draft_of(path)) != event.file_hash:
-            raise published_before(event.file, event.file_hash)
+        if hash_file(find_draft(path)) != event.file_hash:
+            raise refuse_second_draw(event.file, event.file_hash)
         place_draft(path, event.statement)
-    draft_of(path).unlink(missing_ok=True)  # of a process that died when the file had its name
-    return UnprotectedFile(event.file_hash, _types_of(planned, path), None, event.version, again=True)
+    find_draft(path).unlink(missing_ok=True)  # of a process that died when the file had its name
+    return UnprotectedFile(event.file_hash, _list_types(planned, path), None, event.version, is_repeated=True)
 
 
-def _types_of(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
+def _list_types(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
     """Return the columns of an earlier file, in its own order; a column that may be generalised is text."""
     types = {column.name: column.type_name for column in planned.columns}
     if planned.asked.method is TableMethod.SPS:
@@ -199,10 +200,10 @@ def _types_of(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
     return tuple((name, types[name]) for name in read_names(path))
 
 
-def _lasting_version(service: Accounts, planned: Publication) -> str:
+def _find_lasting_version(service: Accounts, planned: Publication) -> str:
     version = service.find_version(planned.counts.table)
     if not is_lasting(version):
-        raise of_a_live_table(planned.asked.table)
+        raise refuse_live_table(planned.asked.table)
     return version
 
 
@@ -215,9 +216,9 @@ def _identify(planned: Publication, version: str) -> str:
     return sha256(f"published:{terms}:{version}:{planned.counts.sql}".encode()).hexdigest()
 
 
-def _short(number: Fraction) -> str:
+def _shorten(number: Fraction) -> str:
     return f"{float(number):.4g}"
 
 
-def _percent(share: Fraction) -> str:
+def _write_percent(share: Fraction) -> str:
     return f"{float(100 * share):g} %"

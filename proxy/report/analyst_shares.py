@@ -45,7 +45,7 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
             ledger.report_balances(each, analyst=analyst.name)
             for each in (replace(now, separates_analysts=were_apart), now)
         ]
-        before, after = map(_left, reports)
+        before, after = map(_list_left, reports)
         told += [
             f"{analyst.name} {name} {after[name]}, not {before[name]}" for name in after if after[name] != before[name]
         ]
@@ -67,7 +67,7 @@ def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
             log.info("analysts have another share left", why=why)
 
 
-def _left(report: BudgetReport) -> dict[str, str]:
+def _list_left(report: BudgetReport) -> dict[str, str]:
     """Return the rest of a privacy unit's budget, and of the group that has least left."""
     groups = [min(one.left_nano) for one in report.families if one.left_nano]
     found = {"has left of a group": min(groups, default=None), "has left of a privacy unit": report.unit_left_nano}

@@ -17,7 +17,7 @@ from planner.catalog.key_space import quote_in_row
 from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
-from proxy.report.heat_map import HeatMap, heat_maps
+from proxy.report.heat_map import HeatMap, make_heat_maps
 from proxy.report.limit_names import name_limit
 
 
@@ -48,11 +48,11 @@ class BudgetLine:
         """Say whose balance it is."""
         return f"each {self.unit}, over all questions" if self.scope == "unit" else self.family
 
-    def summary(self) -> tuple[str | None, ...]:
+    def list_summary(self) -> tuple[str | None, ...]:
         """Return the row in the order of the columns of `keyhole.budget`."""
         return self.what, self.table or None, self.budget, self.spent, self.left, self.limit, self.scope
 
-    def texts(self) -> tuple[str, ...]:
+    def list_texts(self) -> tuple[str, ...]:
         """Return the row in the order of the columns of `keyhole.budget_details`."""
         return (
             self.table,
@@ -67,24 +67,24 @@ class BudgetLine:
         )
 
 
-def lines(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
+def list_budget(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
     """Return the summary, and every group that was ever charged; one analyst's own charges if named."""
     report = service.report_balances(analyst)
-    return (*_summarise(service, report), *_group_lines(report))
+    return (*_summarise(service, report), *_list_group_lines(report))
 
 
-def summary(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
+def list_summary(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
     """Return the privacy unit, the tables with a cap, and a line for each table and set of keys."""
     return tuple(_summarise(service, service.report_balances(analyst)))
 
 
 def _summarise(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
-    yield from _unit_lines(service, report)
-    yield from _table_lines(service, report)
-    yield from _grouping_lines(report)
+    yield from _list_unit_lines(service, report)
+    yield from _list_table_lines(service, report)
+    yield from _list_grouping_lines(report)
 
 
-def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
+def _list_unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
     if report.unit_cap_nano is None or report.unit_left_nano is None:
         return
     units = sorted({table.unit_text for table in service.catalog.tables if table.unit})
@@ -102,7 +102,7 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
     )
 
 
-def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
+def _list_table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
     units = {table.ledger_root.table: table.unit_text for table in service.catalog.tables}
     for balance in report.tables:
         if balance.cap_nano is not None:
@@ -120,9 +120,9 @@ def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]
             )
 
 
-def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
+def _list_grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     """Yield, for each table and set of keys, the most that any group has lost and the least left, over all of them."""
-    for (table, columns), found in _by_grouping(report.families).items():
+    for (table, columns), found in _group_families(report.families).items():
         keys = ", ".join(read_label(label) for label in columns)
         tightest = min(found, key=lambda balance: min(balance.left_nano, default=balance.cap_nano))
         yield BudgetLine(
@@ -139,7 +139,7 @@ def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
         )
 
 
-def _by_grouping(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str, ...]], list[FamilyBalance]]:
+def _group_families(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str, ...]], list[FamilyBalance]]:
     """Return balances by table and grouping columns: filters and data versions together."""
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
@@ -147,7 +147,7 @@ def _by_grouping(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str
     return together
 
 
-def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
+def _list_group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     for balance in report.families:
         for key, spent, left in zip(balance.list_keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
@@ -168,13 +168,13 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
             )
 
 
-def maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
+def make_maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
     """Return maps of the used budget of groups, for every table and set of grouping columns; of one table if named."""
     families = [item for item in service.report_balances(analyst).families if table in (None, item.family.table)]
-    return heat_maps(families)
+    return make_heat_maps(families)
 
 
-def document(service: Service, analyst: str | None) -> dict[str, Any]:
+def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
     """Return the budget as a JSON document.
 
     It has the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a summary per family of
@@ -204,7 +204,7 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
             for table in report.tables
         ],
         "windows": report.windows,
-        "families": [_family_document(balance) for balance in report.families],
+        "families": [_make_family_document(balance) for balance in report.families],
         "analysts": [
             {
                 "analyst": own.analyst,
@@ -219,10 +219,10 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
             {"monitor": run.monitor, "state": run.state.value, "worst_case_epsilon": run.charge.epsilon_nano / NANO}
             for run in report.monitors
         ],
-    } | _published_document(service, analyst)
+    } | _make_published_document(service, analyst)
 
 
-def _published_document(service: Service, analyst: str | None) -> dict[str, Any]:
+def _make_published_document(service: Service, analyst: str | None) -> dict[str, Any]:
     """Return the published files as a JSON document: the owner's view has those that no budget covers, too."""
     if analyst is not None:
         return {}
@@ -244,7 +244,7 @@ def find_published(service: Service, analyst: str | None) -> tuple[Published, ..
         raise report_unavailable_ledger() from None
 
 
-def _family_document(balance: FamilyBalance) -> dict[str, Any]:
+def _make_family_document(balance: FamilyBalance) -> dict[str, Any]:
     return {
         "table": balance.family.table,
         "grouped_by": [read_label(label) for label in balance.family.columns],

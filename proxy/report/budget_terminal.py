@@ -10,10 +10,10 @@ from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
 from proxy.report.budget import find_published, write_cap, write_epsilon, write_left
 from proxy.report.limit_names import name_limit
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 
-def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
+def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     """Return the budget for a terminal.
 
     Families of groups have the most spent and the least left, then units and analysts follow.
@@ -36,7 +36,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
             write_epsilon(max(balance.lost_nano, default=0)),
             write_epsilon(min(balance.left_nano, default=0)),
         )
-    units = _whole_unit(service, report, analyst=analyst)
+    units = _make_unit_table(service, report, analyst=analyst)
     analysts = Printed(title="Analysts", title_justify="left")
     for heading in ("analyst", "questions", "most spent on a group", "spent on a unit"):
         analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
@@ -47,9 +47,9 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     # where every row is a unit by itself there is nothing to add up over groups
     shown = [groups] if report.unit_cap_nano is None and not report.unit_spent_nano else [groups, units]
     if any(table.cap_nano is not None for table in report.tables):
-        shown.append(_whole_tables(report))
+        shown.append(_make_caps_table(report))
     if analyst is not None:
-        shown.insert(1, _binding_limits(report))
+        shown.insert(1, _make_limits_table(report))
     shown.append(analysts)
     if report.open:
         waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
@@ -65,7 +65,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     return (*shown, *_list_published(find_published(service, analyst)))
 
 
-def _binding_limits(report: BudgetReport) -> Printed:
+def _make_limits_table(report: BudgetReport) -> Printed:
     """Return the limit that decides what is left of each group."""
     limits = Printed(title="What is left there is of", title_justify="left")
     for heading in ("table", "grouped by", "limit"):
@@ -76,7 +76,7 @@ def _binding_limits(report: BudgetReport) -> Printed:
     return limits
 
 
-def _whole_unit(service: Service, report: BudgetReport, *, analyst: str | None) -> Printed:
+def _make_unit_table(service: Service, report: BudgetReport, *, analyst: str | None) -> Printed:
     delta = service.catalog.budget.delta
     but = "" if delta is None else f", with delta {delta:g}"
     units = Printed(title=f"Privacy unit, over all questions{but}", title_justify="left", min_width=34)
@@ -98,7 +98,7 @@ def _list_published(published: tuple[Published, ...]) -> Iterator[Printed]:
         listed.add_column(heading)
     for one in published:
         when = one.at.isoformat(sep=" ", timespec="seconds")
-        listed.add_row(when, visible(one.by), one.table, one.file, one.method)
+        listed.add_row(when, make_visible(one.by), one.table, one.file, one.method)
     yield listed
 
 
@@ -109,11 +109,11 @@ def _list_monitors(report: BudgetReport) -> Printed:
     for run in report.monitors:
         when = run.started_at.isoformat(sep=" ", timespec="seconds")
         cost = write_epsilon(run.charge.epsilon_nano)
-        standing.add_row(when, visible(run.monitor), run.state.value, run.charge.family.table, cost)
+        standing.add_row(when, make_visible(run.monitor), run.state.value, run.charge.family.table, cost)
     return standing
 
 
-def _whole_tables(report: BudgetReport) -> Printed:
+def _make_caps_table(report: BudgetReport) -> Printed:
     whole = Printed(title="Tables, over all questions", title_justify="left")
     for heading in ("table", "may lose", "spent at most", "left at least"):
         whole.add_column(heading, justify="left" if heading == "table" else "right")

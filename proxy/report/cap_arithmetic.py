@@ -8,11 +8,11 @@ from typing import Any
 from planner.bind.groupings import apply_grouping_bounds
 from planner.catalog.catalog import Budget, Catalog, Column, Table
 from planner.explain.rounded_numbers import write_at_least
-from proxy.report.odometer import belief
+from proxy.report.odometer import say_belief
 
 
 @dataclass(frozen=True, slots=True)
-class DearestQuestion:
+class CostliestQuestion:
     """The most expensive question by some keys of a table, and the cap that limits its cost.
 
     `epsilon` is the most that it can cost a group. It is `cap_epsilon`, the value of the cap `cap`, divided by the
@@ -37,7 +37,7 @@ class DearestQuestion:
             f"({self.unit_text}) may be in {self.groups:,} of them and {loses} {self.cap_epsilon:g} over all questions"
         )
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the same as a JSON document."""
         return {
             "table": self.table,
@@ -48,7 +48,7 @@ class DearestQuestion:
         }
 
 
-def dearest_questions(catalog: Catalog) -> Iterator[DearestQuestion]:
+def list_costliest_questions(catalog: Catalog) -> Iterator[CostliestQuestion]:
     """Yield the keys of each table, and keys that are bounded together, for which a unit's cap decides.
 
     It is less than one question may cost, and less than a group may lose.
@@ -59,13 +59,13 @@ def dearest_questions(catalog: Catalog) -> Iterator[DearestQuestion]:
     for table in catalog.tables:
         if table.is_row_unit:
             continue
-        for keys in _key_sets(table):
-            found = _dearest(table, keys, budget)
+        for keys in _list_key_sets(table):
+            found = _find_costliest(table, keys, budget)
             if found is not None:
                 yield found
 
 
-def _key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
+def _list_key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
     by_name = {column.name: column for column in table.columns if column.domain is not None}
     yield from ((column,) for column in by_name.values())
     for grouping in table.groupings:
@@ -73,7 +73,7 @@ def _key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
             yield tuple(by_name[name] for name in grouping.keys)
 
 
-def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQuestion | None:
+def _find_costliest(table: Table, keys: tuple[Column, ...], budget: Budget) -> CostliestQuestion | None:
     values = prod(len(column.domain or ()) for column in keys if not table.determines(column))
     groups = max(1, min(apply_grouping_bounds(table, keys).groups_per_unit, values))
     own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger_root.table), None)
@@ -86,7 +86,7 @@ def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQ
     cap, least = min(((name, cap) for name, cap in caps.items() if cap is not None), key=lambda one: one[1])
     if groups == 1 or least / groups >= min(budget.per_query, budget.per_predicate):
         return None
-    return DearestQuestion(
+    return CostliestQuestion(
         table=table.name,
         unit_text=table.unit_text,
         keys=tuple(column.name for column in keys),
@@ -97,20 +97,20 @@ def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQ
     )
 
 
-def odds_lines(catalog: Catalog) -> Iterator[str]:
+def describe_odds(catalog: Catalog) -> Iterator[str]:
     """Yield the meaning of the caps for somebody who would have bet even money on one unit."""
     budget = catalog.budget
     if any(table.is_row_unit for table in catalog.tables):
-        yield f"  all answers about a group together: {_lower(belief(budget.per_predicate, of='that a row'))}"
+        yield f"  all answers about a group together: {_lower_first(say_belief(budget.per_predicate, of='that a row'))}"
     for unit in sorted({table.unit_text for table in catalog.tables if not table.is_row_unit}):
-        told = belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
-        yield f"  all answers about a group together: {_lower(told)}"
+        told = say_belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
+        yield f"  all answers about a group together: {_lower_first(told)}"
     if budget.per_unit is not None and any(not table.is_row_unit for table in catalog.tables):
         units = sorted({table.unit_text for table in catalog.tables if not table.is_row_unit})
-        told = belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
+        told = say_belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
         but = "" if budget.delta is None else f", but for a delta of {budget.delta:g}"
-        yield f"  all answers of all together: {_lower(told)}{but}"
+        yield f"  all answers of all together: {_lower_first(told)}{but}"
 
 
-def _lower(sentence: str) -> str:
+def _lower_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:].removesuffix(".")

@@ -62,12 +62,12 @@ class HeatMap:
         rest = f", the worst over {', '.join(self.keys[2:])}" if len(self.keys) > 2 else ""
         return f"{self.table}{by}{across}{rest}"
 
-    def at_most(self, *, rows: int, columns: int) -> "HeatMap":
+    def cut(self, *, rows: int, columns: int) -> "HeatMap":
         """Return the map cut to the rows and columns that have lost most, in their old order."""
         if len(self.rows) <= rows and len(self.columns) <= columns:
             return self
-        down = _dearest(self.percent.max(axis=1), rows)
-        across = _dearest(self.percent.max(axis=0), columns)
+        down = _find_most_spent(self.percent.max(axis=1), rows)
+        across = _find_most_spent(self.percent.max(axis=0), columns)
         gone = self.percent.copy()
         gone[np.ix_(down, across)] = NEVER
         return replace(
@@ -90,11 +90,11 @@ class HeatMap:
         return f"Left out: {' and '.join(parts)}, {most}."
 
 
-def _dearest(percent: Shares, most: int) -> list[int]:
+def _find_most_spent(percent: Shares, most: int) -> list[int]:
     return sorted(np.argsort(-percent, kind="stable")[:most].tolist())
 
 
-def heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
+def make_heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
     """Return one map for each table and set of grouping columns.
 
     Filters and data versions share a map: a cell shows what a question about the group would find lost in the worst of
@@ -103,12 +103,12 @@ def heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
         together.setdefault((balance.family.table, balance.family.columns), []).append(balance)
-    return tuple(_map(table, columns, found) for (table, columns), found in together.items())
+    return tuple(_make_map(table, columns, found) for (table, columns), found in together.items())
 
 
-def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance]) -> HeatMap:
+def _make_map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance]) -> HeatMap:
     axes = [
-        tuple(sorted({value for item in families for value in item.cells.columns[axis][1]}, key=_in_order))
+        tuple(sorted({value for item in families for value in item.cells.columns[axis][1]}, key=_make_sort_key))
         for axis in range(len(labels))
     ]
     places = [{value: place for place, value in enumerate(axis)} for axis in axes]
@@ -125,17 +125,17 @@ def _map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBalance])
         keys=tuple(read_label(labels[axis]) for axis in order),
         rows=axes[order[0]] if order else ("the whole table",),
         columns=axes[order[1]] if len(order) > 1 else ("spent",),
-        percent=_percent(lost, families[0].cap_nano),
+        percent=_find_percent(lost, families[0].cap_nano),
     )
 
 
-def _percent(lost: NanoArray, cap_nano: int) -> Shares:
+def _find_percent(lost: NanoArray, cap_nano: int) -> Shares:
     # nine digits of epsilon times a hundred stay below 2^63 for a hundred million epsilon
     share = np.maximum(lost * 100 // max(cap_nano, 1), (lost > 0).astype(np.int64))
     return np.where(lost < 0, NEVER, share)
 
 
-def _in_order(value: str) -> tuple[int, float, str]:
+def _make_sort_key(value: str) -> tuple[int, float, str]:
     try:
         return 0, float(value), value
     except ValueError:
@@ -146,17 +146,17 @@ def _in_order(value: str) -> tuple[int, float, str]:
         return 2, _IN_THE_CALENDAR.get(value.lower(), 0), value
 
 
-def fill(percent: int) -> str:
+def choose_colour(percent: int) -> str:
     """Return the colour of a share."""
     return NEVER_FILL if percent < 0 else [colour for least, colour in STEPS if least <= percent][-1]
 
 
-def figure(percent: int) -> str:
+def write_percent(percent: int) -> str:
     """Return the number in a cell."""
     return "." if percent < 0 else str(percent)
 
 
-def legend() -> tuple[tuple[int, str], ...]:
+def list_legend() -> tuple[tuple[int, str], ...]:
     """Return the least share of each step, with its words."""
     steps = [(least, f"{least}-{end - 1} %") for (least, _), (end, _) in pairwise(STEPS)]
     return ((NEVER, ". never asked"), *steps, (STEPS[-1][0], f"{STEPS[-1][0]} % used up"))

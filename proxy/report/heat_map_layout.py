@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proxy.report.heat_map import DARK_FROM, SUMMARY, HeatMap, figure, fill, legend, summarise
-from proxy.report.terminal import visible
+from proxy.report.heat_map import DARK_FROM, SUMMARY, HeatMap, choose_colour, list_legend, summarise, write_percent
+from proxy.report.terminal import make_visible
 
 MOST_ROWS = 120  # of a picture: more would not be read from a screen; the map says how many it leaves out
 MOST_COLUMNS = 120  # as for rows
@@ -28,8 +28,8 @@ class TextLabel:
     y: float
     text: str
     ink: str = INK
-    bold: bool = False
-    turned: bool = False
+    is_bold: bool = False
+    is_vertical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Box:
     height: float
     fill: str
     label: TextLabel | None = None
-    told: str = ""
+    tooltip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,62 +55,70 @@ class Picture:
     parts: tuple[TextLabel | Box, ...]
 
 
-def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
+def lay_out_maps(maps: Sequence[HeatMap], *, title: str) -> Picture:
     """Return the maps one below the other, with a legend.
 
     Names are cut after 30 characters, and visible whatever they hold.
 
     Of a map with more than 120 rows or columns the most spent are drawn, and it says so.
     """
-    parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, visible(title), bold=True)]
+    parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, make_visible(title), is_bold=True)]
     top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER
-    cut = [whole.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS) for whole in maps]
+    cut = [whole.cut(rows=MOST_ROWS, columns=MOST_COLUMNS) for whole in maps]
     if any(shown.remark for shown in cut):
         for line in (SUMMARY, *summarise(maps)):
-            parts.append(TextLabel(_MARGIN, top, visible(line)))
-            top, width = top + _HIGH, max(width, _MARGIN * 2 + len(visible(line)) * CHARACTER)
+            parts.append(TextLabel(_MARGIN, top, make_visible(line)))
+            top, width = top + _HIGH, max(width, _MARGIN * 2 + len(make_visible(line)) * CHARACTER)
         top += _HIGH
     for shown in cut:
-        drawn, right, bottom = _map(shown, top)
+        drawn, right, bottom = _lay_out_map(shown, top)
         parts += drawn
         top, width = bottom + _HIGH, max(width, right)
-    parts += _legend(top)
-    width = max(width, _MARGIN * 2 + _LEGEND * len(legend()))
+    parts += _lay_out_legend(top)
+    width = max(width, _MARGIN * 2 + _LEGEND * len(list_legend()))
     return Picture(title=title, width=width, height=top + 2 * _HIGH, parts=tuple(parts))
 
 
-def _map(shown: HeatMap, top: float) -> tuple[list[TextLabel | Box], float, float]:
+def _lay_out_map(shown: HeatMap, top: float) -> tuple[list[TextLabel | Box], float, float]:
     """Return a map's parts, its right edge and its bottom."""
     heading = f"{shown.title}. {shown.remark}".strip() if shown.remark else shown.title
-    parts: list[TextLabel | Box] = [TextLabel(_MARGIN, top, visible(heading), bold=True)]
-    left = _MARGIN + max(len(_short(name)) for name in shown.rows) * CHARACTER + 8
+    parts: list[TextLabel | Box] = [TextLabel(_MARGIN, top, make_visible(heading), is_bold=True)]
+    left = _MARGIN + max(len(_shorten(name)) for name in shown.rows) * CHARACTER + 8
     # column headings are written upwards
-    body = top + 8 + max(len(_short(name)) for name in shown.columns) * CHARACTER + 8
+    body = top + 8 + max(len(_shorten(name)) for name in shown.columns) * CHARACTER + 8
     for number, name in enumerate(shown.columns):
-        parts.append(TextLabel(left + number * _WIDE + _WIDE / 2 + 4, body - 6, _short(name), turned=True))
+        parts.append(TextLabel(left + number * _WIDE + _WIDE / 2 + 4, body - 6, _shorten(name), is_vertical=True))
     for down, (row, shares) in enumerate(zip(shown.rows, shown.percent.tolist(), strict=True)):
         y = body + down * _HIGH
-        parts.append(TextLabel(_MARGIN, y + 14, _short(row)))
-        parts += _row(row, shown.columns, shares, left=left, y=y)
+        parts.append(TextLabel(_MARGIN, y + 14, _shorten(row)))
+        parts += _lay_out_row(row, shown.columns, shares, left=left, y=y)
     right = max(left + _WIDE * len(shown.columns), _MARGIN + len(heading) * CHARACTER) + _MARGIN
     return parts, right, body + _HIGH * len(shown.rows) + _HIGH
 
 
-def _row(row: str, columns: Sequence[str], shares: Sequence[int], *, left: float, y: float) -> Iterator[Box]:
+def _lay_out_row(row: str, columns: Sequence[str], shares: Sequence[int], *, left: float, y: float) -> Iterator[Box]:
     for number, (column, percent) in enumerate(zip(columns, shares, strict=True)):
         x = left + number * _WIDE
         told = "never asked" if percent < 0 else f"{percent} % spent"
-        number_in_it = TextLabel(x + 5, y + 14, figure(percent), ink="#ffffff" if percent >= DARK_FROM else INK)
-        yield Box(x, y, _WIDE, _HIGH, fill(percent), label=number_in_it, told=visible(f"{row}, {column}: {told}"))
+        number_in_it = TextLabel(x + 5, y + 14, write_percent(percent), ink="#ffffff" if percent >= DARK_FROM else INK)
+        yield Box(
+            x,
+            y,
+            _WIDE,
+            _HIGH,
+            choose_colour(percent),
+            label=number_in_it,
+            tooltip=make_visible(f"{row}, {column}: {told}"),
+        )
 
 
-def _legend(top: float) -> Iterator[TextLabel | Box]:
-    for number, (percent, words) in enumerate(legend()):
+def _lay_out_legend(top: float) -> Iterator[TextLabel | Box]:
+    for number, (percent, words) in enumerate(list_legend()):
         x = float(_MARGIN + number * _LEGEND)
-        yield Box(x, top, _SAMPLE, _SAMPLE, fill(percent))
+        yield Box(x, top, _SAMPLE, _SAMPLE, choose_colour(percent))
         yield TextLabel(x + 22, top + 13, words)
 
 
-def _short(name: str) -> str:
-    told = visible(name)
+def _shorten(name: str) -> str:
+    told = make_visible(name)
     return told if len(told) <= _LABEL else f"{told[: _LABEL - 3]}..."

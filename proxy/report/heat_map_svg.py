@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from proxy.report.heat_map import HeatMap
-from proxy.report.heat_map_layout import EDGE, FONT, Box, TextLabel, laid_out
-from proxy.report.terminal import visible
+from proxy.report.heat_map_layout import EDGE, FONT, Box, TextLabel, lay_out_maps
+from proxy.report.terminal import make_visible
 
 
-def heat_map_svg(maps: Sequence[HeatMap], *, title: str) -> str:
+def draw_heat_maps(maps: Sequence[HeatMap], *, title: str) -> str:
     """Return the maps one below the other, with a legend.
 
     Guarantee: well-formed XML whatever the key values are; every value stands in it, escaped, cut after 30 characters
     with the whole one in the cell's tooltip; nothing is loaded from elsewhere and nothing runs. Of a map with more than
     120 rows or columns the most spent are drawn, and it says so.
     """
-    picture = laid_out(maps, title=title)
+    picture = lay_out_maps(maps, title=title)
     size = f'width="{picture.width:.0f}" height="{picture.height:.0f}"'
     view = f'viewBox="0 0 {picture.width:.0f} {picture.height:.0f}"'
     return "\n".join(
@@ -24,25 +24,25 @@ def heat_map_svg(maps: Sequence[HeatMap], *, title: str) -> str:
             f'font-size="{FONT}">',
             f"<title>{_escape_text(title)}</title>",
             '<rect width="100%" height="100%" fill="#ffffff"/>',
-            *(_box(part) if isinstance(part, Box) else _text(part) for part in picture.parts),
+            *(_draw_box(part) if isinstance(part, Box) else _draw_text(part) for part in picture.parts),
             "</svg>\n",
         )
     )
 
 
-def _box(box: Box) -> str:
+def _draw_box(box: Box) -> str:
     drawn = (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:g}" height="{box.height:g}" fill="{box.fill}" '
         f'stroke="{EDGE}"/>'
     )
     if box.label is None:
         return drawn
-    return f"<g><title>{_escape_text(box.told)}</title>{drawn}{_text(box.label)}</g>"
+    return f"<g><title>{_escape_text(box.tooltip)}</title>{drawn}{_draw_text(box.label)}</g>"
 
 
-def _text(label: TextLabel) -> str:
-    weight = ' font-weight="bold"' if label.bold else ""
-    turn = f' transform="rotate(-90 {label.x:.1f} {label.y:.1f})"' if label.turned else ""
+def _draw_text(label: TextLabel) -> str:
+    weight = ' font-weight="bold"' if label.is_bold else ""
+    turn = f' transform="rotate(-90 {label.x:.1f} {label.y:.1f})"' if label.is_vertical else ""
     return (
         f'<text x="{label.x:.1f}" y="{label.y:.1f}" fill="{label.ink}"{weight}{turn} xml:space="preserve">'
         f"{_escape_text(label.text)}</text>"
@@ -50,4 +50,4 @@ def _text(label: TextLabel) -> str:
 
 
 def _escape_text(text: str) -> str:
-    return escape(visible(text), {'"': "&quot;", "'": "&apos;"})
+    return escape(make_visible(text), {'"': "&quot;", "'": "&apos;"})

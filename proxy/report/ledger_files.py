@@ -25,7 +25,7 @@ _KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
 
 def write_json_lines(events: Iterable[ExportedEvent], path: Path) -> int:
     """Write one JSON object a line; returns the number of events. The file is there whole or not at all."""
-    with _whole(path) as part, part.open("w", encoding="utf-8") as file:
+    with _write_whole(path) as part, part.open("w", encoding="utf-8") as file:
         return sum(1 for event in events if file.write(json.dumps(asdict(event), ensure_ascii=False) + "\n"))
 
 
@@ -33,23 +33,23 @@ def write_parquet(events: Iterable[ExportedEvent], path: Path) -> int:
     """Write the same records as parquet, a column for each field; returns the number of events."""
     import duckdb  # which takes as long to import as some of the other commands
 
-    with tempfile.TemporaryDirectory() as directory, _whole(path) as part:
+    with tempfile.TemporaryDirectory() as directory, _write_whole(path) as part:
         lines = Path(directory) / "events.jsonl"
         count = write_json_lines(events, lines)
-        columns = {field.name: _KINDS[_kind(field.type)] for field in fields(ExportedEvent)}
+        columns = {field.name: _KINDS[_find_kind(field.type)] for field in fields(ExportedEvent)}
         with duckdb.connect() as connection:
             records = connection.read_json(str(lines), columns=columns, format="newline_delimited")
             records.write_parquet(str(part))
     return count
 
 
-def _kind(annotation: object) -> str:
+def _find_kind(annotation: object) -> str:
     name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     return name.removesuffix(" | None")
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def _write_whole(path: Path) -> Iterator[Path]:
     """Yield a path beside the wanted one that takes its place when the block ends, or vanishes when it raises.
 
     It is an empty file already, and both are for their owner's eyes alone, however it is written.
@@ -71,7 +71,7 @@ def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
     Raises `LedgerUnavailable` when the copy does not verify, and leaves no file then.
     """
     database = make_url(url).database or ""
-    with _whole(path) as part:
+    with _write_whole(path) as part:
         with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as target:
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")
@@ -101,12 +101,12 @@ def is_sqlite(url: str) -> bool:
     return make_url(url).get_backend_name() == "sqlite"
 
 
-def pg_dump_command(url: str, path: Path) -> str:
+def write_pg_dump_command(url: str, path: Path) -> str:
     """Return the command that backs up a PostgreSQL ledger, to be run in a shell: no password stands in it."""
-    return f"pg_dump --format=custom --file={quote(str(path))} --dbname={quote(_libpq(make_url(url)))}"
+    return f"pg_dump --format=custom --file={quote(str(path))} --dbname={quote(_make_libpq_url(make_url(url)))}"
 
 
-def _libpq(url: URL) -> str:
+def _make_libpq_url(url: URL) -> str:
     query = {name: value for name, value in url.query.items() if "password" not in name.lower()}
     bare = URL.create(
         "postgresql", username=url.username, host=url.host, port=url.port, database=url.database, query=query

@@ -11,7 +11,7 @@ from accountant.events.owner_events import Published
 from accountant.reports.history import AskedQuestion
 from planner.catalog.key_space import quote_in_row
 from proxy.open_policy.accounts import read_label
-from proxy.report.terminal import psql_table, visible
+from proxy.report.terminal import make_visible, write_psql_table
 
 SHORT_ID = 12  # hexadecimal digits of an id: 48 bits tell any ledger's questions apart, and can be copied by hand
 SHOWN_LOSSES = 12  # lines of different losses of one question; the rest is summed up in one
@@ -23,24 +23,24 @@ _OF_PUBLISHED = ("when", "by", "why", "table", "method", "file", "sha-256")
 _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
 
 
-def question_lines(questions: Sequence[AskedQuestion]) -> Iterator[str]:
+def list_question_lines(questions: Sequence[AskedQuestion]) -> Iterator[str]:
     """Yield one line a question, as psql prints tables."""
-    yield from psql_table(_HEADINGS, [_line(question) for question in questions])
+    yield from write_psql_table(_HEADINGS, [_make_line(question) for question in questions])
 
 
-def _line(question: AskedQuestion) -> tuple[str, ...]:
+def _make_line(question: AskedQuestion) -> tuple[str, ...]:
     charge = question.charge
     return (
         question.at.isoformat(sep=" ", timespec="seconds"),
         question.reservation[:SHORT_ID],
         charge.analyst,
         charge.question[:SHORT_ID],
-        _shorten(about(question)),
+        _shorten(describe_subject(question)),
         f"{charge.cells.size:,}",
-        epsilon(charge.epsilon_nano),
-        epsilon(cost_nano(question)),
+        write_epsilon(charge.epsilon_nano),
+        write_epsilon(find_cost(question)),
         question.status,
-        reuse(question),
+        describe_reuse(question),
     )
 
 
@@ -48,7 +48,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 4]} ..."
 
 
-def about(question: AskedQuestion) -> str:
+def describe_subject(question: AskedQuestion) -> str:
     """Return the question's text; if none was kept, table, grouping columns and filter, in one phrase."""
     if question.wording is not None and question.wording.text is not None:
         return question.wording.text
@@ -61,7 +61,7 @@ def _describe_family(question: AskedQuestion) -> str:
     return f"{family.table}{f' by {keys}' if keys else ''}{f' where {family.filter}' if family.filter else ''}"
 
 
-def cost_nano(question: AskedQuestion) -> int:
+def find_cost(question: AskedQuestion) -> int:
     """Return the loss of the key that lost most: the worst case while it is open, and nothing once it is released."""
     if question.spent is not None:
         return question.spent.epsilon_nano
@@ -70,7 +70,7 @@ def cost_nano(question: AskedQuestion) -> int:
     return 0 if question.status == "released" else question.charge.epsilon_nano
 
 
-def reuse(question: AskedQuestion) -> str:
+def describe_reuse(question: AskedQuestion) -> str:
     """Return what was known before and is read again, or continued."""
     charge = question.charge
     if question.reads is not None:
@@ -84,7 +84,7 @@ def reuse(question: AskedQuestion) -> str:
             else question.spent.find_shared_part(charge).largest
         )
         paths = len(charge.path_continuation.paths)
-        return f"{paths} noise path{'' if paths == 1 else 's'}, new {epsilon(news.epsilon_nano)}"
+        return f"{paths} noise path{'' if paths == 1 else 's'}, new {write_epsilon(news.epsilon_nano)}"
     return ""
 
 
@@ -92,10 +92,10 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
     """Yield one question in full, with its losses per key from the largest down."""
     facts = describe_question(question)
     wide = max(len(name) for name, _ in facts)
-    yield from (f"{name.ljust(wide)}  {visible(told)}" for name, told in facts)
+    yield from (f"{name.ljust(wide)}  {make_visible(told)}" for name, told in facts)
     if question.spent is not None:
         yield ""
-        yield from _losses(question, question.spent)
+        yield from _list_losses(question, question.spent)
 
 
 def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
@@ -114,7 +114,7 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
         ("data version", family.version),
         ("protects", unit),
         ("groups", f"{charge.cells.size:,}"),
-        ("worst case", _amounts(charge.epsilon_nano, charge.unit_epsilon_nano, unit=family.unit)),
+        ("worst case", _write_amounts(charge.epsilon_nano, charge.unit_epsilon_nano, unit=family.unit)),
         ("status", question.status),
     ]
     if charge.renyi is not None:
@@ -123,15 +123,15 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
         facts.insert(-1, ("monitor", question.monitor))
     if question.most is not None:
         most = question.most
-        facts.append(("cost at most", _amounts(most.epsilon_nano, most.unit_epsilon_nano, unit=family.unit)))
+        facts.append(("cost at most", _write_amounts(most.epsilon_nano, most.unit_epsilon_nano, unit=family.unit)))
     if question.spent is not None:
         spent = question.spent
-        facts.append(("cost", _amounts(spent.epsilon_nano, spent.unit_epsilon_nano, unit=family.unit)))
+        facts.append(("cost", _write_amounts(spent.epsilon_nano, spent.unit_epsilon_nano, unit=family.unit)))
         news = spent.find_shared_part(charge)
         if news is not spent:
-            facts.append(("new to all", _amounts(news.epsilon_nano, news.unit_epsilon_nano, unit=family.unit)))
-    if reuse(question):
-        facts.append(("reuses", reuse(question)))
+            facts.append(("new to all", _write_amounts(news.epsilon_nano, news.unit_epsilon_nano, unit=family.unit)))
+    if describe_reuse(question):
+        facts.append(("reuses", describe_reuse(question)))
     if question.settled_by is not None:
         facts.append(("settled by", f"{question.settled_by}: {question.settled_why}"))
     return facts
@@ -144,30 +144,30 @@ def _describe_wording(question: AskedQuestion) -> Iterator[tuple[str, str]]:
         yield "promised", wording.guarantee
 
 
-def _losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
-    levels = loss_levels(question, spent)
+def _list_losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
+    levels = list_loss_levels(question, spent)
     rows = [
-        (epsilon(loss), f"{count:,}", "; ".join(names) + (" ..." if count > len(names) else ""))
+        (write_epsilon(loss), f"{count:,}", "; ".join(names) + (" ..." if count > len(names) else ""))
         for loss, count, names in levels[:SHOWN_LOSSES]
     ]
-    yield from psql_table(("loss of a group", "groups", "such as"), rows)
+    yield from write_psql_table(("loss of a group", "groups", "such as"), rows)
     if len(levels) > SHOWN_LOSSES:
         rest = sum(count for _, count, _ in levels[SHOWN_LOSSES:])
         yield f"and {rest:,} groups with {len(levels) - SHOWN_LOSSES:,} smaller losses"
 
 
-def loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
+def list_loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return the distinct losses from the largest down, how many keys have each, and the first few of those keys."""
     cells = question.charge.cells
     losses = np.broadcast_to(spent.read_amounts(cells), cells.shape).reshape(-1)
     levels = []
     for loss, count in reversed(list(zip(*np.unique(losses, return_counts=True), strict=True))):
         places = islice(np.flatnonzero(losses == loss).tolist(), SHOWN_KEYS)
-        levels.append((int(loss), int(count), tuple(_key(question, place) for place in places)))
+        levels.append((int(loss), int(count), tuple(_write_key(question, place) for place in places)))
     return levels
 
 
-def _key(question: AskedQuestion, place: int) -> str:
+def _write_key(question: AskedQuestion, place: int) -> str:
     cells = question.charge.cells
     if not cells.columns:
         return "the whole table"
@@ -177,20 +177,20 @@ def _key(question: AskedQuestion, place: int) -> str:
     )
 
 
-def published_lines(published: Sequence[Published]) -> Iterator[str]:
+def list_published_lines(published: Sequence[Published]) -> Iterator[str]:
     """Yield files of tables that no budget covers, newest first, as psql prints tables; nothing if there are none."""
     if published:
         yield ""
         yield "Published; no budget covers these:"
-        yield from psql_table(_OF_PUBLISHED, [_published_line(one) for one in reversed(published)])
+        yield from write_psql_table(_OF_PUBLISHED, [_make_published_line(one) for one in reversed(published)])
 
 
-def _published_line(one: Published) -> tuple[str, ...]:
+def _make_published_line(one: Published) -> tuple[str, ...]:
     when = one.at.isoformat(sep=" ", timespec="seconds")
     return when, one.by, one.why, one.table, one.method, one.file, one.file_hash[:SHORT_ID]
 
 
-def published_document(one: Published) -> dict[str, Any]:
+def make_published_document(one: Published) -> dict[str, Any]:
     """Return a file of a table that no budget covers, as a JSON document."""
     return {
         "published_at": one.at.isoformat(),
@@ -206,7 +206,7 @@ def published_document(one: Published) -> dict[str, Any]:
     }
 
 
-def document(question: AskedQuestion) -> dict[str, Any]:
+def make_document(question: AskedQuestion) -> dict[str, Any]:
     """Return one question as a JSON document, amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
     most = question.most if spent is None else spent.largest
@@ -239,21 +239,21 @@ def document(question: AskedQuestion) -> dict[str, Any]:
     return found
 
 
-def losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None:
+def make_losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None:
     """Return the distinct losses of a question's keys as a JSON document."""
     if question.spent is None:
         return None
     return [
         {"epsilon": loss / NANO, "groups": count, "such_as": list(names)}
-        for loss, count, names in loss_levels(question, question.spent)
+        for loss, count, names in list_loss_levels(question, question.spent)
     ]
 
 
-def epsilon(nanos: int) -> str:
+def write_epsilon(nanos: int) -> str:
     """Return an amount in epsilon, to four places."""
     return f"{nanos / NANO:.4f}"
 
 
-def _amounts(epsilon_nano: int, unit_nano: int, *, unit: str) -> str:
-    per_key = f"{epsilon(epsilon_nano)} epsilon a group"
-    return per_key if unit == ROW_UNIT else f"{per_key}, {epsilon(unit_nano)} a unit"
+def _write_amounts(epsilon_nano: int, unit_nano: int, *, unit: str) -> str:
+    per_key = f"{write_epsilon(epsilon_nano)} epsilon a group"
+    return per_key if unit == ROW_UNIT else f"{per_key}, {write_epsilon(unit_nano)} a unit"

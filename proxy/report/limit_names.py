@@ -28,7 +28,7 @@ def name_limit(scope: BalanceScope, *, session_cap: bool = False) -> str:
     return "keyhole.max_epsilon" if session_cap and scope is BalanceScope.PER_QUERY else _NAMES[scope]
 
 
-def tell_apart(needed_nano: int, left_nano: int) -> tuple[str, str]:
+def write_distinguishable(needed_nano: int, left_nano: int) -> tuple[str, str]:
     """Return what is needed and what is left in epsilon, with as many digits as show that the first is more.
 
     >>> tell_apart(1_440_000_000, 120_000_000)

@@ -28,7 +28,7 @@ class PricedMonitor:
             return f"monitor {self.name}: refused ({self.plan.code})"
         return f"monitor {self.name}: {describe_monitor(self.plan)}"
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the monitor as a JSON document."""
         if isinstance(self.plan, KeyholeError):
             return {"name": self.name, "refused": self.plan.code}

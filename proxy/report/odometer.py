@@ -16,7 +16,7 @@ from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.reports.balance_report import BudgetReport
 from planner.policy.file import Policy
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 _MOST_FACTOR = 1e6  # a factor of more than that says nothing but that there is no protection
 _MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody makes a difference
@@ -88,24 +88,24 @@ class OdometerReading:
     granted: int
     published: tuple[PublishedReading, ...]
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the reading as a JSON document, each epsilon with its factor."""
         found = asdict(self)
         for item in (*found["tables"], *found["analysts"]):
             item["factor"] = math.exp(item["epsilon"])
-        return found | {"unit_factor": math.exp(self.unit_epsilon), "statements": list(self.lines())}
+        return found | {"unit_factor": math.exp(self.unit_epsilon), "statements": list(self.write_lines())}
 
-    def lines(self) -> Iterator[str]:
+    def write_lines(self) -> Iterator[str]:
         """Yield the reading in words."""
-        yield from self._what_was_answered()
-        yield from self._what_was_published()
+        yield from self._say_answered()
+        yield from self._say_published()
 
-    def _what_was_published(self) -> Iterator[str]:
+    def _say_published(self) -> Iterator[str]:
         for one in self.published:
             yield ""
             yield (
-                f"Outside of all of this, {visible(one.by)} published {one.table} on {one.on} as {one.file} "
-                f"({one.method}; {visible(one.why)})."
+                f"Outside of all of this, {make_visible(one.by)} published {one.table} on {one.on} as {one.file} "
+                f"({one.method}; {make_visible(one.why)})."
             )
             yield f"  {one.statement}"
             yield f"  SHA-256 {one.file_hash}"
@@ -118,7 +118,7 @@ class OdometerReading:
                     "the factors multiply."
                 )
 
-    def _what_was_answered(self) -> Iterator[str]:
+    def _say_answered(self) -> Iterator[str]:
         if not self.questions:
             if self.published:
                 yield "No question has spent anything."
@@ -126,15 +126,15 @@ class OdometerReading:
                 yield "No question has spent anything: nothing was told about anybody."
             return
         yield (
-            f"{self.questions:,} question{_s(self.questions)} from {self.since} to {self.until}, "
-            f"in {self.windows} budget window{_s(self.windows)}, all counted together."
+            f"{self.questions:,} question{_write_plural(self.questions)} from {self.since} to {self.until}, "
+            f"in {self.windows} budget window{_write_plural(self.windows)}, all counted together."
         )
         for table in self.tables:
             yield ""
-            yield from _about_table(table)
+            yield from _say_table(table)
         if any(table.unit != ROW_UNIT for table in self.tables):
             yield ""
-            yield f"Over all tables: {_unit_statement(self.unit_epsilon, self.delta)}"
+            yield f"Over all tables: {_say_unit(self.unit_epsilon, self.delta)}"
             if self.delta is not None:
                 yield (
                     f"  The cap counts this as epsilon {self.unit_balance:.4f} with delta {self.delta:g}: one unit has "
@@ -146,74 +146,75 @@ class OdometerReading:
         for one in self.analysts:
             unit = f", a whole unit {one.unit_epsilon:.4f}{within}" if one.unit_epsilon else ""
             yield (
-                f"  {one.analyst}: {one.questions:,} question{_s(one.questions)}; of a group epsilon "
-                f"{one.epsilon:.4f} ({factor(one.epsilon)}){unit}."
+                f"  {one.analyst}: {one.questions:,} question{_write_plural(one.questions)}; of a group epsilon "
+                f"{one.epsilon:.4f} ({write_factor(one.epsilon)}){unit}."
             )
         yield ""
-        yield from self._what_may_come()
+        yield from self._say_possible()
 
-    def _what_may_come(self) -> Iterator[str]:
+    def _say_possible(self) -> Iterator[str]:
         cap = self.epsilon_per_predicate
         yield (
-            f"The policy lets a group lose epsilon {cap:g} in one window ({factor(cap)}); over {self.windows} "
-            f"window{_s(self.windows)} that is {cap * self.windows:g} ({factor(cap * self.windows)})."
+            f"The policy lets a group lose epsilon {cap:g} in one window ({write_factor(cap)}); over {self.windows} "
+            f"window{_write_plural(self.windows)} that is {cap * self.windows:g} ({write_factor(cap * self.windows)})."
         )
         if self.epsilon_per_unit is not None:
             whole = self.epsilon_per_unit * self.windows
             within = "" if self.cap_delta is None else f", each window with delta {self.cap_delta:g}"
             yield f"A whole unit may lose epsilon {self.epsilon_per_unit:g} in one window, {whole:g} over all{within}."
         if self.granted:
-            yield f"{self.granted} grant{_s(self.granted)} in force let some balances lose more than that."
+            yield f"{self.granted} grant{_write_plural(self.granted)} in force let some balances lose more than that."
         if self.open_reservations:
             yield (
-                f"{self.open_reservations} reservation{_s(self.open_reservations)} never finished "
+                f"{self.open_reservations} reservation{_write_plural(self.open_reservations)} never finished "
                 f"{'is' if self.open_reservations == 1 else 'are'} counted in full."
             )
         if self.monitors:
             yield (
-                f"{len(self.monitors)} monitor{_s(len(self.monitors))} ({', '.join(map(visible, self.monitors))}) "
+                f"{len(self.monitors)} monitor{_write_plural(len(self.monitors))} "
+                f"({', '.join(map(make_visible, self.monitors))}) "
                 f"{'stands' if len(self.monitors) == 1 else 'stand'}: windows that are still to come are counted."
             )
 
 
-def _about_table(table: TableReading) -> Iterator[str]:
-    head = f"{table.table} ({table.questions:,} question{_s(table.questions)}):"
+def _say_table(table: TableReading) -> Iterator[str]:
+    head = f"{table.table} ({table.questions:,} question{_write_plural(table.questions)}):"
     if table.unit == ROW_UNIT:
         yield (
             f"{head} All answers together can have changed anybody's odds on whether a certain row is in the data by "
-            f"at most {factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
+            f"at most {write_factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
         )
         yield "  Compared are the data as they are, and the same data with that one row added or left out."
-        yield f"  {belief(table.epsilon, of='that a row')}"
+        yield f"  {say_belief(table.epsilon, of='that a row')}"
         return
     unit = f"({table.unit.replace(',', ', ')})"
     yield (
         f"{head} All answers together can have changed anybody's odds on whether a certain {unit} is in a certain "
-        f"group by at most {factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
+        f"group by at most {write_factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
     )
     yield (
         f"  Compared are the data as they are, and the same data with all that one {unit} has in that group, the "
         "finest that questions distinguish, added or left out."
     )
-    yield f"  {belief(table.epsilon, of=f'that a {unit} is in a group')}"
+    yield f"  {say_belief(table.epsilon, of=f'that a {unit} is in a group')}"
 
 
-def _unit_statement(epsilon: float, delta: float | None) -> str:
-    but = "" if delta is None else f"with probability all but {_one_in(delta)}, "
+def _say_unit(epsilon: float, delta: float | None) -> str:
+    but = "" if delta is None else f"with probability all but {_write_one_in(delta)}, "
     return (
         f"{but}all answers together can have changed anybody's odds on whether a certain privacy unit is in the data "
-        f"at all, in whatever groups, by at most {factor(epsilon)} (epsilon {epsilon:.4f})."
+        f"at all, in whatever groups, by at most {write_factor(epsilon)} (epsilon {epsilon:.4f})."
     )
 
 
-def _one_in(delta: float) -> str:
+def _write_one_in(delta: float) -> str:
     """Return `one in a billion`."""
     times = math.floor(1 / delta + 0.5)
     named = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
     return f"one in {named.get(times) or f'{times:,}'}"
 
 
-def factor(epsilon: float) -> str:
+def write_factor(epsilon: float) -> str:
     """Return `a factor of 4.5`: e to the epsilon, rounded up to two digits."""
     if epsilon > math.log(_MOST_FACTOR):
         return "a factor of more than a million"
@@ -223,13 +224,13 @@ def factor(epsilon: float) -> str:
     return f"a factor of {up:.1f}" if up < 10 else f"a factor of {up:,.0f}"
 
 
-def belief(epsilon: float, *, of: str) -> str:
+def say_belief(epsilon: float, *, of: str) -> str:
     """Return the meaning of the bound for somebody who would have bet even money."""
     subject = f"{of} is in the data" if of.endswith("row") else of
-    return f"Whoever thought it as likely as not {subject} can now be {_sure(epsilon)} of it."
+    return f"Whoever thought it as likely as not {subject} can now be {_write_certainty(epsilon)} of it."
 
 
-def _sure(epsilon: float) -> str:
+def _write_certainty(epsilon: float) -> str:
     """Return `at most 75.3 % sure`: rounded up, to as many digits as separate it from certainty."""
     for places in range(1, _MOST_DIGITS + 1):
         step = 10**places
@@ -239,20 +240,21 @@ def _sure(epsilon: float) -> str:
     return "as good as sure"
 
 
-def risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
+def say_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
     """Return the risk of opening window number `windows`, in plain words."""
     total = windows * per_predicate
     return (
         f"This opens window {windows}: all balances start at nothing, for everybody.",
         "What was answered before is known and stays known; new answers add to it.",
-        f"Each window lets a group lose epsilon {per_predicate:g} ({factor(per_predicate)}). Over all {windows} that "
-        f"is epsilon {total:g}: {factor(total)}.",
+        f"Each window lets a group lose epsilon {per_predicate:g} ({write_factor(per_predicate)}). Over all "
+        f"{windows} that "
+        f"is epsilon {total:g}: {write_factor(total)}.",
         "Do it only where nobody in the data relies on the cap for all time, say because all rows are new.",
         "It cannot be undone. Noise kept from earlier questions is not continued across it.",
     )
 
 
-def windows(ledger: Ledger) -> int:
+def count_windows(ledger: Ledger) -> int:
     """Return the number of windows: one more than were opened."""
     return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.read_decisions())
 
@@ -260,7 +262,7 @@ def windows(ledger: Ledger) -> int:
 def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
     """Return the reading of a ledger. Raise `LedgerUnavailable`."""
     budget = policy.budget
-    report = ledger.report_balances(_limits(policy), all_windows=True)
+    report = ledger.report_balances(_find_limits(policy), all_windows=True)
     asked = [question for question in ledger.read_history() if question.status != "released"]
     counts = Counter((question.charge.family.table, question.charge.family.unit) for question in asked)
     return OdometerReading(
@@ -275,7 +277,7 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
                 table=table,
                 unit=unit,
                 questions=count,
-                epsilon=_worst(report, table, unit) / NANO,
+                epsilon=_find_worst(report, table, unit) / NANO,
             )
             for (table, unit), count in sorted(counts.items())
         ),
@@ -312,7 +314,7 @@ def _read_published(event: Published) -> PublishedReading:
     )
 
 
-def _worst(report: BudgetReport, table: str, unit: str) -> int:
+def _find_worst(report: BudgetReport, table: str, unit: str) -> int:
     return max(
         (
             max(balance.lost_nano, default=0)
@@ -323,7 +325,7 @@ def _worst(report: BudgetReport, table: str, unit: str) -> int:
     )
 
 
-def _limits(policy: Policy) -> Limits:
+def _find_limits(policy: Policy) -> Limits:
     budget = policy.budget
     return Limits(
         per_predicate_nano=int(budget.epsilon_per_predicate * NANO),
@@ -336,5 +338,5 @@ def _limits(policy: Policy) -> Limits:
     )
 
 
-def _s(count: int) -> str:
+def _write_plural(count: int) -> str:
     return "" if count == 1 else "s"

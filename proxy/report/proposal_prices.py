@@ -18,7 +18,7 @@ from planner.statements.settings import accuracy
 from planner.statements.stored_parameters import read_parameters
 
 
-def describe_dear_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
+def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
     """Yield one sentence for each band, by its table's first key, and for each stored question that cannot be asked.
 
     Nothing but the policy decides it: no source is asked.

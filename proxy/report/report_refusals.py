@@ -5,7 +5,7 @@ from planner.errors import KeyholeError
 _BEFORE, _AFTER = 60, 30  # characters of a long line that are shown around a position: one line of a terminal
 
 
-def as_psql_prints(error: KeyholeError, *, sql: str | None) -> str:
+def write_as_psql(error: KeyholeError, *, sql: str | None) -> str:
     """Return the refusal as psql would show it, with the offending line and a caret under the offending text."""
     lines = [f"ERROR:  {error.code}: {error.message}"]
     if sql is not None and error.position is not None and 1 <= error.position <= len(sql) + 1:
@@ -30,6 +30,6 @@ def _point_at(sql: str, offset: int) -> tuple[str, str]:
     return (label + line).rstrip(), " " * (len(label) + column) + "^"
 
 
-def internal_error() -> KeyholeError:
+def make_internal_error() -> KeyholeError:
     """Return the error for anything unforeseen; the cause stays inside."""
     return KeyholeError("KH900", "an internal error", detail="Nothing is returned. The reserved budget stays spent.")

@@ -24,12 +24,12 @@ _SHADES = ((247, 251, 255), (198, 219, 239), (107, 174, 214), (33, 113, 181), (8
 _DARKEST = 0.85  # of the way through them, for the highest level: beyond it neighbouring bands look alike
 
 
-def ink(shade: str) -> str:
+def choose_ink(shade: str) -> str:
     """Return black or white, whichever is easier to read on a colour (WCAG 2's contrast, at least 4.5 then)."""
-    return "#ffffff" if (luminance(shade) + 0.05) ** 2 < 1.05 * 0.05 else "#000000"
+    return "#ffffff" if (find_luminance(shade) + 0.05) ** 2 < 1.05 * 0.05 else "#000000"
 
 
-def luminance(shade: str) -> float:
+def find_luminance(shade: str) -> float:
     """Return the brightness of a colour, from 0 to 1 (WCAG 2's relative luminance)."""
     parts = (int(shade[place : place + 2], 16) / 255 for place in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
@@ -47,11 +47,11 @@ class Scale:
     marks: tuple[str, ...]
     meanings: tuple[str, ...]
 
-    def mark(self, level: int) -> str:
+    def find_mark(self, level: int) -> str:
         """Return the text of a cell."""
         return "" if level == ABSENT else self.marks[level]
 
-    def shade(self, level: int) -> str:
+    def find_shade(self, level: int) -> str:
         """Return the colour of a level, as #rrggbb; white for a group that is no row."""
         if level == ABSENT:
             return "#ffffff"
@@ -72,7 +72,7 @@ class BandMap:
     scales: tuple[Scale, ...]
     levels: Levels
 
-    def scale(self, column: int) -> Scale:
+    def find_scale(self, column: int) -> Scale:
         """Return the meaning of the levels of a column."""
         return self.scales[0] if len(self.scales) == 1 else self.scales[column]
 
@@ -115,8 +115,8 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     Parameters:
         keys: the answer's rows: keys, the place in a ranking, and truths, as PostgreSQL's texts.
     """
-    measures = tuple(_measures(plan, len(keys)))
-    levels = _levels(plan, keys, measures)
+    measures = tuple(_list_measures(plan, len(keys)))
+    levels = _find_levels(plan, keys, measures)
     space = plan.question.keys
     axes = sorted(range(len(space.columns)), key=lambda axis: -space.shape[axis])
     across = axes[1:2]
@@ -125,15 +125,17 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     order = (0, *(1 + axis for axis in (*down, *across)))
     cells = levels.reshape(len(measures), *space.shape).transpose(order).reshape(len(measures), *shape)
     present = (cells != ABSENT).any(axis=0)
-    rows, more_rows = _highest(cells.sum(axis=(0, 2), dtype=np.int64), present.any(axis=1), most_rows)
-    columns, more_columns = _highest(cells.sum(axis=(0, 1), dtype=np.int64), present.any(axis=0), most_columns)
+    rows, more_rows = _choose_highest(cells.sum(axis=(0, 2), dtype=np.int64), present.any(axis=1), most_rows)
+    columns, more_columns = _choose_highest(cells.sum(axis=(0, 1), dtype=np.int64), present.any(axis=0), most_columns)
     if not rows:
         return Scorecard((), (0, 0))
     if plan.asked.ranked is not None and not across:
         rows.sort(key=lambda row: -int(cells[-1, row, 0]))
     cells = cells[np.ix_(range(len(measures)), rows, columns)]
     texts = tuple(tuple(format_values(values)) for values in space.values)
-    names = tuple(" / ".join(name) for name in _names(rows, [texts[axis] for axis in down])) or ("the whole table",)
+    names = tuple(" / ".join(name) for name in _list_names(rows, [texts[axis] for axis in down])) or (
+        "the whole table",
+    )
     if not across:
         scales = tuple(one.scale for one in measures)
         title = " and ".join(space.names) or "the whole table"
@@ -148,12 +150,12 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     return Scorecard(tuple(grids), (more_rows, more_columns))
 
 
-def _measures(plan: Plan, returned: int) -> Iterator[_Measure]:
+def _list_measures(plan: Plan, returned: int) -> Iterator[_Measure]:
     """Yield the measures of a question in the order of their first predicates.
 
     The measure of a ranking of so many keys follows.
     """
-    yield from _predicate_measures(plan)
+    yield from _list_predicate_measures(plan)
     if plan.asked.ranked is not None:
         by = f"place by {aggregate_text(plan.asked.ranked.functional)}"
         title = by if plan.asked.ranked.descending else f"{by}, the least first"
@@ -163,7 +165,7 @@ def _measures(plan: Plan, returned: int) -> Iterator[_Measure]:
         yield _Measure(Scale("the answer", ("yes",), ("one of its rows",)), ())
 
 
-def _predicate_measures(plan: Plan) -> Iterator[_Measure]:
+def _list_predicate_measures(plan: Plan) -> Iterator[_Measure]:
     asked = plan.asked
     said = list_predicate_texts(plan)
     bands: dict[int, list[tuple[int, int]]] = {}
@@ -186,7 +188,7 @@ def _predicate_measures(plan: Plan) -> Iterator[_Measure]:
             yield _Measure(Scale(title, ("no", "yes"), ("false", said[number])), (number,))
 
 
-def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure, ...]) -> Levels:
+def _find_levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure, ...]) -> Levels:
     """Return the level, by measure and key of the key space; `ABSENT` where the key is no row."""
     space = plan.question.keys
     levels: Levels = np.full((len(measures), space.size), ABSENT, dtype=np.int32)
@@ -209,14 +211,14 @@ def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure,
     return levels
 
 
-def _highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
+def _choose_highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
     """Return the places with the highest levels of the present ones, in their order, and how many others there are."""
     there = np.flatnonzero(present)
     chosen: list[int] = there[np.argsort(-levels[there], kind="stable")[:most]].tolist()
     return sorted(chosen), len(there) - len(chosen)
 
 
-def _names(rows: Sequence[int], texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+def _list_names(rows: Sequence[int], texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
     """Yield the values of several keys at places of their product."""
     if not texts:
         return

@@ -5,8 +5,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from proxy.report.scorecard import ABSENT, BandMap, Scale, Scorecard, ink
-from proxy.report.terminal import visible
+from proxy.report.scorecard import ABSENT, BandMap, Scale, Scorecard, choose_ink
+from proxy.report.terminal import make_visible
 
 MOST_ROWS = 1_000  # of a file: with more a browser grows slow, and nobody reads them
 MOST_COLUMNS = 200  # as for rows
@@ -18,17 +18,17 @@ td{text-align:center;padding:.1em .6em;border:1px solid #fff;print-color-adjust:
 pre{background:#f4f4f4;padding:.6em;white-space:pre-wrap}"""
 
 
-def scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]) -> str:
+def write_scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]) -> str:
     """Return the whole file: the question, its tables with the meaning of their marks, and the sentences of `told`.
 
     Guarantee: whatever keys, names and the question are, they are text: every one is escaped, and neither script nor
     address is in the file; its policy lets a browser load nothing and apply no other style than the one that is here.
     Each cell has its mark in words beside the colour.
     """
-    shades = {scale.shade(level): None for scale in card.legends for level in range(len(scale.marks))}
+    shades = {scale.find_shade(level): None for scale in card.legends for level in range(len(scale.marks))}
     classes = {shade: f"s{number}" for number, shade in enumerate(shades)}
     style = "\n".join(
-        (_PAGE, *(f".{name}{{background:{shade};color:{ink(shade)}}}" for shade, name in classes.items()))
+        (_PAGE, *(f".{name}{{background:{shade};color:{choose_ink(shade)}}}" for shade, name in classes.items()))
     )
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -48,7 +48,11 @@ def scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]
             "<body>",
             f"<h1>{_escape(title)}</h1>",
             f"<pre>{asked}</pre>",
-            *(line for grid in card.grids for line in (*_table(grid, classes), *_legends(grid.scales, classes))),
+            *(
+                line
+                for grid in card.grids
+                for line in (*_write_table(grid, classes), *_write_legends(grid.scales, classes))
+            ),
             *(f"<p>{_escape(line)}</p>" for line in (nothing, card.remark, *told) if line),
             "</body>",
             "</html>\n",
@@ -56,31 +60,31 @@ def scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]
     )
 
 
-def _table(grid: BandMap, classes: dict[str, str]) -> Iterator[str]:
+def _write_table(grid: BandMap, classes: dict[str, str]) -> Iterator[str]:
     yield f"<table>\n<caption>{_escape(grid.title)}</caption>"
     headings = "".join(f'<th scope="col">{_escape(name)}</th>' for name in grid.columns)
     yield f"<tr><td></td>{headings}</tr>"
     for name, levels in zip(grid.rows, grid.levels.tolist(), strict=True):
-        cells = "".join(_cell(grid.scale(column), level, classes) for column, level in enumerate(levels))
+        cells = "".join(_write_cell(grid.find_scale(column), level, classes) for column, level in enumerate(levels))
         yield f'<tr><th scope="row">{_escape(name)}</th>{cells}</tr>'
     yield "</table>"
 
 
-def _cell(scale: Scale, level: int, classes: dict[str, str]) -> str:
+def _write_cell(scale: Scale, level: int, classes: dict[str, str]) -> str:
     if level == ABSENT:
         return "<td></td>"
-    return f'<td class="{classes[scale.shade(level)]}">{_escape(scale.mark(level))}</td>'
+    return f'<td class="{classes[scale.find_shade(level)]}">{_escape(scale.find_mark(level))}</td>'
 
 
-def _legends(scales: Sequence[Scale], classes: dict[str, str]) -> Iterator[str]:
+def _write_legends(scales: Sequence[Scale], classes: dict[str, str]) -> Iterator[str]:
     for scale in scales:
         yield f"<table>\n<caption>{_escape(scale.title)}</caption>"
         for level, meaning in enumerate(scale.meanings):
             if not meaning:
                 continue
-            yield f"<tr>{_cell(scale, level, classes)}<th>{_escape(meaning)}</th></tr>"
+            yield f"<tr>{_write_cell(scale, level, classes)}<th>{_escape(meaning)}</th></tr>"
         yield "</table>"
 
 
 def _escape(text: str) -> str:
-    return escape(visible(text), quote=True)
+    return escape(make_visible(text), quote=True)

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from proxy.report.html.page import Drawing, PageSection, PageTable, Part, Verbatim, compose_page
-from proxy.report.terminal import psql_table, visible
+from proxy.report.terminal import make_visible, write_psql_table
 
 OWNER_ONLY = "OWNER ONLY: exact figures from private data. Do not hand this on."
 _WIDTH = 100  # characters of a line of text: a paragraph that can be read
@@ -21,27 +21,27 @@ class ReportSection:
     parts: tuple[Part, ...]
     figures: Mapping[str, Any] = field(default_factory=dict)
 
-    def lines(self) -> Iterator[str]:
+    def write_lines(self) -> Iterator[str]:
         """Yield the section for a terminal; drawings are for pages alone."""
-        yield visible(self.title)
+        yield make_visible(self.title)
         yield "=" * len(self.title)
         for part in self.parts:
             match part:
                 case str():
-                    yield from wrap(visible(part), _WIDTH, break_long_words=False, break_on_hyphens=False)
+                    yield from wrap(make_visible(part), _WIDTH, break_long_words=False, break_on_hyphens=False)
                     yield ""
                 case Verbatim(text):
-                    yield from (f"    {visible(line)}" for line in text.strip("\n").split("\n"))
+                    yield from (f"    {make_visible(line)}" for line in text.strip("\n").split("\n"))
                     yield ""
                 case PageTable():
                     if part.title:
-                        yield visible(part.title)
-                    yield from psql_table(part.columns, part.rows)
+                        yield make_visible(part.title)
+                    yield from write_psql_table(part.columns, part.rows)
                     yield ""
                 case Drawing():
                     continue
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the section as a JSON document: its figures, and everything that a person reads."""
         tables = [part for part in self.parts if isinstance(part, PageTable)]
         return {
@@ -56,25 +56,25 @@ class ReportSection:
         }
 
 
-def show_lines(sections: Sequence[ReportSection], *, private: bool) -> Iterator[str]:
+def show_lines(sections: Sequence[ReportSection], *, is_private: bool) -> Iterator[str]:
     """Yield all sections for a terminal; if private data were read, the first and the last line say so."""
-    if private:
+    if is_private:
         yield OWNER_ONLY
         yield ""
     for section in sections:
-        yield from section.lines()
-    if private:
+        yield from section.write_lines()
+    if is_private:
         yield OWNER_ONLY
 
 
-def show_document(sections: Sequence[ReportSection], *, private: bool) -> dict[str, Any]:
+def show_document(sections: Sequence[ReportSection], *, is_private: bool) -> dict[str, Any]:
     """Return all sections as a JSON document."""
-    head = {"owner_only": OWNER_ONLY} if private else {}
-    return {**head, "sections": [section.document() for section in sections]}
+    head = {"owner_only": OWNER_ONLY} if is_private else {}
+    return {**head, "sections": [section.make_document() for section in sections]}
 
 
-def show_page(sections: Sequence[ReportSection], *, title: str, private: bool) -> str:
+def show_page(sections: Sequence[ReportSection], *, title: str, is_private: bool) -> str:
     """Return all sections as one HTML file."""
     pages = [PageSection(section.title, section.parts) for section in sections]
-    title = f"OWNER ONLY: {title}" if private else title
-    return compose_page(title, pages, warning=OWNER_ONLY if private else None)
+    title = f"OWNER ONLY: {title}" if is_private else title
+    return compose_page(title, pages, warning=OWNER_ONLY if is_private else None)

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from rich.tree import Tree  # imported where a tree is drawn: most commands print lines
 
 
-def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def write_psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table: a heading, a rule, one line per row; whole and unadorned, for a pipe as well."""
-    printed = [[visible(cell) for cell in row] for row in (columns, *rows)]
+    printed = [[make_visible(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[index]) for row in printed) for index in range(len(columns))]
     heading, *body = (" " + " | ".join(map(str.ljust, row, widths)).rstrip() for row in printed)
     yield heading
@@ -19,17 +19,17 @@ def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
     yield from body
 
 
-def row_count(number: int) -> str:
+def write_row_count(number: int) -> str:
     """Return `1 row`, `2 rows`."""
     return f"{number:,} row{'' if number == 1 else 's'}"
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Return the text on one line, without anything that a terminal would obey."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def formula_trees(trees: Sequence[tuple[str, Branch]]) -> "tuple[Tree, ...]":
+def make_formula_trees(trees: Sequence[tuple[str, Branch]]) -> "tuple[Tree, ...]":
     """Return the trees of a formula for rich, each under its heading."""
     from rich.text import Text
     from rich.tree import Tree
@@ -46,6 +46,6 @@ def _grow(tree: "Tree", branch: Branch) -> None:
     from rich.text import Text
 
     note = f"   {branch.note}" if branch.note else ""
-    below = tree.add(Text(visible(f"{branch.text}{note}")))
+    below = tree.add(Text(make_visible(f"{branch.text}{note}")))
     for child in branch.children:
         _grow(below, child)

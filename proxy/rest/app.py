@@ -38,7 +38,7 @@ from proxy.monitors.reading import Readings
 from proxy.open_policy.service import Service, Serving
 from proxy.pipeline.answering import explain_as_document
 from proxy.report import budget
-from proxy.report.report_refusals import internal_error
+from proxy.report.report_refusals import make_internal_error
 from proxy.rest import answers, idempotency, strict_json
 from proxy.rest.answers import LONGEST_CURSOR, MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.documentation import BEGIN, REST_PAGE, SITE, add_documentation
@@ -159,7 +159,7 @@ def create_app(
         paths=paths,
         admitted=lambda scope: _admitted(gate, scope),
         refused=response_to,
-        failed=lambda: problem_response(internal_error()),
+        failed=lambda: problem_response(make_internal_error()),
         finished=serving.telemetry.count_request,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
@@ -256,7 +256,7 @@ def _add_routes(
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """Return the most that the analyst has spent, and what is left."""
         with serving.hold_open() as service:
-            return budget.document(service, find_analyst(service, who).name)
+            return budget.make_document(service, find_analyst(service, who).name)
 
 
 def _add_health(app: FastAPI, ready: Readiness) -> None:
@@ -360,4 +360,4 @@ def address_of(scope: Scope) -> str:
 async def _respond_to(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405 and request.method == "OPTIONS":
         return Response(status_code=204, headers=error.headers)
-    return response_to(error) or problem_response(internal_error())
+    return response_to(error) or problem_response(make_internal_error())

@@ -33,7 +33,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
 from proxy.pipeline.messages import Asked, KeySet
 from proxy.pipeline.question_refusals import refuse_computed_keys
-from proxy.report.report_refusals import internal_error
+from proxy.report.report_refusals import make_internal_error
 from proxy.rest import answers
 from proxy.rest.answers import Reply
 from proxy.rest.models import QuestionIn
@@ -129,7 +129,7 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
     except AttemptTaken:
         raise still_answered() from None
     except Exception as error:
-        refusal = error if isinstance(error, KeyholeError) else internal_error()
+        refusal = error if isinstance(error, KeyholeError) else make_internal_error()
         with suppress(LedgerError):
             service.ledger.idempotency.fail(attempt, response=_pack_document({"refusal": _as_document(refusal)}))
         raise

@@ -14,7 +14,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.policy.sections import ServerLimitsSection
 from proxy.cli import check
 from proxy.process import generations
-from proxy.report.proposal_prices import describe_dear_proposals
+from proxy.report.proposal_prices import describe_expensive_proposals
 from proxy.shadow.binaries import Binaries
 from proxy.shadow.schema import build_schema
 from proxy.shadow.validity import insist_showable
@@ -41,11 +41,11 @@ class KnownPolicies:
         _try_shadow(catalog, limits=limits, binaries=binaries)
         self._shown.add(shown)
 
-    def describe_dear_proposals(self, catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
-        """`describe_dear_proposals` of the report."""
+    def describe_expensive_proposals(self, catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
+        """`describe_expensive_proposals` of the report."""
         asked = (_describe(catalog), dialect.name)
         if asked not in self._dear:
-            self._dear[asked] = tuple(describe_dear_proposals(catalog, dialect=dialect))
+            self._dear[asked] = tuple(describe_expensive_proposals(catalog, dialect=dialect))
         return iter(self._dear[asked])
 
 
@@ -72,6 +72,6 @@ def known_policies() -> Iterator[None]:
     """While the block runs, checks in this process find it out so."""
     known = KnownPolicies()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(check, "describe_dear_proposals", known.describe_dear_proposals)
+        patched.setattr(check, "describe_expensive_proposals", known.describe_expensive_proposals)
         patched.setattr(generations, "try_shadow", known.try_shadow)
         yield

@@ -89,7 +89,7 @@ def test_the_refusal_is_printed_as_it_is_shown(service: Service) -> None:
     assert f"   {sql}\n{shown}" in SHOWN
     with pytest.raises(KeyholeError) as caught:
         stages.prepare(service, asked(service, sql, {}))
-    assert report_refusals.as_psql_prints(caught.value, sql=sql) == shown.strip()
+    assert report_refusals.write_as_psql(caught.value, sql=sql) == shown.strip()
 
 
 def test_every_command_that_is_shown_exists() -> None:

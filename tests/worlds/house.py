@@ -22,7 +22,7 @@ from proxy.cli.main import app
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 from proxy.security.scram import make_verifier
 from tests.worlds import shop
 
@@ -54,7 +54,7 @@ class House:
 
     def most_spent(self, table: str) -> float:
         """The most that any group of a table has spent."""
-        return most_spent(document(self.service, None), table)
+        return most_spent(make_document(self.service, None), table)
 
 
 def command(name: str, policy: Path, *arguments: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Events of new kinds, noise paths with what was pruned of them, and a snapshot of the balances.
+"""Events of new kinds, tables of noise paths and their prunings, and a snapshot of the balances.
 
 Revision ID: 0002
 """

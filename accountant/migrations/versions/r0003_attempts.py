@@ -1,4 +1,4 @@
-"""Requests that are answered once, by the key that their sender gave them. No event, and not for ever.
+"""The table of idempotent requests, by the key of their sender. They are no events, and expire.
 
 Revision ID: 0003
 """

@@ -1,4 +1,4 @@
-"""By which of the ledger's tables each relation of the source is charged, so that another name is noticed. No event.
+"""The table of charged relations: which table of the ledger stands for each, so that a renaming is noticed. No event.
 
 Revision ID: 0004
 """

@@ -1,4 +1,4 @@
-"""A digest of each row beside the log that may change, so that one that somebody else changed is noticed.
+"""A digest of each row outside the log, so that a change by another program is noticed.
 
 Revision ID: 0005
 """
@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def upgrade() -> None:
-    """Add the column, and digest what is there."""
+    """Add the column, and fill in the digests of existing rows."""
     for name, columns in COLUMNS.items():
         op.add_column(name, sa.Column("digest", sa.Text))
         table = sa.table(name, *map(sa.column, (*columns, "digest")))
@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def _digest(row: sa.Row[tuple[str | bytes | None, ...]]) -> str:
-    """Return the digest as `accountant.events.digests.row_digest` had it at this revision."""
+    """Return the digest of a row as `accountant.events.digests.digest_row` computed it at this revision."""
     cells = [hashlib.sha256(cell).hexdigest() if isinstance(cell, bytes) else cell for cell in row]
     written = json.dumps(cells, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(written.encode()).hexdigest()

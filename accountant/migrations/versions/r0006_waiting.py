@@ -1,4 +1,4 @@
-"""Questions that wait for the owner's approval, with their texts as far as the policy keeps these. No event.
+"""The table of questions that wait for the owner's approval, with texts as the policy keeps them. No event.
 
 Revision ID: 0006
 """

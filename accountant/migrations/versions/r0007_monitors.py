@@ -1,4 +1,4 @@
-"""The storage of monitors: the secret states of their open windows, the alerts they gave, and who is looking.
+"""The tables of monitors: the secret states of their open windows, their alerts, and their leases.
 
 Revision ID: 0007
 """
@@ -11,7 +11,7 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Create the tables. States are written over at each look and dropped at the close; alerts stay for good."""
+    """Create the tables. States are overwritten at each look and deleted at the close. Alerts stay for good."""
     op.create_table(
         "monitor_state",
         sa.Column("run", sa.Text, primary_key=True),

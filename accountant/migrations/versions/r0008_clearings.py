@@ -1,4 +1,4 @@
-"""Alerts that are cleared: each may note, once, with which look it went, and a key may then come again.
+"""Cleared alerts: each can get, once, the number of the look that cleared it. Its key may then come again.
 
 Revision ID: 0008
 """
@@ -14,7 +14,7 @@ KEPT = ("run", "window_number", "key_place", "look_number", "at")
 
 
 def upgrade() -> None:
-    """Widen the key of the alerts by the look, and let a clearing be added to one that has none, and nothing else."""
+    """Add the look to the alerts' primary key. Allow a clearing to be added to an alert once, and no other change."""
     if op.get_bind().dialect.name == "sqlite":
         _widen_in_sqlite()
     else:

@@ -1,4 +1,4 @@
-"""States of monitors have a salt, so that what events tell of them, a SHA-256, cannot be guessed.
+"""A salt for the states of monitors, so that a state cannot be guessed from its SHA-256 in the events.
 
 Revision ID: 0009
 """
@@ -11,6 +11,6 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Add the salts. Earlier states have none until their next look: their events describe them without."""
+    """Add the column. Earlier states have no salt until their next look, as their events' digests have none."""
     nothing = "x''" if op.get_bind().dialect.name == "sqlite" else "''::bytea"
     op.add_column("monitor_state", sa.Column("salt", sa.LargeBinary, nullable=False, server_default=sa.text(nothing)))

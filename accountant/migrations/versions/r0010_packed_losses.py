@@ -1,4 +1,4 @@
-"""Losses per key may be packed: a version from before would take those for damaged, and refuses the ledger by this.
+"""Packed losses per key. An earlier version would take them for damaged; by this revision it refuses the ledger.
 
 Revision ID: 0010
 """
@@ -8,4 +8,4 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Change nothing: events are never rewritten. Unpacked losses stay so, and are read."""
+    """Change nothing, as events are never rewritten. Unpacked losses can still be read."""

@@ -34,10 +34,10 @@ from proxy.release.diagnosis import (
     make_diagnosis,
     plan_diagnosis,
 )
-from proxy.release.dry_run import plan_alone, rehearse
+from proxy.release.dry_run import open_policy_alone, rehearse
 from proxy.release.published_file import FileForm, write_released
 from proxy.report.section import show_lines, show_page
-from proxy.report.terminal import row_count
+from proxy.report.terminal import write_row_count
 
 
 def diagnose(
@@ -141,7 +141,9 @@ def diagnose(
             report = DiagnosisReport(planned, found, released)
         written = None if place is None else _write(report, place)
         if html is not None:
-            write_html(html, show_page(report.sections(), title=f"Keyhole: {TITLES[plot]} of {table}", private=False))
+            write_html(
+                html, show_page(report.sections(), title=f"Keyhole: {TITLES[plot]} of {table}", is_private=False)
+            )
         _show(report, written, as_json=as_json)
 
 
@@ -149,9 +151,9 @@ def _show(report: DiagnosisReport, written: WrittenFile | None, *, as_json: bool
     if as_json:
         print_json(report.document() | ({} if written is None else written.document()))
         return
-    print("\n".join(show_lines(report.sections(), private=False)))
+    print("\n".join(show_lines(report.sections(), is_private=False)))
     if written is not None:
-        print(f"As a table: {written.place.file}, {row_count(written.rows or 0)}.", *written.lines(), sep="\n")
+        print(f"As a table: {written.place.file}, {write_row_count(written.rows or 0)}.", *written.lines(), sep="\n")
 
 
 def _show_offer(planned: DiagnosisRelease, place: FilePlace | None, *, as_json: bool) -> None:
@@ -189,15 +191,15 @@ def _check_method(plot: Plot, method: Method, bins: int | None) -> None:
 
 def _rehearse(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, as_json: bool) -> None:
     """Show the cost and the statement without a source."""
-    with plan_alone(policy) as alone:
+    with open_policy_alone(policy) as alone:
         planned = plan_diagnosis(asked, alone.catalog, alone.dialect)
         rehearsed = rehearse(alone, planned.release)
-    if place is not None and not rehearsed.known:
+    if place is not None and not rehearsed.is_known:
         place.check_new()
     if as_json:
-        print_json({**_offer_document(planned, place), **rehearsed.document()})
+        print_json({**_offer_document(planned, place), **rehearsed.make_document()})
     else:
-        print(*_offer(planned, place), *rehearsed.lines(), sep="\n")
+        print(*_offer(planned, place), *rehearsed.write_lines(), sep="\n")
 
 
 def _offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ from proxy.cli.diagnose.table import Group
 from proxy.release.charged import PaidRelease
 from proxy.release.diagnosis import SENTENCES, Diagnosis, DiagnosisRelease, Method, Plot
 from proxy.report.html.page import Drawing, PageTable, Part
-from proxy.report.html.plots import Axis, Curve, cell_plot, line_plot
+from proxy.report.html.plots import Axis, Curve, draw_cell_plot, draw_line_plot
 from proxy.report.section import ReportSection
 
 MOST_DRAWN = 60
@@ -93,7 +93,7 @@ class DiagnosisReport:
             "table": asked.table,
             "epsilon": float(asked.epsilon),
             "groups_of_one_unit": self.planned.groups_of_one_unit,
-            "paid_before": self.released.again,
+            "paid_before": self.released.is_repeated,
             "version": self.released.version,
             "groups": groups,
         }
@@ -115,7 +115,7 @@ class DiagnosisReport:
     def _summary(self) -> ReportSection:
         asked, groups = self.planned.asked, self.planned.groups_of_one_unit
         paid = f"paid {float(asked.epsilon):g} epsilon" + (" a group" if len(self.groups) > 1 else "")
-        paid = "told again, which costs nothing" if self.released.again else paid
+        paid = "told again, which costs nothing" if self.released.is_repeated else paid
         each = f"; a unit counts in at most {groups} of them" if groups > 1 else ""
         named = "group" if len(self.groups) == 1 else "groups"
         parts: list[Part] = [
@@ -154,17 +154,19 @@ def _draw(one: Group) -> Sequence[Drawing]:
             x, y = Axis("false positives", 0, 1), Axis("true positives", 0, 1)
             recall = [Curve("", ys[1:], tuple(curve.precision.tolist())[1:])]
             return (
-                line_plot(f"ROC: {one.name}", curves, x=x, y=y),
-                line_plot(f"Precision: {one.name}", recall, x=Axis("recall", 0, 1), y=Axis("precision", 0, 1)),
+                draw_line_plot(f"ROC: {one.name}", curves, x=x, y=y),
+                draw_line_plot(f"Precision: {one.name}", recall, x=Axis("recall", 0, 1), y=Axis("precision", 0, 1)),
             )
         case GroupCalibration(bins=bins) if bins:
             xs = tuple(bin_.score for bin_ in bins)
             bands = tuple(bin_.band or 0.0 for bin_ in bins)
             curves = [
-                Curve(one.name, xs, tuple(bin_.residual for bin_ in bins), bands, dots=True),
+                Curve(one.name, xs, tuple(bin_.residual for bin_ in bins), bands, is_dotted=True),
                 Curve("calibrated", (0.0, 1.0), (0.0, 0.0)),
             ]
-            return (line_plot(f"Residuals: {one.name}", curves, x=Axis("score", 0, 1), y=Axis("outcome less score")),)
+            return (
+                draw_line_plot(f"Residuals: {one.name}", curves, x=Axis("score", 0, 1), y=Axis("outcome less score")),
+            )
         case GroupResiduals():
             return tuple(_draw_residuals(one))
         case _:
@@ -175,12 +177,12 @@ def _draw_residuals(one: GroupResiduals) -> Iterator[Drawing]:
     if one.strips:
         xs = tuple((strip.low + strip.high) / 2 for strip in one.strips)
         errors = tuple(strip.error for strip in one.strips)
-        means = Curve("mean residual", xs, tuple(strip.residual for strip in one.strips), errors, dots=True)
-        yield line_plot(f"Mean residuals: {one.name}", [means], x=Axis("prediction"), y=Axis("residual"))
+        means = Curve("mean residual", xs, tuple(strip.residual for strip in one.strips), errors, is_dotted=True)
+        yield draw_line_plot(f"Mean residuals: {one.name}", [means], x=Axis("prediction"), y=Axis("residual"))
     most = max(float(one.counts.max()), 1.0)
     counts = one.counts.T[::-1].clip(min=0.0)  # residuals upward, predictions to the right
     rows = [f"{low:.3g} to {high:.3g}" for low, high in zip(one.residuals, one.residuals[1:], strict=False)][::-1]
-    yield cell_plot(
+    yield draw_cell_plot(
         f"Rows by residual (down) and prediction (across): {one.name}",
         rows,
         [f"{low:.3g}" for low in one.predictions[:-1]],

@@ -23,10 +23,10 @@ from proxy.cli.publish.report import PublishedReport, offer, offer_document, sta
 from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
-from proxy.release.dry_run import DryRun, plan_alone, rehearse
+from proxy.release.dry_run import DryRun, open_policy_alone, rehearse
 from proxy.release.publication import Publication, PublicationAsked, TableMethod, plan_publication, publish_counts
 from proxy.release.published_file import FileForm, PublishedTable, find_name, write_released
-from proxy.release.release_refusals import not_private
+from proxy.release.release_refusals import refuse_unprotected
 from proxy.release.unprotected import find_publication, publish_unprotected
 
 
@@ -130,8 +130,8 @@ def publish(
         why=reason(why) if why is not None else "",
     )
     with refusals(as_json=as_json):
-        if not method.charged and not meant:
-            raise not_private(method)
+        if not method.is_charged and not meant:
+            raise refuse_unprotected(method)
         place = find_place(policy, out, form)
         if dry_run:
             _rehearse(policy, asked, place, as_json=as_json)
@@ -145,7 +145,7 @@ def publish(
                 _show_offer(planned, as_json=as_json)
                 return
             with show_work("counting rows"):
-                if method.charged:
+                if method.is_charged:
                     report = _charge(service, planned, place)
                 else:
                     report = _perturb(service, planned, place, by=decided_by(by))
@@ -157,12 +157,12 @@ def publish(
 
 def _check_method(method: TableMethod, epsilon: str | None, *, where: str, meant: bool) -> None:
     """Refuse flags that a method does not have."""
-    if method.charged != (epsilon is not None):
-        problem = "what it may cost, such as 0.5" if method.charged else f"{method} has none: no budget covers it"
+    if method.is_charged != (epsilon is not None):
+        problem = "what it may cost, such as 0.5" if method.is_charged else f"{method} has none: no budget covers it"
         raise typer.BadParameter(problem, param_hint="--epsilon")
-    if method.charged and meant:
+    if method.is_charged and meant:
         raise typer.BadParameter(f"{method} is private", param_hint="--not-differentially-private")
-    if where.strip() and not method.charged:
+    if where.strip() and not method.is_charged:
         problem = f"{method} takes all rows: those of another condition would be drawn again, and could be averaged"
         raise typer.BadParameter(problem, param_hint="--where")
 
@@ -176,18 +176,18 @@ def _check_possible(service: Service, planned: Publication, place: FilePlace) ->
 
 def _rehearse(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_json: bool) -> None:
     """Show the cost and the statement without a source."""
-    with plan_alone(policy) as alone:
+    with open_policy_alone(policy) as alone:
         planned = plan_publication(asked, alone.catalog, alone.dialect)
         if asked.epsilon is None:
-            found = DryRun(known=find_publication(alone, planned) is not None, sql=planned.counts.sql)
+            found = DryRun(is_known=find_publication(alone, planned) is not None, sql=planned.counts.sql)
         else:
             found = rehearse(alone, planned.release)
-    if not found.known:
+    if not found.is_known:
         place.check_new()
     if as_json:
-        print_json({"offered": True} | offer_document(planned) | dict(found.document()))
+        print_json({"offered": True} | offer_document(planned) | dict(found.make_document()))
     else:
-        print(*offer(planned), *found.lines(), sep="\n")
+        print(*offer(planned), *found.write_lines(), sep="\n")
 
 
 def _show_offer(planned: Publication, *, as_json: bool) -> None:
@@ -214,11 +214,11 @@ def _charge(service: Service, planned: Publication, place: FilePlace) -> Publish
     with place.writing():
         file_hash = write_released(table, place.path, state_charged(planned))
     written = WrittenFile(place, table.types, file_hash, table.rows)
-    return PublishedReport(planned, written, released.version, again=released.again)
+    return PublishedReport(planned, written, released.version, again=released.is_repeated)
 
 
 def _perturb(service: Service, planned: Publication, place: FilePlace, *, by: str) -> PublishedReport:
     with place.writing():
         found = publish_unprotected(service, planned, place.path, by=by)
     written = WrittenFile(place, found.types, found.file_hash, found.rows)
-    return PublishedReport(planned, written, found.version, again=found.again)
+    return PublishedReport(planned, written, found.version, again=found.is_repeated)

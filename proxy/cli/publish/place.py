@@ -13,8 +13,8 @@ from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.policy.sections import SourceKind
 from proxy.cli.common import unwritable
-from proxy.release.published_file import FileForm, locked_folder
-from proxy.report.terminal import visible
+from proxy.release.published_file import FileForm, lock_folder
+from proxy.report.terminal import make_visible
 
 _FOLDER = "releases"  # beside the policy
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")  # a table's, which needs no quotes, and a file's, which leads nowhere else
@@ -46,7 +46,7 @@ class FilePlace:
 
     def check_folder(self) -> None:
         """Find out whether files can be written there, before anything is spent. Raise `typer.BadParameter`."""
-        with self.writing(), locked_folder(self.path.parent):
+        with self.writing(), lock_folder(self.path.parent):
             pass
 
     @contextmanager
@@ -122,7 +122,7 @@ class WrittenFile:
             return
         name = quote_identifier(self.place.name)
         columns = ", ".join(f"{quote_identifier(column)} {type_name}" for column, type_name in self.types)
-        yield f"CREATE TABLE {name} ({visible(columns)});"
+        yield f"CREATE TABLE {name} ({make_visible(columns)});"
         if self.place.form is FileForm.CSV:
             yield f"\\copy {name} FROM '{self.place.file}' WITH (FORMAT csv, HEADER)"
 

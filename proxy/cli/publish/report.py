@@ -8,8 +8,8 @@ from mechanisms.noise.discrete_laplace import compute_upper_tail
 from mechanisms.publishing.uniform_perturbation import compute_attribute_epsilon
 from proxy.cli.publish.place import WrittenFile
 from proxy.release.publication import Publication, TableMethod
-from proxy.release.unprotected import state
-from proxy.report.terminal import row_count
+from proxy.release.unprotected import describe_disclosure
+from proxy.report.terminal import write_row_count
 
 _SURELY = 0.05  # how often noise is larger than what is said of it
 
@@ -20,7 +20,7 @@ def offer(planned: Publication) -> Iterator[str]:
     cells = f"{planned.question.keys.size:,} combinations of {', '.join(one.name for one in planned.columns)}"
     if asked.epsilon is None:
         yield f"{asked.table} would be published over {cells}. No budget covers it. Nothing was read."
-        yield state(planned)
+        yield describe_disclosure(planned)
         yield 'Add --yes --why "..." to publish it; the odometer will say so for ever.'
         return
     each, groups = float(asked.epsilon), planned.groups_of_one_unit
@@ -50,7 +50,7 @@ def offer_document(planned: Publication) -> dict[str, Any]:
         return found | {
             "differentially_private": False,
             "attribute_epsilon": compute_attribute_epsilon(retention=float(asked.retention), values=planned.shape[-1]),
-            "statement": state(planned),
+            "statement": describe_disclosure(planned),
         }
     return found | {
         "differentially_private": True,
@@ -108,12 +108,12 @@ class PublishedReport:
     @property
     def statement(self) -> str:
         """Return what the file gives away."""
-        return state(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
+        return describe_disclosure(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
 
     def lines(self) -> Iterator[str]:
         """Yield the report for a terminal; what can be pasted into the policy last."""
         asked, rows = self.planned.asked, self.written.rows
-        written = "" if rows is None else f", {row_count(rows)}"
+        written = "" if rows is None else f", {write_row_count(rows)}"
         if asked.epsilon is None:
             paid = "was published before" if self.again else "published; no budget covers it"
         else:

@@ -143,11 +143,11 @@ def risk(
                 asked = replace(asked, private=_read_private(policy, texts, asked, usual, known))
         sections = write_sections(asked)
         if html is not None:
-            write_html(html, show_page(sections, title="Keyhole: what the promises mean", private=private))
+            write_html(html, show_page(sections, title="Keyhole: what the promises mean", is_private=private))
         if as_json:
-            print_json({**show_document(sections, private=private), "from": source.value})
+            print_json({**show_document(sections, is_private=private), "from": source.value})
         else:
-            print("\n".join(show_lines(sections, private=private)))
+            print("\n".join(show_lines(sections, is_private=private)))
         if private and as_json:
             print(OWNER_ONLY, file=sys.stderr)
 

@@ -36,7 +36,7 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
         who = request.state.analyst
         with parts.serving.hold_open() as service:
             asked = service.read_questions(who)
-            lines = budget.summary(service, who)
+            lines = budget.list_summary(service, who)
             kept, stored = service.keep_text, _stored_texts(service.catalog)
         shown = [_describe(one, stored, repeats=kept == "full") for one in reversed(asked[-MOST_LISTED:])]
         older = max(0, len(asked) - MOST_LISTED)

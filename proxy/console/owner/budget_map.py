@@ -8,8 +8,8 @@ import numpy as np
 
 from accountant.reports.balance_report import BudgetReport, FamilyBalance
 from proxy.open_policy.accounts import read_label
-from proxy.report.heat_map import DARK_FROM, NEVER, STEPS, HeatMap, heat_maps
-from proxy.report.terminal import visible
+from proxy.report.heat_map import DARK_FROM, NEVER, STEPS, HeatMap, make_heat_maps
+from proxy.report.terminal import make_visible
 
 EVERY_FILTER = "*"
 MOST_DRAWN = 100  # rows and columns: a browser draws ten thousand cells in about a second; set by trying
@@ -56,9 +56,9 @@ class BudgetMap:
             return {}
         drawn = self.shown
         return {
-            "title": visible(drawn.title),
-            "rows": [visible(name) for name in drawn.rows],
-            "columns": [visible(name) for name in drawn.columns],
+            "title": make_visible(drawn.title),
+            "rows": [make_visible(name) for name in drawn.rows],
+            "columns": [make_visible(name) for name in drawn.columns],
             "percent": drawn.percent.tolist(),
             "steps": [{"least": least, "fill": colour, "dark": least >= DARK_FROM} for least, colour in STEPS],
         }
@@ -66,7 +66,7 @@ class BudgetMap:
     @property
     def table(self) -> HeatMap | None:
         """The map as a table of text."""
-        return None if self.shown is None else self.shown.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS)
+        return None if self.shown is None else self.shown.cut(rows=MOST_ROWS, columns=MOST_COLUMNS)
 
 
 def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
@@ -81,7 +81,7 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
     conditions = list(dict.fromkeys(one.family.filter for one in of_keys))
     condition = wish.condition if wish.condition in conditions else EVERY_FILTER
     chosen = [one for one in of_keys if condition in (EVERY_FILTER, one.family.filter)]
-    (whole,) = heat_maps(chosen)
+    (whole,) = make_heat_maps(chosen)
     narrowed = find_in(whole, wish.find)
     return BudgetMap(
         tables=_choices(sorted({one.family.table for one in families}), table),
@@ -92,7 +92,7 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
         ),
         find=wish.find,
         found=narrowed is not None,
-        shown=(narrowed or whole).at_most(rows=MOST_DRAWN, columns=MOST_DRAWN),
+        shown=(narrowed or whole).cut(rows=MOST_DRAWN, columns=MOST_DRAWN),
     )
 
 
@@ -134,4 +134,4 @@ def _pick(wished: str, worst: dict[str, float]) -> str:
 
 
 def _choices(values: Sequence[str], chosen: str, *, empty: str = "") -> tuple[Choice, ...]:
-    return tuple(Choice(value, visible(value) or empty, value == chosen) for value in values)
+    return tuple(Choice(value, make_visible(value) or empty, value == chosen) for value in values)

@@ -6,7 +6,7 @@ from typing import Any
 
 from accountant.charges import NANO
 from accountant.reports.burn_down import EVERYBODY, BurnDown, BurnDownLine
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _left(cap: int, spent: Sequence[int]) -> list[float]:
 
 
 def _name(line: BurnDownLine) -> str:
-    return "everybody together" if line.analyst == EVERYBODY else visible(line.analyst)
+    return "everybody together" if line.analyst == EVERYBODY else make_visible(line.analyst)
 
 
 def _epsilon(nanos: int) -> str:

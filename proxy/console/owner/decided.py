@@ -18,7 +18,7 @@ from accountant.events.owner_events import (
 )
 from accountant.verbs.owner import Decision
 from proxy.report.ledger_tables import SHORT_ID
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 _CAPS = {
     "per_predicate": "of a group",
@@ -54,16 +54,16 @@ def decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionR
         yield DecisionRow(
             number=number,
             at=event.at.isoformat(sep=" ", timespec="seconds"),
-            what=visible(_describe(event)),
-            by=visible(event.by),
-            why=visible(event.why),
+            what=make_visible(_describe(event)),
+            by=make_visible(event.by),
+            why=make_visible(event.why),
         )
 
 
 def grant_rows(grants: Mapping[str, Grant]) -> Iterator[GrantRow]:
     """Yield the grants in force, in words."""
     for identity, grant in grants.items():
-        yield GrantRow(identity, visible(describe_grant(grant)))
+        yield GrantRow(identity, make_visible(describe_grant(grant)))
 
 
 def describe_grant(grant: Grant) -> str:

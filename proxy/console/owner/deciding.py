@@ -37,7 +37,7 @@ from proxy.owner.decisions import Cap, MonitorChange, change_monitor, make_grant
 from proxy.owner.mistyped import Mistyped, read_reason
 from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report.ledger_tables import SHORT_ID
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 from proxy.shadow.key_labels import LabelReader
 
 BY = "console"
@@ -104,11 +104,11 @@ def _decide(form: DecisionForm, service: Service, fields: Fields) -> DecisionTol
     try:
         return DecisionTold(done=form.decide(service, fields))
     except Mistyped as error:
-        return DecisionTold(mistyped=visible(f"{error.field}: {error.problem}"), typed=fields)
+        return DecisionTold(mistyped=make_visible(f"{error.field}: {error.problem}"), typed=fields)
     except MonitorNotEnded as error:
-        return DecisionTold(mistyped=visible(f"{error}. No window was opened."), typed=fields)
+        return DecisionTold(mistyped=make_visible(f"{error}. No window was opened."), typed=fields)
     except LedgerMisuse as error:
-        return DecisionTold(mistyped=visible(str(error)), typed=fields)
+        return DecisionTold(mistyped=make_visible(str(error)), typed=fields)
     except LedgerUnavailable as error:
         return DecisionTold(refused=report_unreadable_ledger(error), typed=fields)
     except LedgerError:
@@ -159,7 +159,7 @@ def _revoke(service: Service, fields: Fields) -> str:
     if identity not in service.ledger.owner.list_grants():
         return "That grant is not in force, so there is nothing to revoke."
     service.ledger.owner.revoke(identity, by=BY, why=why)
-    return f"The grant {visible(identity[:SHORT_ID])} is revoked. What was spent within it stays spent."
+    return f"The grant {make_visible(identity[:SHORT_ID])} is revoked. What was spent within it stays spent."
 
 
 def _open_window(service: Service, fields: Fields) -> str:
@@ -182,7 +182,7 @@ def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields
     run = service.ledger.monitors.find(name)
     state = None if run is None else run.state
     if change in _LEADS_TO and state in _LEADS_TO[change]:
-        return f"{visible(name)} is {state} already: nothing was done."
+        return f"{make_visible(name)} is {state} already: nothing was done."
     if change == "start":
         monitor = service.catalog.find_monitor(name)
         if monitor is None:
@@ -190,20 +190,20 @@ def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields
         reading = MonitorReading(service, labels)
         reading.label_keys(monitor)  # nothing is paid for what cannot be shown
         started = start_monitor(service, reading.plan(monitor), by=BY, why=why)
-        return f"{visible(name)} is started ({started.run[:SHORT_ID]}): its whole horizon is paid for."
+        return f"{make_visible(name)} is started ({started.run[:SHORT_ID]}): its whole horizon is paid for."
     try:
         wanted = MonitorChange(change)
     except ValueError:
         raise Mistyped("change", "start, pause, resume or end") from None
     change_monitor(service.ledger, name, wanted, by=BY, why=why)
     became = {MonitorChange.PAUSE: "paused", MonitorChange.RESUME: "running", MonitorChange.END: "ended for good"}
-    return f"{visible(name)} is {became[wanted]}."
+    return f"{make_visible(name)} is {became[wanted]}."
 
 
 def _verify(service: Service, fields: Fields) -> str:
     expected = fields.get("expect", "").strip()
     kept = read_kept(expected) if expected else None
-    return "\n".join(verify_ledger(service.ledger, kept=kept).lines())
+    return "\n".join(verify_ledger(service.ledger, kept=kept).write_lines())
 
 
 def _measure(request: Request, parts: ConsoleParts) -> Response:
@@ -213,5 +213,5 @@ def _measure(request: Request, parts: ConsoleParts) -> Response:
     """
     with parts.serving.hold_open() as service, service.take_turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
         found = left_out.measure_tables(service.catalog, service.source)
-    tables = [tuple(map(visible, table.lines())) for table in found]
+    tables = [tuple(map(make_visible, table.write_lines())) for table in found]
     return page(request, "owner/measured.html", section="policy", warning=left_out.WARNING, tables=tables)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.open_policy.service import Service
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 MOST_SETTLED = 20  # open reservations that have commands: a screen of them; the page of questions lists all
 _WHY = "--why 'say why'"
@@ -43,4 +43,4 @@ def ledger_commands(service: Service) -> Iterator[CommandRow]:
 
 def _row(purpose: str, path: Path, *words: str, event: bool = False) -> CommandRow:
     command = shlex.join(("keyhole", *words, "--policy", str(path.resolve())))
-    return CommandRow(visible(purpose), visible(f"{command} {_WHY}" if event else command), event)
+    return CommandRow(make_visible(purpose), make_visible(f"{command} {_WHY}" if event else command), event)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from accountant.charges import NANO
 from accountant.reports.balance_report import BudgetReport
-from proxy.report.heat_map import heat_maps, summarise
-from proxy.report.terminal import visible
+from proxy.report.heat_map import make_heat_maps, summarise
+from proxy.report.terminal import make_visible
 
 _SUMMARIES = 5  # maps whose worst groups are named: the others are on the page of the map
 
@@ -38,11 +38,11 @@ def read_overview(report: BudgetReport) -> Overview:
     """Return the overview of a report."""
     return Overview(
         bars=tuple(_bars(report)),
-        worst=tuple(visible(line) for line in summarise(heat_maps(report.families))[:_SUMMARIES]),
+        worst=tuple(make_visible(line) for line in summarise(make_heat_maps(report.families))[:_SUMMARIES]),
         windows=report.windows,
         since="" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds"),
         open_reservations=len(report.open),
-        monitors=tuple((visible(run.monitor), run.state.value) for run in report.monitors),
+        monitors=tuple((make_visible(run.monitor), run.state.value) for run in report.monitors),
         questions=sum(one.questions for one in report.analysts),
     )
 
@@ -52,9 +52,9 @@ def _bars(report: BudgetReport) -> Iterator[BalanceBar]:
         yield _bar("a privacy unit, over all questions", report.unit_spent_nano, report.unit_cap_nano)
     for table in report.tables:
         if table.cap_nano is not None:
-            yield _bar(f"all questions on {visible(table.table)}", table.spent_nano, table.cap_nano)
+            yield _bar(f"all questions on {make_visible(table.table)}", table.spent_nano, table.cap_nano)
     for name, found in _worst_groups(report).items():
-        yield _bar(f"the dearest group of {visible(name)}", found[0], found[1])
+        yield _bar(f"the dearest group of {make_visible(name)}", found[0], found[1])
 
 
 def _worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:

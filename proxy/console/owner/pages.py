@@ -33,10 +33,10 @@ from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service, find_ledger_url
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.owner.mistyped import Mistyped
-from proxy.owner.policy_words import budget_lines, table_lines
-from proxy.report.cap_arithmetic import dearest_questions, odds_lines
-from proxy.report.heat_map import legend, summarise
-from proxy.report.terminal import visible
+from proxy.owner.policy_words import describe_budget, describe_table
+from proxy.report.cap_arithmetic import describe_odds, list_costliest_questions
+from proxy.report.heat_map import list_legend, summarise
+from proxy.report.terminal import make_visible
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, list_exposure_warnings
 
@@ -123,10 +123,10 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
                 section="budget",
                 map=found,
                 drawn=found.document(),
-                summary=() if found.shown is None else tuple(map(visible, summarise([found.shown]))),
+                summary=() if found.shown is None else tuple(map(make_visible, summarise([found.shown]))),
                 show_share=show_share,
-                visible=visible,
-                legend=legend(),
+                visible=make_visible,
+                legend=list_legend(),
                 burning=tuple(burn_rows(burning)),
                 burnt=burn_document(burning),
             )
@@ -144,7 +144,7 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
                 )
             except LedgerError:
                 raise report_unavailable_ledger() from None
-            names = [(one.name, visible(one.name)) for one in service.catalog.analysts]
+            names = [(one.name, make_visible(one.name)) for one in service.catalog.analysts]
         return page(
             request,
             "owner/questions.html",
@@ -177,19 +177,19 @@ def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
     def show_policy(request: Request) -> Response:
         with parts.serving.hold_open() as service:
             catalog = service.catalog
-            tables = [tuple(map(visible, table_lines(table))) for table in catalog.tables]
-            budget = [*budget_lines(catalog), *odds_lines(catalog)]
-            budget += [f"{found.table}: {found.sentence}" for found in dearest_questions(catalog)]
+            tables = [tuple(map(make_visible, describe_table(table))) for table in catalog.tables]
+            budget = [*describe_budget(catalog), *describe_odds(catalog)]
+            budget += [f"{found.table}: {found.sentence}" for found in list_costliest_questions(catalog)]
             return page(
                 request,
                 "owner/policy.html",
                 section="policy",
-                name=visible(service.policy.path.name),
+                name=make_visible(service.policy.path.name),
                 digest=catalog.digest,
                 warned=_warnings(service),
                 tables=tables,
-                budget=[visible(line) for line in budget],
-                views=[(visible(name), visible(view.sql)) for name, view in service.policy.views.items()],
+                budget=[make_visible(line) for line in budget],
+                views=[(make_visible(name), make_visible(view.sql)) for name, view in service.policy.views.items()],
                 analysts=[_describe_analyst(service, name) for name in service.policy.analysts],
             )
 
@@ -208,7 +208,7 @@ def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
                     report = read_risk(service, RiskWish(from_ledger=wish.from_ledger))
             except LedgerError:
                 raise report_unavailable_ledger() from None
-        values = {"report": report, "wish": wish, "problem": visible(problem)}
+        values = {"report": report, "wish": wish, "problem": make_visible(problem)}
         return page(request, "owner/risk.html", section="risk", status=422 if problem else 200, **values)
 
     @router.get(f"{PLACE}/risk")
@@ -235,7 +235,7 @@ def _warnings(service: Service) -> tuple[str, ...]:
     except KeyholeError as error:  # a certificate that is gone since it was loaded
         said = [error.message]
     said += describe_exposed_files(policy, ledger=find_ledger_url(policy))
-    return tuple(map(visible, said))
+    return tuple(map(make_visible, said))
 
 
 def _describe_analyst(service: Service, name: str) -> tuple[str, str]:
@@ -244,4 +244,4 @@ def _describe_analyst(service: Service, name: str) -> tuple[str, str]:
         f"a group {own.epsilon_per_predicate:g}" if own.epsilon_per_predicate is not None else "",
         f"a unit {own.epsilon_per_unit:g}" if own.epsilon_per_unit is not None else "",
     ]
-    return visible(name), ", ".join(filter(None, caps)) or "the shared caps alone"
+    return make_visible(name), ", ".join(filter(None, caps)) or "the shared caps alone"

@@ -7,8 +7,16 @@ from accountant.charges import NANO
 from accountant.ledger import Ledger
 from accountant.reports.history import AskedQuestion
 from accountant.store.waiting import WaitingQuestion
-from proxy.report.ledger_tables import SHOWN_LOSSES, about, cost_nano, describe_question, epsilon, loss_levels, reuse
-from proxy.report.terminal import visible
+from proxy.report.ledger_tables import (
+    SHOWN_LOSSES,
+    describe_question,
+    describe_reuse,
+    describe_subject,
+    find_cost,
+    list_loss_levels,
+    write_epsilon,
+)
+from proxy.report.terminal import make_visible
 
 KEPT_NO_TEXT = "(the policy keeps no texts)"
 
@@ -61,13 +69,13 @@ def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
         newest, declined = asked[0], ledger.find_declined(question)
         yield WaitingRow(
             question=question,
-            analysts=", ".join(visible(name) for name in sorted({one.analyst for one in asked})),
+            analysts=", ".join(make_visible(name) for name in sorted({one.analyst for one in asked})),
             asked_at=newest.asked_at.isoformat(sep=" ", timespec="seconds"),
-            table=visible(newest.table),
+            table=make_visible(newest.table),
             epsilon=f"{newest.needed_nano / NANO:.4f}",
-            text=KEPT_NO_TEXT if newest.text is None else visible(newest.text),
-            guarantee="" if newest.guarantee is None else visible(newest.guarantee),
-            declined="" if declined is None else f"{declined.at:%Y-%m-%d %H:%M} UTC: {visible(declined.why)}",
+            text=KEPT_NO_TEXT if newest.text is None else make_visible(newest.text),
+            guarantee="" if newest.guarantee is None else make_visible(newest.guarantee),
+            declined="" if declined is None else f"{declined.at:%Y-%m-%d %H:%M} UTC: {make_visible(declined.why)}",
         )
 
 
@@ -77,25 +85,25 @@ def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
         yield QuestionRow(
             reservation=one.reservation,
             at=one.at.isoformat(sep=" ", timespec="seconds"),
-            analyst=visible(one.charge.analyst),
-            about=visible(about(one)),
+            analyst=make_visible(one.charge.analyst),
+            about=make_visible(describe_subject(one)),
             groups=f"{one.charge.cells.size:,}",
-            worst=epsilon(one.charge.epsilon_nano),
-            cost=epsilon(cost_nano(one)),
+            worst=write_epsilon(one.charge.epsilon_nano),
+            cost=write_epsilon(find_cost(one)),
             status=one.status,
-            reuse=visible(reuse(one)),
+            reuse=make_visible(describe_reuse(one)),
         )
 
 
 def question_in_full(question: AskedQuestion) -> QuestionInFull:
     """Return everything in the ledger about a question."""
-    levels = [] if question.spent is None else loss_levels(question, question.spent)
+    levels = [] if question.spent is None else list_loss_levels(question, question.spent)
     rest = levels[SHOWN_LOSSES:]
     return QuestionInFull(
         reservation=question.reservation,
-        facts=tuple((name, visible(told)) for name, told in describe_question(question)),
+        facts=tuple((name, make_visible(told)) for name, told in describe_question(question)),
         losses=tuple(
-            (epsilon(loss), f"{count:,}", visible("; ".join(names) + (" ..." if count > len(names) else "")))
+            (write_epsilon(loss), f"{count:,}", make_visible("; ".join(names) + (" ..." if count > len(names) else "")))
             for loss, count, names in levels[:SHOWN_LOSSES]
         ),
         smaller=f"and {sum(count for _, count, _ in rest):,} groups with smaller losses" if rest else "",

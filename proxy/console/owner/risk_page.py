@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
 from proxy.open_policy.service import Service
 from proxy.owner.mistyped import Mistyped
-from proxy.owner.risk.attacker_section import OUTSIDER, TooLarge, find_under_study, say_attackers
+from proxy.owner.risk.attacker_section import OUTSIDER, AttackTooLarge, find_under_study, say_attackers
 from proxy.owner.risk.groups import DeclaredSizes
 from proxy.owner.risk.open_keys import CsvText, OpenKeys, Prior, read_open_keys, read_prior
 from proxy.owner.risk.question_risks import RiskQuestion, plan_questions
@@ -23,7 +23,7 @@ from proxy.owner.risk.targets import parse_target
 from proxy.report.html.page import Drawing, PageTable, Part, Verbatim
 from proxy.report.odometer import read_odometer
 from proxy.report.section import ReportSection
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 ATTACKERS = ("colleague", "porter")
 """The first names of the form's two attackers; the outsider, who knows no count, is always there."""
@@ -114,7 +114,7 @@ def read_risk(service: Service, wish: RiskWish) -> RiskReport:
         held = _parse("prior", lambda: find_under_study(questions, prior, known))
         try:
             section = say_attackers(held, seed=_SEED, noise=make_system_noise(), most_work=_MOST_WORK)
-        except TooLarge as error:
+        except AttackTooLarge as error:
             raise Mistyped("prior", f"{error}; keyhole risk --prior works out fifty times as many") from None
         asked = replace(asked, attackers=section)
     return RiskReport(tuple(show_section(section) for section in write_sections(asked)), unplanned)
@@ -181,23 +181,23 @@ def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ..
         try:
             found += plan_questions(name, f"SELECT * FROM {quote_identifier(name)}", catalog, dialect)
         except KeyholeError as error:
-            unplanned.append(Unplanned(visible(name), error.code, visible(error.message)))
+            unplanned.append(Unplanned(make_visible(name), error.code, make_visible(error.message)))
     return tuple(found), tuple(unplanned)
 
 
 def show_section(section: ReportSection) -> ShownSection:
     """Return a section of any report for a template."""
-    return ShownSection(visible(section.title), tuple(_show(part) for part in section.parts))
+    return ShownSection(make_visible(section.title), tuple(_show(part) for part in section.parts))
 
 
 def _show(part: Part) -> ShownPart:
     match part:
         case str():
-            return ShownPart("text", visible(part))
+            return ShownPart("text", make_visible(part))
         case Verbatim(text):
-            return ShownPart("verbatim", "\n".join(visible(line) for line in text.strip("\n").split("\n")))
+            return ShownPart("verbatim", "\n".join(make_visible(line) for line in text.strip("\n").split("\n")))
         case Drawing(svg):
             return ShownPart("drawing", svg=svg)
         case PageTable():
-            rows = tuple(tuple(visible(cell) for cell in row) for row in part.rows)
-            return ShownPart("table", title=visible(part.title), columns=part.columns, rows=rows)
+            rows = tuple(tuple(make_visible(cell) for cell in row) for row in part.rows)
+            return ShownPart("table", title=make_visible(part.title), columns=part.columns, rows=rows)

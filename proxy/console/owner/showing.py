@@ -22,7 +22,7 @@ from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service
 from proxy.owner.decisions import Cap
 from proxy.report import odometer
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 from proxy.rest.problems import http_status, problem
 from proxy.shadow.key_labels import LabelReader
 
@@ -75,8 +75,8 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
         told,
         grants=tuple(grant_rows(service.ledger.owner.list_grants())),
         caps=[cap.value for cap in Cap],
-        tables=[(name, visible(name)) for name in policy.private_tables],
-        analysts=[(name, visible(name)) for name in policy.analysts],
+        tables=[(name, make_visible(name)) for name in policy.private_tables],
+        analysts=[(name, make_visible(name)) for name in policy.analysts],
         once=secrets.token_hex(16),
     )
 
@@ -84,9 +84,11 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
 def show_windows(request: Request, service: Service, told: DecisionTold) -> Response:
     """Return the page of the budget windows, and of the risk of another one."""
     report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
-    warned = odometer.risk(windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate)
+    warned = odometer.say_window_risk(
+        windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate
+    )
     since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")
-    standing = [visible(run.monitor) for run in report.monitors]
+    standing = [make_visible(run.monitor) for run in report.monitors]
     once = secrets.token_hex(16)
     values = {"windows": report.windows, "since": since, "warned": warned, "standing": standing, "once": once}
     return _show(request, "windows", told, **values)
@@ -100,28 +102,28 @@ def show_monitors(labels: LabelReader | None, request: Request, service: Service
 
 
 def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, Any]:
-    known = {"name": monitor.name, "shown": visible(monitor.name), "comment": visible(monitor.comment or "")}
+    known = {"name": monitor.name, "shown": make_visible(monitor.name), "comment": make_visible(monitor.comment or "")}
     try:
         status, plan = reading.status(monitor), reading.plan(monitor)
         alerts = reading.alerts_for_owner(monitor).alerts
     except KeyholeError as error:  # keyhole check says it, too; the others can be looked at all the same
         if error.code == "KH502":
             raise
-        return known | {"refused": visible(f"{error.code}: {error.message}")}
+        return known | {"refused": make_visible(f"{error.code}: {error.message}")}
     return known | {
         "refused": "",
         "state": status.state,
-        "reason": visible(status.reason),
-        "contract": visible(status.contract),
+        "reason": make_visible(status.reason),
+        "contract": make_visible(status.contract),
         "looks": f"{status.looks_made:,} of {status.looks_planned:,}",
         "next": "" if status.next_look is None else f"{status.next_look:%Y-%m-%d %H:%M:%S}",
         "group": f"{status.epsilon_per_group:.4f}",
         "unit": "" if status.epsilon_per_unit is None else f"{status.epsilon_per_unit:.4f}",
         "alerts": [_describe_alert(alert) for alert in alerts[: -SHOWN_ALERTS - 1 : -1]],
         "alerted": f"{len(alerts):,} alert{'' if len(alerts) == 1 else 's'}",
-        "command": visible(shlex.join(("keyhole", "monitor", "watch", monitor.name))),
+        "command": make_visible(shlex.join(("keyhole", "monitor", "watch", monitor.name))),
         "more_alerts": len(alerts) > SHOWN_ALERTS,
-        "plan": "\n".join(visible(line) for line in explain_monitor(plan)),
+        "plan": "\n".join(make_visible(line) for line in explain_monitor(plan)),
     }
 
 
@@ -129,7 +131,7 @@ def _describe_alert(alert: ToldAlert) -> tuple[str, str, str, str]:
     key = ", ".join(f"{name} {'NULL' if value is None else quote_in_row(value)}" for name, value in alert.key)
     window = "" if alert.window_start is None else f"{alert.window_start:%Y-%m-%d %H:%M}"
     cleared = "" if alert.cleared_at is None else f"{alert.cleared_at:%Y-%m-%d %H:%M:%S}"
-    return visible(key), window, f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}", cleared
+    return make_visible(key), window, f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}", cleared
 
 
 def show_ledger(request: Request, service: Service, told: DecisionTold) -> Response:

@@ -29,7 +29,7 @@ from proxy.console.play.routes import BEGIN, add_play_routes
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import Hall
 from proxy.play.own_streams import OwnStreams
-from proxy.report.report_refusals import internal_error
+from proxy.report.report_refusals import make_internal_error
 from proxy.rest import uvicorn_server
 from proxy.rest.app import StrictRequest
 from proxy.rest.middleware import Shell
@@ -63,7 +63,7 @@ def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> 
         paths=frozenset(),
         admitted=_admitted,
         refused=response_to,
-        failed=lambda: problem_response(internal_error()),
+        failed=lambda: problem_response(make_internal_error()),
         finished=lambda _: None,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
@@ -120,7 +120,7 @@ def _admitted(scope: Scope) -> Iterator[None]:
 
 
 async def _respond_to(_: Request, error: Exception) -> Response:
-    return response_to(error) or problem_response(internal_error())
+    return response_to(error) or problem_response(make_internal_error())
 
 
 def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:

@@ -11,11 +11,11 @@ from mechanisms.risk.attack_confidence import Confidences, KeyTest, View, add_co
 from mechanisms.risk.posterior import CONFIDENCES, bound_belief_in_place
 from planner.parser.lexer import quote_identifier
 from planner.question.question import Measure
-from proxy.owner.risk.figures import number, share
+from proxy.owner.risk.figures import write_loss, write_probability
 from proxy.owner.risk.open_keys import Key, OpenKeys, Prior
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.report.html.page import PageTable, Part
-from proxy.report.html.plots import Axis, Curve, line_plot
+from proxy.report.html.plots import Axis, Curve, draw_line_plot
 from proxy.report.section import ReportSection
 
 OUTSIDER = "outsider"
@@ -31,7 +31,7 @@ _VIEWS = {
 }
 
 
-class TooLarge(ValueError):
+class AttackTooLarge(ValueError):
     """More places and people than can be worked out in minutes."""
 
 
@@ -126,8 +126,8 @@ def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: 
         opened = {time: np.array([attacker.knows((place, *time)) for place in prior.places]) for time in prior.times}
         found = {view: _attack(prior, days, opened, view=view, question=held, noise=noise) for view in View}
         known = sum(int(places.sum()) for places in opened.values())
-        parts.append(_table(attacker, found, known))
-        figures.append(_figures(attacker, found, known))
+        parts.append(_make_table(attacker, found, known))
+        figures.append(_make_figures(attacker, found, known))
     parts += _explain(asked, test.epsilon)
     document = {
         "question": asked.question.name,
@@ -150,7 +150,7 @@ def _list_days(asked: AttackersAsked, chosen: np.random.Generator) -> Iterator[_
     prior = asked.prior
     for _ in range(_DAYS):
         if asked.counts is None:
-            yield {time: _draw(_usual(prior, time), chosen) for time in prior.times}
+            yield {time: _draw(_find_usual(prior, time), chosen) for time in prior.times}
         else:
             yield {
                 time: np.array([asked.counts.get((place, *time), 0) for place in prior.places], dtype=np.int64)
@@ -162,7 +162,7 @@ def _draw(usual: np.ndarray[tuple[int], np.dtype[np.float64]], chosen: np.random
     return np.asarray(chosen.multinomial(max(1, round(float(usual.sum()))), usual / usual.sum()), dtype=np.int64)
 
 
-def _usual(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _find_usual(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.array([prior.people.get((place, *time), _ABSENT) for place in prior.places])
 
 
@@ -172,14 +172,16 @@ _ABSENT = 1e-6  # people at a place that the file does not list at that time
 def _check_size(asked: AttackersAsked, day: _Day, *, most_work: int) -> None:
     places, attackers = len(asked.prior.places), 1 + len(asked.attackers)
     if sum(places * int(counts.sum()) for counts in day.values()) * attackers > most_work:
-        raise TooLarge("these are more places, people and times than can be worked out: take fewer times or attackers")
+        raise AttackTooLarge(
+            "these are more places, people and times than can be worked out: take fewer times or attackers"
+        )
 
 
 def _attack(
     prior: Prior, days: Sequence[_Day], opened: Mapping[Key, Booleans], *, view: View, question: KeyTest, noise: Noise
 ) -> Confidences:
     parts = [
-        find_confidences(counts, _usual(prior, time), opened[time], view=view, question=question, noise=noise)
+        find_confidences(counts, _find_usual(prior, time), opened[time], view=view, question=question, noise=noise)
         for day in days
         for time, counts in day.items()
     ]
@@ -204,7 +206,7 @@ def _introduce(asked: AttackersAsked, day: _Day) -> Iterator[Part]:
     )
 
 
-def _table(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) -> PageTable:
+def _make_table(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) -> PageTable:
     hidden = found[View.PRIOR].people
     columns = ("shown is", *_CLASSES, "found better", "right, in the mean", "surest")
     rows = tuple(
@@ -212,8 +214,8 @@ def _table(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) ->
             words,
             *(f"{people:,.1f}" for people in found[view].classes),
             f"{found[view].improved:,.1f}",
-            share(found[view].believed / hidden) if hidden else "",
-            share(found[view].highest) if hidden else "",
+            write_probability(found[view].believed / hidden) if hidden else "",
+            write_probability(found[view].highest) if hidden else "",
         )
         for view, words in _VIEWS.items()
     )
@@ -229,8 +231,9 @@ def _explain(asked: AttackersAsked, epsilon: float) -> Iterator[Part]:
     )
     yield (
         "An analyst who asks one threshold after the other gets to the noisy counts behind the key set for the same "
-        f"epsilon, {number(epsilon)} of a presence. No belief in a place can come further than odds times "
-        f"e^{number(2 * epsilon)}, two presences: from 50 % to {share(bound_belief_in_place(epsilon, prior=0.5))}."
+        f"epsilon, {write_loss(epsilon)} of a presence. No belief in a place can come further than odds times "
+        f"e^{write_loss(2 * epsilon)}, two presences: from 50 % to "
+        f"{write_probability(bound_belief_in_place(epsilon, prior=0.5))}."
     )
     if asked.prior.names[1:]:
         yield "Each time is attacked by itself: whoever knows how people move from one to the next knows more."
@@ -239,12 +242,12 @@ def _explain(asked: AttackersAsked, epsilon: float) -> Iterator[Part]:
         Curve("before", priors, priors),
         Curve("after, at most", priors, tuple(bound_belief_in_place(epsilon, prior=prior) for prior in priors)),
     ]
-    yield line_plot(
+    yield draw_line_plot(
         "What a belief in a place can become at most", curves, x=Axis("belief before", 0, 1), y=Axis("after", 0, 1)
     )
 
 
-def _figures(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) -> dict[str, object]:
+def _make_figures(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) -> dict[str, object]:
     return {
         "name": attacker.name,
         "known_counts": known,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.risk.advantage import bound_advantage, bound_guess, bound_posterior, bound_true_positive_rate
-from proxy.report.odometer import factor
+from proxy.report.odometer import write_factor
 
 CANDIDATES = (2, 10, 100)  # groups or values among which somebody guesses: a coin, a few wards, a town's streets
 _PRIORS = (0.01, 0.1, 0.5)  # what somebody believed before: a rumour, a suspicion, a coin
@@ -17,42 +17,42 @@ class RiskFigures:
 
     epsilon: float
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the figures as a JSON document; `presence` has epsilon, `which_group` twice that."""
         return {
             "epsilon": self.epsilon,
             "presence": {
                 "epsilon": self.epsilon,
-                "odds": _odds(self.epsilon),
+                "odds": _find_odds(self.epsilon),
                 "posteriors": {f"{prior:g}": bound_posterior(self.epsilon, prior=prior) for prior in _PRIORS},
                 "advantage": bound_advantage(self.epsilon),
                 "true_positives_at_1_percent": bound_true_positive_rate(self.epsilon, false_positive_rate=0.01),
             },
             "which_group": {
                 "epsilon": 2 * self.epsilon,
-                "odds": _odds(2 * self.epsilon),
+                "odds": _find_odds(2 * self.epsilon),
                 "guess_among": {str(many): bound_guess(self.epsilon, candidates=many) for many in CANDIDATES},
             },
         }
 
-    def presence_row(self, what: str) -> tuple[str, ...]:
+    def make_presence_row(self, what: str) -> tuple[str, ...]:
         """Return a row under `PRESENCE`."""
         return (
             what,
-            number(self.epsilon),
-            factor(self.epsilon).removeprefix("a factor of "),
-            *(share(bound_posterior(self.epsilon, prior=prior)) for prior in _PRIORS),
-            share(bound_advantage(self.epsilon)),
-            share(bound_true_positive_rate(self.epsilon, false_positive_rate=0.01)),
+            write_loss(self.epsilon),
+            write_factor(self.epsilon).removeprefix("a factor of "),
+            *(write_probability(bound_posterior(self.epsilon, prior=prior)) for prior in _PRIORS),
+            write_probability(bound_advantage(self.epsilon)),
+            write_probability(bound_true_positive_rate(self.epsilon, false_positive_rate=0.01)),
         )
 
-    def which_row(self, what: str) -> tuple[str, ...]:
+    def make_group_row(self, what: str) -> tuple[str, ...]:
         """Return a row under `WHICH`."""
         return (
             what,
-            number(2 * self.epsilon),
-            factor(2 * self.epsilon).removeprefix("a factor of "),
-            *(share(bound_guess(self.epsilon, candidates=many)) for many in CANDIDATES),
+            write_loss(2 * self.epsilon),
+            write_factor(2 * self.epsilon).removeprefix("a factor of "),
+            *(write_probability(bound_guess(self.epsilon, candidates=many)) for many in CANDIDATES),
         )
 
 
@@ -67,17 +67,17 @@ PRESENCE = (
 WHICH = ("which group, of", "epsilon", "odds x", *(f"right among {many}" for many in CANDIDATES))
 
 
-def number(value: float) -> str:
+def write_loss(value: float) -> str:
     """Return a loss with up to four digits, rounded up."""
     return f"{math.ceil(value * 1e4 - 1e-6) / 1e4:g}"
 
 
-def share(value: float) -> str:
+def write_probability(value: float) -> str:
     """Return a probability in percent with one digit, rounded up; a near certainty says so."""
     percent = math.ceil(value * 1000 - 1e-7) / 10
     return "over 99.9 %" if 0.999 < value < 1 or percent >= 100 else f"{percent:.1f} %"
 
 
-def _odds(epsilon: float) -> float | None:
+def _find_odds(epsilon: float) -> float | None:
     """Return the odds; None if they are no number any more."""
     return math.exp(epsilon) if epsilon < 700 else None

@@ -9,7 +9,7 @@ from planner.explain.expected_bounding import ASSUMPTIONS, ExpectedClipping, lis
 from planner.explain.rounded_numbers import write_percent
 from planner.policy.file import Policy
 from planner.question.unit_groups import groups_of_one_unit
-from proxy.owner.risk.figures import number, share
+from proxy.owner.risk.figures import write_loss, write_probability
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.report.html.page import PageTable, Part
@@ -41,32 +41,35 @@ class GroupsAsked:
     epsilon: float
     sizes: DeclaredSizes
     sensitive: tuple[SensitiveValue, ...]
-    spent: bool
+    is_spent: bool
 
     @property
-    def row_unit(self) -> bool:
+    def has_row_unit(self) -> bool:
         """Return True if a row is a unit of its own in some table: there attackers are better."""
         return any(section.privacy_unit == () for section in self.policy.private_tables.values())
 
     @property
     def pair(self) -> SharePair:
         """The counts of the best attacker."""
-        return SharePair.HOLDERS_AND_OTHERS if self.row_unit else SharePair.GROUP_AND_HOLDERS
+        return SharePair.HOLDERS_AND_OTHERS if self.has_row_unit else SharePair.GROUP_AND_HOLDERS
 
 
 def say_groups(asked: GroupsAsked) -> ReportSection:
     """Return the section on the smallest groups whose shares can be learned, and those of the given questions."""
     title, epsilon = "Groups whose shares anybody can learn", asked.epsilon
-    source = "the group that lost most has lost" if asked.spent else "a group may lose"
+    source = "the group that lost most has lost" if asked.is_spent else "a group may lose"
     if epsilon < _LEAST:
-        told = f"With what {source} (epsilon {number(epsilon)}) no share of a group of any usual size can be learned."
+        told = (
+            f"With what {source} (epsilon {write_loss(epsilon)}) no share of a group of any usual size can be learned."
+        )
         return ReportSection("groups", title, (told,), {"epsilon": epsilon, "least": []})
-    members = "rows" if asked.row_unit else "units"
+    members = "rows" if asked.has_row_unit else "units"
     found = {(width, part): _find_least(asked, width, part) for width in _WIDTHS for part in _SHARES}
     rows = tuple((f"{100 * width:g} %", *(f"{found[width, part]:,}" for part in _SHARES)) for width in _WIDTHS)
     columns = ("to within", *(f"{100 * part:g} % have it" for part in _SHARES))
     parts: list[Part] = [
-        f"With what {source} (epsilon {number(epsilon)}) anybody can learn which share of a group has some yes-or-no "
+        f"With what {source} (epsilon {write_loss(epsilon)}) anybody can learn which share of a group has some "
+        "yes-or-no "
         f"property, 7 times in 10, already in groups of so many {members}:",
         PageTable(columns, rows),
         "The share is to the nearest of them, and the width is relative. That is what answers are for; it is about "
@@ -82,12 +85,12 @@ def say_groups(asked: GroupsAsked) -> ReportSection:
         figures["sensitive"] = [
             {"value": one.said, "base_rate": one.base_rate, "jump": JUMP, "least_group": size} for one, size in known
         ]
-    sized = [(question, _units_per_group(question, asked.sizes)) for question in asked.questions]
+    sized = [(question, _find_units_per_group(question, asked.sizes)) for question in asked.questions]
     told_sizes = [(question, size) for question, size in sized if size is not None]
     if told_sizes:
         parts += _say_sizes(asked, told_sizes)
         figures["declared"] = [
-            {"question": question.name, "units_a_group": size, "learned": _chances(asked, size)}
+            {"question": question.name, "units_a_group": size, "learned": _list_chances(asked, size)}
             for question, size in told_sizes
         ]
     return ReportSection("groups", title, tuple(parts), figures)
@@ -106,7 +109,7 @@ def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
     )
 
 
-def _units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
+def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
     """Return the mean number of units in a group of the question; None if nobody said how many there are."""
     made = question.plan.question
     units = sizes.units if sizes.units is not None else sizes.rows if made.table.is_row_unit else None
@@ -115,41 +118,41 @@ def _units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | No
     return units * groups_of_one_unit(made) / made.keys.size
 
 
-def _chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
+def _list_chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
     """Return how surely each share is learned to within a fifth in a group of that size."""
     group = max(2, ceil(size))
-    return [{"share": part, "chance": _chance(asked, group, part)} for part in _SHARES]
+    return [{"share": part, "chance": _find_chance(asked, group, part)} for part in _SHARES]
 
 
-def _chance(asked: GroupsAsked, group: int, part: float) -> float:
+def _find_chance(asked: GroupsAsked, group: int, part: float) -> float:
     holders = min(group, max(1, round(part * group)))
     return compute_chance(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.pair)
 
 
 def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:
     rows = tuple(
-        (question.name, f"{size:,.1f}", *(share(one["chance"]) for one in _chances(asked, size)))
+        (question.name, f"{size:,.1f}", *(write_probability(one["chance"]) for one in _list_chances(asked, size)))
         for question, size in sized
     )
     columns = ("question", "units a group", *(f"{100 * part:g} % have it" for part in _SHARES))
     yield "By the declared sizes, how surely shares of a group of average size can be learned to within a fifth:"
     yield PageTable(columns, rows)
-    cut = [told for question, _ in sized if (told := _expected_cut(question, asked.sizes)) is not None]
+    cut = [told for question, _ in sized if (told := _expect_cut(question, asked.sizes)) is not None]
     if cut:
         yield f"Bounding is expected to cut {'; '.join(cut)}. That takes for granted that of a unit {_ASSUMED}."
 
 
-def _expected_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
+def _expect_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
     """Return the likely cut of bounding, by the declared rows of a unit."""
     if sizes.units is None or sizes.rows is None:
         return None
     cuts = list_expected_clipping(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)
     if not cuts:
         return None
-    told = ", ".join(f"{_range(one)} of {one.name}" for one in cuts if one.concentrated_share > 0)
+    told = ", ".join(f"{_write_range(one)} of {one.name}" for one in cuts if one.concentrated_share > 0)
     return f"of {question.name} {told}" if told else None
 
 
-def _range(cut: ExpectedClipping) -> str:
+def _write_range(cut: ExpectedClipping) -> str:
     least, most = write_percent(cut.spread_share, places=2), write_percent(cut.concentrated_share, places=2)
     return most if least == most else f"{least} to {most}"

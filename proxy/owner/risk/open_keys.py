@@ -120,7 +120,7 @@ def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
     return OpenKeys(name, columns, frozenset(keys))
 
 
-def key_text(key: Sequence[Value]) -> Key:
+def make_key_text(key: Sequence[Value]) -> Key:
     """Return a key as the files have it: each value as PostgreSQL prints it."""
     return tuple(map(format_value, key))
 

@@ -26,9 +26,9 @@ from planner.statements import settings
 from proxy.open_policy.pins import read_pinned_catalog
 from proxy.open_policy.service import OWNER
 from proxy.owner.measure import GroupingLeftOut, measure_groupings
-from proxy.owner.risk.figures import number, share
+from proxy.owner.risk.figures import write_loss, write_probability
 from proxy.owner.risk.groups import JUMP
-from proxy.owner.risk.open_keys import Key, key_text
+from proxy.owner.risk.open_keys import Key, make_key_text
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.pipeline.messages import read_bare_question
@@ -76,7 +76,7 @@ class OwnerReading:
         """Return the true count of a question that asks for one, by key. Raise KH501."""
         asked = question.plan.question
         (values,) = self.count(asked, asked.functionals)
-        return {key_text(asked.keys.get_key(index)): int(value) for index, value in enumerate(values)}
+        return {make_key_text(asked.keys.get_key(index)): int(value) for index, value in enumerate(values)}
 
 
 @contextmanager
@@ -114,7 +114,8 @@ def say_true_shares(
     """
     parts: list[Part] = [
         f"A share is disclosed where it is {JUMP:g} times as frequent in a group as everywhere, and the true size lets "
-        f"anybody learn it to within {100 * WIDTH:g} % of itself, 7 times in 10, with epsilon {number(epsilon)}. This "
+        f"anybody learn it to within {100 * WIDTH:g} % of itself, 7 times in 10, with epsilon "
+        f"{write_loss(epsilon)}. This "
         "is about groups; nobody's taking part is told by it."
     ]
     figures: list[dict[str, object]] = []
@@ -126,7 +127,7 @@ def say_true_shares(
         for true in _list_shares(reading, question, sensitive):
             found = true.judge(made, epsilon=epsilon)
             parts += _show(question, true, found)
-            figures.append(_document(question, true, found))
+            figures.append(_make_document(question, true, found))
     if not figures:
         parts.append(
             "No question given compares a share with a number, and no sensitive value was declared (--sensitive)."
@@ -162,7 +163,7 @@ class CountedShare:
             if 0 < holders <= group:
                 higher = compute_jump(group=group, holders=holders, base_rate=self.base_rate)
                 chance = compute_chance(WIDTH, group=group, holders=holders, epsilon=epsilon / self.most, pair=pair)
-                found.append(TrueShare(key_text(made.keys.get_key(index)), group, holders, higher, chance))
+                found.append(TrueShare(make_key_text(made.keys.get_key(index)), group, holders, higher, chance))
         return sorted(found, key=lambda one: (not one.is_disclosed, -one.jump, one.key))
 
 
@@ -255,7 +256,7 @@ def _show(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]
                 f"{one.holders:,}",
                 f"{100 * one.holders / one.group:.1f} %",
                 f"{one.jump:.2f}",
-                share(one.chance) + (", disclosed" if one.is_disclosed else ""),
+                write_probability(one.chance) + (", disclosed" if one.is_disclosed else ""),
             )
             for one in found[:_MOST_LISTED]
         )
@@ -263,7 +264,7 @@ def _show(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]
         yield PageTable(columns, rows, title=f"Groups of {question.name}, the disclosed ones first{left}")
 
 
-def _document(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]) -> dict[str, object]:
+def _make_document(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]) -> dict[str, object]:
     return {
         "question": question.name,
         "share_of": true.name,
@@ -303,8 +304,8 @@ def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> Re
         table = reading.catalog.find_table(made.table.name)
         assert table is not None
         (found,) = measure_groupings(table, [made.keys.columns], reading.source)
-        rows.append(_left_out(question.name, found))
-        figures.append(_left_out_document(question.name, found))
+        rows.append(_make_row(question.name, found))
+        figures.append(_make_left_out_document(question.name, found))
     parts: list[Part] = [
         "Answers keep their promised error rates about what is left of each unit after bounding. This is what bounding "
         "takes away, of all rows before any WHERE; choosing bounds by these figures would tell them.",
@@ -316,19 +317,19 @@ def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> Re
     return ReportSection("bounding", "What bounding really cuts", tuple(parts), {"questions": figures})
 
 
-def _left_out(name: str, found: GroupingLeftOut) -> tuple[str, ...]:
-    totals = "; ".join(f"{_percent(kept.left_out)} of {column}" for column, kept in found.totals)
+def _make_row(name: str, found: GroupingLeftOut) -> tuple[str, ...]:
+    totals = "; ".join(f"{_write_percent(kept.left_out)} of {column}" for column, kept in found.totals)
     return (
         name,
         f"{found.units:,}",
         f"{found.units_cut:,}",
-        _percent(found.memberships.left_out),
-        _percent(found.rows.left_out),
+        _write_percent(found.memberships.left_out),
+        _write_percent(found.rows.left_out),
         totals,
     )
 
 
-def _left_out_document(name: str, found: GroupingLeftOut) -> dict[str, object]:
+def _make_left_out_document(name: str, found: GroupingLeftOut) -> dict[str, object]:
     return {
         "question": name,
         "units": found.units,
@@ -339,5 +340,5 @@ def _left_out_document(name: str, found: GroupingLeftOut) -> dict[str, object]:
     }
 
 
-def _percent(part: float) -> str:
+def _write_percent(part: float) -> str:
     return f"{100 * part:.1f} %"

@@ -10,13 +10,13 @@ from mechanisms.risk.fixed_list import compose_fixed
 from mechanisms.risk.reconstruction import reconstruct_bits, single_out_victim, track_victim
 from planner.functionals.said_shares import ShareThreshold
 from planner.policy.file import Policy
-from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, number, share
+from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, write_loss, write_probability
 from proxy.owner.risk.groups import JUMP, DeclaredSizes, GroupsAsked, say_groups
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.owner.risk.targets import RiskTarget
 from proxy.report.html.page import PageTable, Part, Verbatim
-from proxy.report.html.plots import Axis, Curve, line_plot
+from proxy.report.html.plots import Axis, Curve, draw_line_plot
 from proxy.report.odometer import OdometerReading
 from proxy.report.section import ReportSection
 
@@ -57,35 +57,36 @@ def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
     if asked.spent is not None:
         found.append(_say_spent(asked.spent))
     if asked.questions:
-        found.append(_questions(asked.questions, asked.sensitive))
+        found.append(_say_questions(asked.questions, asked.sensitive))
     spent = asked.spent is not None
-    held = GroupsAsked(asked.policy, asked.questions, asked.epsilon, asked.sizes, asked.sensitive, spent=spent)
+    held = GroupsAsked(asked.policy, asked.questions, asked.epsilon, asked.sizes, asked.sensitive, is_spent=spent)
     found.append(say_groups(held))
     if asked.attackers is not None:
         found.append(asked.attackers)
-    found.append(_attacks(asked))
+    found.append(_say_attacks(asked))
     if asked.target is not None:
         found.append(_say_target(asked.target, asked.policy))
-    return (*found, *asked.private, _silent(asked))
+    return (*found, *asked.private, _say_omissions(asked))
 
 
 def _say_promise(policy: Policy) -> ReportSection:
     budget = policy.budget
     cell, unit = RiskFigures(budget.epsilon_per_predicate), budget.epsilon_per_unit
-    names = sorted({_unit_name(one.unit_columns) for one in policy.private_tables.values() if one.path is None})
-    rows: list[tuple[str, ...]] = [cell.presence_row("a unit in one group")]
-    which: list[tuple[str, ...]] = [cell.which_row(_EITHER)]
+    names = sorted({_name_unit(one.unit_columns) for one in policy.private_tables.values() if one.path is None})
+    rows: list[tuple[str, ...]] = [cell.make_presence_row("a unit in one group")]
+    which: list[tuple[str, ...]] = [cell.make_group_row(_EITHER)]
     parts: list[Part] = [
         f"Protected is one privacy unit ({'; '.join(names)}). The budget lets any one group lose epsilon "
-        f"{number(cell.epsilon)} in one budget window, grants not counted; these figures hold however questions are "
+        f"{write_loss(cell.epsilon)} in one budget window, grants not counted; these figures hold however "
+        "questions are "
         "chosen and whatever else somebody knows.",
         f"Presence: whether a certain unit is in a certain group at all. Odds move by at most "
-        f"e^{number(cell.epsilon)}.",
+        f"e^{write_loss(cell.epsilon)}.",
     ]
     if unit is not None:
         whole = RiskFigures(unit)
-        rows.append(whole.presence_row("a unit in the data at all"))
-        which.append(whole.which_row("any value of a unit"))
+        rows.append(whole.make_presence_row("a unit in the data at all"))
+        which.append(whole.make_group_row("any value of a unit"))
     parts.append(PageTable(PRESENCE, tuple(rows)))
     parts.append(
         "The last two columns are of the best test that there can be: by how many percentage points it is right about "
@@ -93,7 +94,8 @@ def _say_promise(policy: Policy) -> ReportSection:
     )
     parts.append(
         "Which group: of a unit that is surely there, whether it is in this group rather than that. This is decided by "
-        f"two presences, so twice the epsilon counts: {number(2 * cell.epsilon)}. Do not read the first table as if it "
+        f"two presences, so twice the epsilon counts: {write_loss(2 * cell.epsilon)}. Do not read the first table "
+        "as if it "
         "were about this."
     )
     parts.append(PageTable(WHICH, tuple(which)))
@@ -108,21 +110,21 @@ def _say_promise(policy: Policy) -> ReportSection:
         for name, times in (("nothing told", 0), ("presence", 1), ("which group", 2))
     ]
     parts.append(
-        line_plot("What a belief can become at most", curves, x=Axis("belief before", 0, 1), y=Axis("after", 0, 1))
+        draw_line_plot("What a belief can become at most", curves, x=Axis("belief before", 0, 1), y=Axis("after", 0, 1))
     )
-    figures = {"group": cell.document(), "unit": None if unit is None else RiskFigures(unit).document()}
+    figures = {"group": cell.make_document(), "unit": None if unit is None else RiskFigures(unit).make_document()}
     return ReportSection("promised", "What the caps promise", tuple(parts), figures)
 
 
-def _unit_name(unit: tuple[str, ...]) -> str:
+def _name_unit(unit: tuple[str, ...]) -> str:
     return ", ".join(unit) if unit else "row"
 
 
 def _say_spent(reading: OdometerReading) -> ReportSection:
     rows = [(f"{table.table}: {table.unit}", RiskFigures(table.epsilon)) for table in reading.tables]
     figures = {
-        "tables": [{"table": table.table, **RiskFigures(table.epsilon).document()} for table in reading.tables],
-        "unit": RiskFigures(reading.unit_epsilon).document(),
+        "tables": [{"table": table.table, **RiskFigures(table.epsilon).make_document()} for table in reading.tables],
+        "unit": RiskFigures(reading.unit_epsilon).make_document(),
         "delta": reading.delta,
     }
     if not rows:
@@ -132,29 +134,36 @@ def _say_spent(reading: OdometerReading) -> ReportSection:
     parts: list[Part] = [
         f"{reading.questions:,} question(s) charged, in {reading.windows} budget window(s). What all answers together "
         "tell at most, of the group or unit that lost most: presence first, then which group.",
-        PageTable(PRESENCE, tuple(one.presence_row(name) for name, one in rows)),
-        PageTable(WHICH, tuple(one.which_row(name) for name, one in rows)),
+        PageTable(PRESENCE, tuple(one.make_presence_row(name) for name, one in rows)),
+        PageTable(WHICH, tuple(one.make_group_row(name) for name, one in rows)),
     ]
     if reading.delta is not None:
         parts.append(f"The epsilon of a whole unit holds but for a probability of {reading.delta:g}.")
     return ReportSection("spent", "What was spent", tuple(parts), figures)
 
 
-def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue]) -> ReportSection:
+def _say_questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue]) -> ReportSection:
     losses = [one.epsilon for one in questions]
     total, composed = sum(losses), compose_fixed(losses)
     rows = tuple(
-        (one.name, number(one.epsilon), number(one.unit_epsilon), share(bound_advantage(one.epsilon)))
+        (
+            one.name,
+            write_loss(one.epsilon),
+            write_loss(one.unit_epsilon),
+            write_probability(bound_advantage(one.epsilon)),
+        )
         for one in questions
     )
     at = [composed.find_true_positive_rate(false_positive_rate=rate) for rate in (0.01, 0.1)]
     parts: list[Part] = [
         PageTable(("question", "epsilon a group", "epsilon a unit", "hits minus false alarms"), rows),
-        f"All of them together cost a group epsilon {number(total)} at most. For somebody who chooses each question in "
+        f"All of them together cost a group epsilon {write_loss(total)} at most. For somebody who chooses each "
+        "question in "
         "view of the answers before, the hits of the best test for presence exceed its "
-        f"false alarms by at most {share(bound_advantage(total))}.",
+        f"false alarms by at most {write_probability(bound_advantage(total))}.",
         "Only if this list was fixed beforehand, and nobody adds or leaves out a question in view of answers: at most "
-        f"{share(composed.advantage)}; it finds {share(at[0])} of those present at 1 % false alarms, {share(at[1])} at "
+        f"{write_probability(composed.advantage)}; it finds {write_probability(at[0])} of those present at 1 % "
+        f"false alarms, {write_probability(at[1])} at "
         "10 %. A dashboard that is always asked whole is such a list; an analyst at work never is.",
     ]
     said = [(one, found) for one in questions for found in one.shares]
@@ -169,7 +178,12 @@ def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveV
         parts.append("None of them compares a share of a group with a number, so none says a share outright.")
     figures = {
         "questions": [
-            {"name": one.name, "epsilon": one.epsilon, "unit_epsilon": one.unit_epsilon, "said_outright": _said(one)}
+            {
+                "name": one.name,
+                "epsilon": one.epsilon,
+                "unit_epsilon": one.unit_epsilon,
+                "said_outright": _list_said_shares(one),
+            }
             for one in questions
         ],
         "epsilon": total,
@@ -199,22 +213,22 @@ def _weigh(question: RiskQuestion, said: ShareThreshold, sensitive: Sequence[Sen
     return f" {told}; and a returned group meets it with odds at least {evidence:.3g} times as high as before."
 
 
-def _said(question: RiskQuestion) -> list[dict[str, object]]:
+def _list_said_shares(question: RiskQuestion) -> list[dict[str, object]]:
     return [
         {"comparison": one.text, "share": float(one.share), "above": one.is_above, "columns": list(one.columns)}
         for one in question.shares
     ]
 
 
-def _attacks(asked: RiskAsked) -> ReportSection:
+def _say_attacks(asked: RiskAsked) -> ReportSection:
     title, epsilon = "Attacks that were tried, beside the bound", asked.epsilon
     if epsilon <= 0:
         return ReportSection("attacks", title, ("Nothing was told, so there is nothing to attack.",), {"epsilon": 0.0})
     bound, tracked = single_out_victim(epsilon), track_victim(epsilon)
     rows = [
-        ("the promise: no attack on average more than", share(bound.bound)),
-        ("one count that nobody but the victim can be in", share(bound.right_share)),
-        ("a tracker: two counts that differ by the victim", share(tracked.right_share)),
+        ("the promise: no attack on average more than", write_probability(bound.bound)),
+        ("one count that nobody but the victim can be in", write_probability(bound.right_share)),
+        ("a tracker: two counts that differ by the victim", write_probability(tracked.right_share)),
     ]
     figures = {
         "epsilon": epsilon,
@@ -225,12 +239,15 @@ def _attacks(asked: RiskAsked) -> ReportSection:
     if asked.runs:
         noise = make_system_noise()
         many = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=epsilon, runs=asked.runs, seed=1, noise=noise)
-        rows.append((f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times", share(many.right_share)))
+        rows.append(
+            (f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times", write_probability(many.right_share))
+        )
         exact = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=None, runs=1, seed=1, noise=noise)
-        rows.append(("the same with exact counts, for contrast", share(exact.right_share)))
+        rows.append(("the same with exact counts, for contrast", write_probability(exact.right_share)))
         figures |= {"random_counts": many.right_share, "exact_counts": exact.right_share, "runs": float(asked.runs)}
     parts: list[Part] = [
-        f"Everybody has a secret bit, and attackers spend epsilon {number(epsilon)} on counts of it; the data are made "
+        f"Everybody has a secret bit, and attackers spend epsilon {write_loss(epsilon)} on counts of it; the data "
+        "are made "
         "up. A coin would be right half the time.",
         PageTable(("attack", "bits right"), tuple(rows)),
         "The first attack reaches the bound: where filters can single a person out, or all others are known, what is "
@@ -257,11 +274,11 @@ def _say_target(target: RiskTarget, policy: Policy) -> ReportSection:
     return ReportSection("target", "Budgets for a wanted risk", parts, figures)
 
 
-def _silent(asked: RiskAsked) -> ReportSection:
-    return ReportSection("silent", "What this does not say", tuple(_unsaid(asked)))
+def _say_omissions(asked: RiskAsked) -> ReportSection:
+    return ReportSection("silent", "What this does not say", tuple(_list_omissions(asked)))
 
 
-def _unsaid(asked: RiskAsked) -> Iterator[Part]:
+def _list_omissions(asked: RiskAsked) -> Iterator[Part]:
     if asked.private:
         yield (
             "Private rows were read, for the sections on true shares, bounding and true attackers alone: no other "
@@ -278,4 +295,7 @@ def _unsaid(asked: RiskAsked) -> Iterator[Part]:
         "what is known from elsewhere, are not protected."
     )
     among = bound_guess(asked.epsilon, candidates=10) if asked.epsilon else 0.1
-    yield f"Ten equally likely groups, one guess: right with {share(among)} at most, where chance is right with 10 %."
+    yield (
+        f"Ten equally likely groups, one guess: right with {write_probability(among)} at most, where chance is "
+        "right with 10 %."
+    )

@@ -29,7 +29,7 @@ class SensitiveValue:
         """Return True if a question's share is that of those who have this value."""
         if share.columns != (self.column,) or share.value is None:
             return False
-        return _plain(share.value) == _plain(self.value)
+        return _normalise(share.value) == _normalise(self.value)
 
 
 def parse_sensitive(text: str) -> SensitiveValue:
@@ -57,16 +57,16 @@ def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
         raise ValueError(f"no private table of the policy has a column {strange}")
     for number, one in enumerate(values):
         columns = [table.columns.get(one.column) for table in policy.private_tables.values()]
-        if not any(section is not None and _may_be(one, section) for section in columns):
+        if not any(section is not None and _can_occur(one, section) for section in columns):
             raise ValueError(f"{one.value} is no value that the policy declares for {one.column}")
         if any(one.said == other.said for other in values[:number]):
             raise ValueError(f"{one.said} has one share of everybody")
 
 
-def _may_be(wanted: SensitiveValue, section: ColumnSection) -> bool:
+def _can_occur(wanted: SensitiveValue, section: ColumnSection) -> bool:
     """Return True if a value lies within the bounds of a column and among its listed key values, if there are some."""
     if section.key is not None and section.key.values is not None:
-        return _plain(wanted.value) in {_plain(str(value)) for value in section.key.values}
+        return _normalise(wanted.value) in {_normalise(str(value)) for value in section.key.values}
     try:
         number = Decimal(wanted.value)
     except InvalidOperation:
@@ -74,6 +74,6 @@ def _may_be(wanted: SensitiveValue, section: ColumnSection) -> bool:
     return section.bounds is None or (number.is_finite() and section.bounds[0] <= number <= section.bounds[1])
 
 
-def _plain(value: str) -> str:
+def _normalise(value: str) -> str:
     """Return a value however it is spelled: 1 in a sum is true in a condition."""
     return {"true": "1", "false": "0"}.get(value.lower(), value)

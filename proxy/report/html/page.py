@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from proxy.report.terminal import visible
+from proxy.report.terminal import make_visible
 
 _STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:58em;padding:0 1em;color:#111;background:#fff}
 h1{font-size:1.5em}
@@ -82,7 +82,7 @@ def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | 
             "<body>",
             *([] if warning is None else [f'<p class="warning">{escape_text(warning)}</p>']),
             f"<h1>{escape_text(title)}</h1>",
-            *(line for section in sections for line in _section(section)),
+            *(line for section in sections for line in _write_section(section)),
             "</body>",
             "</html>\n",
         )
@@ -91,10 +91,10 @@ def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | 
 
 def escape_text(text: str) -> str:
     """Return the text as HTML and SVG show it, whatever is in it."""
-    return escape(visible(text), quote=True)
+    return escape(make_visible(text), quote=True)
 
 
-def _section(section: PageSection) -> Iterator[str]:
+def _write_section(section: PageSection) -> Iterator[str]:
     yield "<section>"
     yield f"<h2>{escape_text(section.title)}</h2>"
     for part in section.parts:
@@ -106,19 +106,19 @@ def _section(section: PageSection) -> Iterator[str]:
             case Drawing(svg):
                 yield svg
             case PageTable():
-                yield from _grid(part)
+                yield from _write_grid(part)
     yield "</section>"
 
 
-def _grid(grid: PageTable) -> Iterator[str]:
+def _write_grid(grid: PageTable) -> Iterator[str]:
     caption = f"<caption>{escape_text(grid.title)}</caption>" if grid.title else ""
     yield f'<div class="wide"><table>{caption}'
     yield "<tr>" + "".join(f'<th scope="col">{escape_text(name)}</th>' for name in grid.columns) + "</tr>"
     for row in grid.rows:
-        yield "<tr>" + "".join(map(_cell, row)) + "</tr>"
+        yield "<tr>" + "".join(map(_write_cell, row)) + "</tr>"
     yield "</table></div>"
 
 
-def _cell(text: str) -> str:
+def _write_cell(text: str) -> str:
     figure = text.strip("+-<>=%~ ").replace(",", "").replace(".", "").replace(" ", "")
     return f'<td class="number">{escape_text(text)}</td>' if figure.isdecimal() else f"<td>{escape_text(text)}</td>"

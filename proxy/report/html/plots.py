@@ -39,7 +39,7 @@ class Curve:
     xs: tuple[float, ...]
     ys: tuple[float, ...]
     errors: tuple[float, ...] = ()
-    dots: bool = False
+    is_dotted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +48,24 @@ class Bar:
 
     name: str
     value: float
-    told: str
+    label: str
     mark: float | None = None
 
 
-def line_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
+def draw_line_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
     """Return straight lines from point to point; where a curve has `dots`, its points alone.
 
     Raises ValueError where no curve has a point, where lengths differ, or a number is not finite.
     """
-    return _plot(title, curves, x=x, y=y, steps=False)
+    return _draw_plot(title, curves, x=x, y=y, has_steps=False)
 
 
-def step_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
+def draw_step_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
     """Draw as `line_plot`, except that each height holds until the next point, as of an ROC curve."""
-    return _plot(title, curves, x=x, y=y, steps=True)
+    return _draw_plot(title, curves, x=x, y=y, has_steps=True)
 
 
-def bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> Drawing:
+def draw_bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> Drawing:
     """Return bars to the right, one below the other; `high` is the end of their scale, the largest value if None.
 
     Raises ValueError for a negative or infinite number, or none at all.
@@ -75,9 +75,9 @@ def bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> D
         raise ValueError("bars are as long as finite numbers that are not negative")
     most = max(values) if high is None else high
     names = max(min(_LABEL, len(bar.name)) for bar in bars) * _CHARACTER + 12
-    told = max(len(bar.told) for bar in bars) * _CHARACTER + 12
+    told = max(len(bar.label) for bar in bars) * _CHARACTER + 12
     room = max(120.0, _WIDTH - names - told)
-    return _svg(
+    return _make_svg(
         title,
         names + room + told,
         _TOP + (len(bars) + 0.5) * _LINE * 1.4,
@@ -85,7 +85,7 @@ def bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> D
     )
 
 
-def cell_plot(
+def draw_cell_plot(
     title: str,
     rows: Sequence[str],
     columns: Sequence[str],
@@ -102,16 +102,16 @@ def cell_plot(
     wide = max(_CELL, *(min(_LABEL, len(name)) * _CHARACTER + 10 for name in columns))
     high = _CELL / 2
     parts = [
-        _text(names + (place + 0.5) * wide, _TOP + 12, name, anchor="middle") for place, name in enumerate(columns)
+        _draw_text(names + (place + 0.5) * wide, _TOP + 12, name, anchor="middle") for place, name in enumerate(columns)
     ]
     for number, (name, some, told) in enumerate(zip(rows, shares, texts, strict=True)):
         at = _TOP + _LINE + number * high
-        parts.append(_text(names - 8, at + high * 0.68, name, anchor="end"))
+        parts.append(_draw_text(names - 8, at + high * 0.68, name, anchor="end"))
         if len(some) != len(columns) or len(told) != len(columns):
             raise ValueError("a row of cells has one share and one text for each column")
         for place, (share, text) in enumerate(zip(some, told, strict=True)):
             parts.extend(_draw_cell(names + place * wide, at, wide, high, min(1.0, max(0.0, share)), text))
-    return _svg(title, names + wide * len(columns) + 8, _TOP + _LINE + high * len(rows) + 8, parts)
+    return _make_svg(title, names + wide * len(columns) + 8, _TOP + _LINE + high * len(rows) + 8, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Scale:
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
-    def ticks(self) -> Iterator[float]:
+    def list_ticks(self) -> Iterator[float]:
         """Round numbers between the ends: steps of 1, 2 or 5 times a power of ten."""
         rough = (self.high - self.low) / _MOST_TICKS
         power = 10.0 ** math.floor(math.log10(rough))
@@ -138,7 +138,7 @@ class _Scale:
             yield number * step
 
 
-def _plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis, steps: bool) -> Drawing:
+def _draw_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis, has_steps: bool) -> Drawing:
     for curve in curves:
         if len(curve.xs) != len(curve.ys) or (curve.errors and len(curve.errors) != len(curve.xs)):
             raise ValueError("a curve has as many heights as places")
@@ -148,22 +148,22 @@ def _plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis, steps: bool)
     ys += [height - error for curve in curves for height, error in zip(curve.ys, curve.errors, strict=False)]
     if not xs or not all(map(math.isfinite, [*xs, *ys])):
         raise ValueError("a plot takes one finite point or more")
-    across = _scale(x, xs, start=_LEFT, end=_WIDTH - _RIGHT)
-    up = _scale(y, ys, start=_HEIGHT - _BOTTOM, end=_TOP)
+    across = _make_scale(x, xs, start=_LEFT, end=_WIDTH - _RIGHT)
+    up = _make_scale(y, ys, start=_HEIGHT - _BOTTOM, end=_TOP)
     named = [curve for curve in curves if curve.name]
     height = _HEIGHT + _LINE * len(named)
-    parts = [*_axes(x, y, across, up)]
+    parts = [*_draw_axes(x, y, across, up)]
     for number, curve in enumerate(curves):
-        parts.extend(_draw_curve(curve, number, across, up, steps=steps))
+        parts.extend(_draw_curve(curve, number, across, up, has_steps=has_steps))
     for place, curve in enumerate(named):
         number = curves.index(curve)
         at = _HEIGHT + _LINE * (place + 0.4)
-        parts.append(f'<line x1="{_LEFT:g}" x2="{_LEFT + 32:g}" y1="{at:g}" y2="{at:g}" {_stroke(number)}/>')
-        parts.append(_text(_LEFT + 40, at + 4, curve.name, most=100))
-    return _svg(title, _WIDTH, height + _LINE * 0.5, parts)
+        parts.append(f'<line x1="{_LEFT:g}" x2="{_LEFT + 32:g}" y1="{at:g}" y2="{at:g}" {_choose_stroke(number)}/>')
+        parts.append(_draw_text(_LEFT + 40, at + 4, curve.name, most=100))
+    return _make_svg(title, _WIDTH, height + _LINE * 0.5, parts)
 
 
-def _scale(axis: Axis, values: Sequence[float], *, start: float, end: float) -> _Scale:
+def _make_scale(axis: Axis, values: Sequence[float], *, start: float, end: float) -> _Scale:
     low = min(values) if axis.low is None else axis.low
     high = max(values) if axis.high is None else axis.high
     if high <= low:
@@ -171,48 +171,48 @@ def _scale(axis: Axis, values: Sequence[float], *, start: float, end: float) -> 
     return _Scale(low, high, start, end)
 
 
-def _axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> Iterator[str]:
-    for value in across.ticks():
+def _draw_axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> Iterator[str]:
+    for value in across.list_ticks():
         at = across.place(value)
         yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{up.start:g}" y2="{up.end:g}" stroke="#e4e4e4"/>'
-        yield _text(at, up.start + 18, _number(value), anchor="middle")
-    for value in up.ticks():
+        yield _draw_text(at, up.start + 18, _write_number(value), anchor="middle")
+    for value in up.list_ticks():
         at = up.place(value)
         yield f'<line x1="{across.start:g}" x2="{across.end:g}" y1="{at:.1f}" y2="{at:.1f}" stroke="#e4e4e4"/>'
-        yield _text(across.start - 8, at + 4, _number(value), anchor="end")
+        yield _draw_text(across.start - 8, at + 4, _write_number(value), anchor="end")
     yield (f'<path d="M{across.start:g} {up.end:g}V{up.start:g}H{across.end:g}" fill="none" stroke="#111111"/>')
-    yield _text((across.start + across.end) / 2, up.start + 40, x.name, anchor="middle", most=80)
+    yield _draw_text((across.start + across.end) / 2, up.start + 40, x.name, anchor="middle", most=80)
     middle = (up.start + up.end) / 2
-    yield _text(16, middle, y.name, anchor="middle", turned=True, most=50)
+    yield _draw_text(16, middle, y.name, anchor="middle", is_vertical=True, most=50)
 
 
-def _draw_curve(curve: Curve, number: int, across: _Scale, up: _Scale, *, steps: bool) -> Iterator[str]:
+def _draw_curve(curve: Curve, number: int, across: _Scale, up: _Scale, *, has_steps: bool) -> Iterator[str]:
     points = [(across.place(a), up.place(b)) for a, b in zip(curve.xs, curve.ys, strict=True)]
     if not points:
         return
-    if not curve.dots:
+    if not curve.is_dotted:
         first, *rest = points
-        joins = (f"H{a:.1f}V{b:.1f}" if steps else f"L{a:.1f} {b:.1f}" for a, b in rest)
-        yield f'<path d="M{first[0]:.1f} {first[1]:.1f}{"".join(joins)}" fill="none" {_stroke(number)}/>'
+        joins = (f"H{a:.1f}V{b:.1f}" if has_steps else f"L{a:.1f} {b:.1f}" for a, b in rest)
+        yield f'<path d="M{first[0]:.1f} {first[1]:.1f}{"".join(joins)}" fill="none" {_choose_stroke(number)}/>'
     ink = _INKS[number % len(_INKS)]
     for (a, b), height, error in zip(points, curve.ys, curve.errors, strict=False):
         low, high = up.place(height - error), up.place(height + error)
         ends = f"M{a - 3:.1f} {low:.1f}h6M{a - 3:.1f} {high:.1f}h6"
         yield f'<path d="M{a:.1f} {low:.1f}V{high:.1f}{ends}" stroke="{ink}"/>'
         yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{ink}"/>'
-    if curve.dots and not curve.errors:
+    if curve.is_dotted and not curve.errors:
         yield from (f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{ink}"/>' for a, b in points)
 
 
 def _draw_bar(bar: Bar, place: int, left: float, scale: float) -> Iterator[str]:
     at = _TOP + place * _LINE * 1.4
-    yield _text(left - 8, at + 14, bar.name, anchor="end")
+    yield _draw_text(left - 8, at + 14, bar.name, anchor="end")
     yield f'<rect x="{left:.1f}" y="{at:.1f}" width="{bar.value * scale:.1f}" height="{_LINE:g}" fill="{_INKS[0]}"/>'
     end = max(bar.value, bar.mark or 0.0)
     if bar.mark is not None:
         mark = left + bar.mark * scale
         yield f'<path d="M{mark:.1f} {at - 2:.1f}V{at + _LINE + 2:.1f}" stroke="{_INKS[1]}" stroke-width="3"/>'
-    yield _text(left + end * scale + 8, at + 14, bar.told, most=80)
+    yield _draw_text(left + end * scale + 8, at + 14, bar.label, most=80)
 
 
 def _draw_cell(x: float, y: float, wide: float, high: float, share: float, text: str) -> Iterator[str]:
@@ -222,42 +222,42 @@ def _draw_cell(x: float, y: float, wide: float, high: float, share: float, text:
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" '
         f'fill="#{red:02x}{green:02x}{blue:02x}" stroke="#ffffff"/>'
     )
-    yield _text(x + wide / 2, y + high * 0.68, text, anchor="middle", ink=ink)
+    yield _draw_text(x + wide / 2, y + high * 0.68, text, anchor="middle", ink=ink)
 
 
-def _stroke(number: int) -> str:
+def _choose_stroke(number: int) -> str:
     dashes = _DASHES[number % len(_DASHES)]
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'stroke="{_INKS[number % len(_INKS)]}" stroke-width="2"{dashed}'
 
 
-def _text(
+def _draw_text(
     x: float,
     y: float,
     text: str,
     *,
     anchor: str = "start",
     ink: str = "#111111",
-    turned: bool = False,
+    is_vertical: bool = False,
     most: int = _LABEL,
 ) -> str:
-    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if is_vertical else ""
     short = text if len(text) <= most else text[: most - 1] + "…"
     whole = "" if short == text else f"<title>{escape_text(text)}</title>"
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{ink}"{turn}>{whole}{escape_text(short)}</text>'
 
 
-def _number(value: float) -> str:
+def _write_number(value: float) -> str:
     return f"{value:,.10g}" if abs(value) >= 1e-12 else "0"
 
 
-def _svg(title: str, width: float, height: float, parts: Sequence[str]) -> Drawing:
+def _make_svg(title: str, width: float, height: float, parts: Sequence[str]) -> Drawing:
     name = escape_text(title)
     return Drawing(
         f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'aria-label="{name}" font-family="sans-serif" font-size="12">'
         f"<title>{name}</title>"
-        + _text(8, 18, title, most=90).replace("<text ", '<text font-weight="bold" ', 1)
+        + _draw_text(8, 18, title, most=90).replace("<text ", '<text font-weight="bold" ', 1)
         + "".join(parts)
         + "</svg>"
     )

@@ -131,12 +131,12 @@ def test_an_owner_tells_analysts_how_many_rows_bounds_leave_out(source: str, tmp
         assert "the owner says" not in f"{heard} {plan}".lower()
     (table,) = measure(path, check(path, confirm=False).pinning.catalog)
     # Of a household's six rows in its store four count: 8,500 of 12,500 rows are left, exactly 32 % are not.
-    by_store, pasted = (line.partition(": ")[2] for line in table.lines() if "cut_rows" in line)
+    by_store, pasted = (line.partition(": ")[2] for line in table.write_lines() if "cut_rows" in line)
     assert (by_store, pasted) == ('cut_rows."store" = "32 %"', 'cut_rows."week" = "67 %"')
     path = _serve(tmp_path, source, silent)
     path.write_text(path.read_text().replace("rows_per_unit = 4\n", f"rows_per_unit = 4\n{pasted}\n"))
     (table,) = measure(path, check(path, confirm=False).pinning.catalog)
-    assert 'cut_rows."week"' not in "".join(table.lines())
+    assert 'cut_rows."week"' not in "".join(table.write_lines())
     with opened(path) as house, house.connect() as connection:
         heard = notices(connection)
         connection.execute(WEEKS)

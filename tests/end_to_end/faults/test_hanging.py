@@ -18,7 +18,7 @@ from planner.errors import KeyholeError
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked, read_bare_question
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 from proxy.sources import connecting
 from tests.effort import PATIENCE_S
 from tests.worlds import shop
@@ -177,7 +177,7 @@ def test_a_commit_that_is_never_confirmed_withholds_the_answer_until_it_is_known
         assert service.ledger.verify() == 2
         assert answer(service).reused
         assert service.ledger.verify() == 2
-        assert most_spent(document(service, None), "sales") == COST
+        assert most_spent(make_document(service, None), "sales") == COST
 
 
 def answer(service: Service) -> Answer:

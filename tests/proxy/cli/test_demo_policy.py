@@ -25,7 +25,7 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify
 from proxy.open_policy.pins import pin
-from proxy.report.proposal_prices import describe_dear_proposals
+from proxy.report.proposal_prices import describe_expensive_proposals
 from proxy.sources.open import Source, open_source
 from tests.worlds.policies import VERIFIER
 
@@ -110,7 +110,7 @@ def test_the_stored_questions_are_questions(catalog: Catalog, stored: str) -> No
 def test_the_bands_that_the_demo_proposes_are_affordable(catalog: Catalog) -> None:
     (sales,) = catalog.tables
     assert [shown.name for shown in sales.band_columns] == ["amount_sum_band", "rows_band", "units_band"]
-    assert list(describe_dear_proposals(catalog, dialect=DUCKDB)) == []
+    assert list(describe_expensive_proposals(catalog, dialect=DUCKDB)) == []
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Band
     (sales,) = catalog.tables
     columns = tuple(replace(column, bands=(bands,)) if column.name == "amount" else column for column in sales.columns)
     changed = replace(catalog, tables=(replace(sales, columns=columns),))
-    (told,) = describe_dear_proposals(changed, dialect=DUCKDB)
+    (told,) = describe_expensive_proposals(changed, dialect=DUCKDB)
     assert told.startswith("tables.sales.columns.amount.bands: asking for those of sum by country ")
     assert problem in told
-    assert list(describe_dear_proposals(replace(changed, tables=(sales,)), dialect=DUCKDB)) == []
+    assert list(describe_expensive_proposals(replace(changed, tables=(sales,)), dialect=DUCKDB)) == []
     dear = replace(changed, budget=replace(catalog.budget, per_unit=0.5), tables=(sales,))
     assert [
         problem
-        for problem in describe_dear_proposals(dear, dialect=DUCKDB)
+        for problem in describe_expensive_proposals(dear, dialect=DUCKDB)
         if "above budget.epsilon_per_unit (0.5)" in problem
     ]
 
@@ -148,7 +148,7 @@ def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Band
 )
 def test_a_stored_question_that_cannot_be_asked_is_told_of(catalog: Catalog, sql: str, problem: str) -> None:
     stored = StoredQuestion("status", sql, parameters=(StoredParameter("least", 1000),) if "$1" in sql else ())
-    (told,) = describe_dear_proposals(replace(catalog, stored_questions=(stored,)), dialect=DUCKDB)
+    (told,) = describe_expensive_proposals(replace(catalog, stored_questions=(stored,)), dialect=DUCKDB)
     assert told.startswith(f"views.status: reading it {problem}")
 
 

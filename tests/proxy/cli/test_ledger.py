@@ -380,9 +380,11 @@ def test_a_postgresql_ledger_is_dumped_and_restored_with_the_documented_commands
 
 
 def test_the_command_for_postgresql_holds_no_password() -> None:
-    from proxy.report.ledger_files import pg_dump_command
+    from proxy.report.ledger_files import write_pg_dump_command
 
-    made = pg_dump_command("postgresql+psycopg://kim:secret@db/ledger?password=secret&sslmode=require", Path("a b"))
+    made = write_pg_dump_command(
+        "postgresql+psycopg://kim:secret@db/ledger?password=secret&sslmode=require", Path("a b")
+    )
     assert "secret" not in made
     assert shlex.split(made)[2:] == ["--file=a b", "--dbname=postgresql://kim@db/ledger?sslmode=require"]
 

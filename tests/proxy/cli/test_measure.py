@@ -109,7 +109,7 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     assert whole.rows.left_out == pytest.approx(1 - 21 / 210)
     ((_, total),) = whole.totals
     assert total.left_out == pytest.approx(1 - 20 * 15 / (200 * 10 + 5 * 50))
-    lines = list(found.lines())
+    lines = list(found.write_lines())
     at = lines.index("  of questions without keys, for which all rows of one (household) are in one group:")
     assert lines[at + 3] == "    left out are 90.0 % of rows, 86.7 % of the total of amount"
     assert "cut_rows" not in "".join(lines[at:])
@@ -132,7 +132,7 @@ def test_values_that_questions_read_as_null_are_counted(source: str, tmp_path: P
             owner.execute(far.encode())
     found = _measured(tmp_path, source, bounding="rows_per_unit = 1", per_unit="per_unit = [0, 15]")
     assert [(one.name, one.declared, one.values) for one in found.unconverted] == sorted(lost)
-    assert "  week: 2 values are no date, and are read as NULL" in list(found.lines())
+    assert "  week: 2 values are no date, and are read as NULL" in list(found.write_lines())
 
 
 # Beside 20 households with two rows in each week, one has 20 in the first week alone: by week it loses 16 of them.
@@ -157,7 +157,7 @@ def test_rows_are_cut_where_no_group_of_a_unit_is(tmp_path: Path) -> None:
     assert (weeks.groups_past_tenth, weeks.groups_past_half) == (1, 0)
     ((first,),) = (weeks.worst,)
     assert first.rows.left_out == pytest.approx(16 / 60)
-    lines = list(found.lines())
+    lines = list(found.write_lines())
     assert "    more than a tenth of the rows is left out in 1 of 5 groups with rows, more than half in 0" in lines
     assert any(line.endswith("(26.7 % of its rows, 0.0 % of its units)") for line in lines)
     told = 'where it says 6 %: cut_rows."week" = "8 %"'
@@ -204,7 +204,7 @@ def test_units_are_counted_of_which_a_join_reads_fewer_rows(source: str, tmp_pat
     assert (with_both.units, with_both.units_cut) == (21, 5)
     assert with_both.rows.left_out == pytest.approx(5 / 210)
     assert [one.rows_of_unit for one in (*visits.joins, *calls.joins)] == [50_000, 90_000]
-    lines = list(baskets.lines())
+    lines = list(baskets.write_lines())
     assert "  a join with visits, calls reads 10 rows of a unit:" in lines
     assert "    23.8 % of the units have more, 5 in all;" in lines
     assert "    2.4 % of the rows are left out (joined_rows_per_unit)" in lines

@@ -10,8 +10,8 @@ import typer.main
 from planner.errors import KeyholeError
 from planner.statements.settings import SETTINGS
 from proxy.cli import main as cli
-from proxy.report.report_refusals import as_psql_prints
-from proxy.report.terminal import psql_table
+from proxy.report.report_refusals import write_as_psql
+from proxy.report.terminal import write_psql_table
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.worlds.wards import EXPLAINED, QUESTION
@@ -186,13 +186,13 @@ def test_a_setting_of_the_command_line_is_the_setting_of_that_name(checked: Path
     ],
 )
 def test_the_caret_stands_under_the_position(sql: str, position: int, lines: list[str]) -> None:
-    told = as_psql_prints(KeyholeError("KH100", "no", position=position), sql=sql)
+    told = write_as_psql(KeyholeError("KH100", "no", position=position), sql=sql)
     assert told.split("\n") == ["ERROR:  KH100: no", *lines]
 
 
 def test_a_table_shows_every_character_and_obeys_none() -> None:
     rows = [("plain", "[red]x[/]"), ("\x1b[31m", "a\nb"), ("", "é")]
-    assert list(psql_table(("key", "other"), rows)) == [
+    assert list(write_psql_table(("key", "other"), rows)) == [
         " key      | other",
         "----------+-----------",
         " plain    | [red]x[/]",

@@ -9,7 +9,7 @@ from accountant.ledger import Ledger
 from accountant.reports.balance_report import BudgetReport
 from proxy.console.owner.budget_map import EVERY_FILTER, MOST_DRAWN, BudgetMap, MapWish, choose_map, show_share
 from proxy.console.owner.burn_lines import burn_document, burn_rows
-from proxy.report.heat_map import NEVER, heat_maps
+from proxy.report.heat_map import NEVER, make_heat_maps
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, limits
 
@@ -44,7 +44,7 @@ def chosen(found: BudgetMap) -> list[list[str]]:
 def test_what_is_most_spent_is_shown_where_nothing_is_wished_for(report: BudgetReport) -> None:
     found = choose_map(report, MapWish())
     assert chosen(found) == [["sales"], ["country"], ["whatever the filter"]]
-    (same,) = heat_maps([one for one in report.families if one.family.columns == ("country",)])
+    (same,) = make_heat_maps([one for one in report.families if one.family.columns == ("country",)])
     assert found.shown is not None
     assert found.shown.percent.tolist() == same.percent.tolist()
     assert found.document()["rows"] == ["DE", "FR", "UK"]

@@ -16,7 +16,7 @@ from mechanisms.formula import Integers
 from planner.catalog.catalog import RELEASED_BY
 from proxy.monitors.look import WatchedRun
 from proxy.monitors.schedule import DueLook
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 from tests.effort import rounds
 from tests.worlds.clinic import ARRIVED, HOUR, START, Clinic, clinic, clinic_in_a_file, visits
 from tests.worlds.house import most_spent
@@ -134,12 +134,16 @@ def test_all_looks_cost_once_and_a_later_run_pays_and_draws_again(wards: Clinic)
     assert plan.windows.looks == 72
     for look in (1, 2, 3, 7):
         _look(wards, look)
-        assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
+        assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(
+            plan.epsilon_per_cell, abs=1e-8
+        )
     (drawn,) = monitors.list_open_windows(run)
     monitors.end(run, by="tests", why="over")
-    assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
+    assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     again = wards.start()
-    assert most_spent(document(wards.service, None), "visits") == pytest.approx(2 * plan.epsilon_per_cell, abs=1e-8)
+    assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(
+        2 * plan.epsilon_per_cell, abs=1e-8
+    )
     _arrive(wards, "A", 900, hour=7.5)
     _look(wards, 8)
     assert _in_answer(wards, again) == "A"
@@ -152,7 +156,7 @@ def test_all_looks_cost_once_and_a_later_run_pays_and_draws_again(wards: Clinic)
 def test_a_run_that_ends_before_its_first_look_costs_nothing(wards: Clinic) -> None:
     run = wards.start()
     wards.service.ledger.monitors.end(run, by="tests", why="never mind")
-    assert most_spent(document(wards.service, None), "visits") == 0
+    assert most_spent(make_document(wards.service, None), "visits") == 0
 
 
 def test_the_last_look_of_the_horizon_closes_it(wards: Clinic) -> None:
@@ -162,7 +166,9 @@ def test_the_last_look_of_the_horizon_closes_it(wards: Clinic) -> None:
     _look(wards, 90)
     assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
     _look(wards, 91)
-    assert most_spent(document(wards.service, None), "visits") == pytest.approx(wards.plan.epsilon_per_cell, abs=1e-8)
+    assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(
+        wards.plan.epsilon_per_cell, abs=1e-8
+    )
 
 
 def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(

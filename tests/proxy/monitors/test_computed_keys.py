@@ -15,7 +15,7 @@ from proxy.cli.main import app
 from proxy.monitors.places import Places
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 from tests.effort import PATIENCE_S
 from tests.worlds.clinic import HOUR, NAME, START, TOKEN, Clinic, clinic
 from tests.worlds.house import PASSWORD, most_spent
@@ -111,7 +111,7 @@ def test_each_value_of_a_class_is_charged(wings: Wings) -> None:
     assert monitors.list_closed_windows(wings.run) == {0}
     (run,) = monitors.list_runs()
     assert sorted(len(values) for _, values in run.charge.cells.columns) == [3, 3, 3]
-    spent = most_spent(document(wings.clinic.service, None), "visits")
+    spent = most_spent(make_document(wings.clinic.service, None), "visits")
     assert spent == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     places = Places.of(plan, run)
     marked = np.zeros(plan.keys.size, dtype=np.bool_)

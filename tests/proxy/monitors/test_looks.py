@@ -27,7 +27,7 @@ from proxy.monitors.schedule import list_due
 from proxy.monitors.start import start_monitor
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 from proxy.sources.protocol import Source, TrueAggregates
 from tests.rows_at_once import insert
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, clinic_in_a_file, visits
@@ -90,9 +90,11 @@ def test_the_horizon_is_paid_once_however_many_looks_are_made(wards: Clinic) -> 
     assert plan.windows.looks == 4
     for hours in (6, 12, 18, 24, 30):
         _advance(wards, hours)
-        assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
+        assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(
+            plan.epsilon_per_cell, abs=1e-8
+        )
     wards.service.ledger.monitors.end(run, by="tests", why="over")
-    assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
+    assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     (asked,) = wards.service.ledger.read_history(analyst=RELEASED_BY)
     assert asked.charge.cells.size == 9
     wards.service.ledger.verify()
@@ -364,7 +366,7 @@ def test_what_may_become_false_again_alerts_at_the_look_at_which_it_is_true(tmp_
         for hours in (18, 24):
             _advance(wards, hours)
         assert wards.alerts(run) == [(2, 0, "B")]
-        spent = most_spent(document(wards.service, None), "visits")
+        spent = most_spent(make_document(wards.service, None), "visits")
         assert spent == pytest.approx(wards.plan.epsilon_per_cell, abs=1e-8)
         wards.arrive(visits("C", 450, at=START + DAY))
         _advance(wards, 30)

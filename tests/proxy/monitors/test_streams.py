@@ -6,7 +6,7 @@ import pytest
 
 from planner.catalog.catalog import RELEASED_BY
 from proxy.monitors.reading import MonitorReading
-from proxy.report.budget import document
+from proxy.report.budget import make_document
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
 from tests.worlds.house import most_spent
 
@@ -36,7 +36,7 @@ def test_a_stream_watches_what_comes_in(tmp_path: Path, postgres_url: str, name:
         _advance(wards, 30)
         assert wards.alerts(run) == [(1, 0, "A"), (3, 0, "C"), (5, 1, "B")]
         assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
-        assert most_spent(document(wards.service, None), "visits") == pytest.approx(2, abs=1e-8)
+        assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(2, abs=1e-8)
         _says_no_bound(wards)
 
 
@@ -49,7 +49,7 @@ def test_zeros_say_nothing_for_nothing(tmp_path: Path, postgres_url: str) -> Non
         assert wards.alerts(run) == []
         assert wards.service.ledger.monitors.list_closed_windows(run) == {0}
         assert [one.looks_made for one in wards.service.ledger.monitors.list_runs()] == [4]
-        assert most_spent(document(wards.service, None), "visits") == 0
+        assert most_spent(make_document(wards.service, None), "visits") == 0
         _says_no_bound(wards)
 
 

@@ -130,7 +130,7 @@ def test_the_owner_learns_how_many_texts_are_no_values(tmp_path: Path) -> None:
     write(tmp_path, rows=[*ROWS, "a,n/a,2026-02-30,1\n", "a,,2026-01-01,99999.99\n", "a,1.5,,\n"])
     (found,) = measure(path, findings.pinning.catalog)
     assert [(one.name, one.values) for one in found.unconverted] == [("v", 2), ("d", 1), ("w", 1)]
-    assert "  v: 2 texts are no bigint, and are read as NULL" in list(found.lines())
+    assert "  v: 2 texts are no bigint, and are read as NULL" in list(found.write_lines())
 
 
 def test_a_file_that_quotes_is_read_so_and_the_owner_is_warned(tmp_path: Path) -> None:

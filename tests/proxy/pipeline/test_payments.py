@@ -17,7 +17,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_as_document, explain_question
 from proxy.pipeline.messages import Answer, Asked, read_bare_question
-from proxy.report.limit_names import tell_apart
+from proxy.report.limit_names import write_distinguishable
 from tests.worlds.house import VERIFIER, check_once
 
 POLICY = """
@@ -138,9 +138,9 @@ def test_more_fit_only_where_the_shared_balance_has_room_for_them(service: Servi
 
 
 def test_figures_show_what_rounding_hides() -> None:
-    assert tell_apart(1_440_000_000, 120_000_000) == ("1.44", "0.12")
-    assert tell_apart(1_000_400_000, 1_000_000_000) == ("1.0004", "1.0000")
-    assert tell_apart(1_000_000_001, 1_000_000_000) == ("1.000000001", "1.000000000")
+    assert write_distinguishable(1_440_000_000, 120_000_000) == ("1.44", "0.12")
+    assert write_distinguishable(1_000_400_000, 1_000_000_000) == ("1.0004", "1.0000")
+    assert write_distinguishable(1_000_000_001, 1_000_000_000) == ("1.000000001", "1.000000000")
 
 
 def test_a_unit_pays_for_every_group_that_it_can_be_in_and_the_ledger_agrees(service: Service) -> None:

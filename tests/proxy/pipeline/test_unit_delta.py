@@ -143,7 +143,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
             assert question.spent.largest == question.charge.own_amounts
         report = service.report_balances(None)
         assert report.unit_spent_nano <= 3 * NANO < report.unit.pure_nano
-        assert budget.document(service, None)["unit"]["delta"] == 1e-9
+        assert budget.make_document(service, None)["unit"]["delta"] == 1e-9
 
 
 def test_without_a_delta_nothing_changes(opened: Open) -> None:
@@ -229,7 +229,7 @@ def test_the_odometer_says_what_holds_but_for_one_in_a_billion(opened: Open, tmp
         for number in range(1, 5):
             ask(service, put(service, number))
         reading = read_odometer(Policy.load(tmp_path / "keyhole.toml"), service.ledger)
-        told = "\n".join(reading.lines())
+        told = "\n".join(reading.write_lines())
         assert "with probability all but one in a billion, all answers together can have changed" in told
         assert reading.unit_balance == service.report_balances(None).unit_spent_nano / NANO
         assert reading.unit_balance < reading.unit_epsilon < service.report_balances(None).unit.pure_nano / NANO

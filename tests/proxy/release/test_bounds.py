@@ -231,7 +231,7 @@ def test_keys_may_be_expressions(unasked: Service) -> None:
         assert statistic.keys == keys
         assert beyond == tuple(sum(number > one for number in per_unit) for one in statistic.candidates)
     declared = Grouping(("week",), 3, 2, (), ("amount >= 5", "extract(dow FROM bought)"))
-    one = next(one for one in planned.decide((*found,), unasked.noise).bounds if one.of is BoundKind.GROUPS)
+    one = next(one for one in planned.decide((*found,), unasked.noise).bounds if one.kind is BoundKind.GROUPS)
     assert find_declared(one, replace(counts.table, groupings=(declared,))) == 3
 
 
@@ -249,8 +249,8 @@ def test_bounds_are_the_first_candidates_beyond_which_few_enough_units_lie(servi
     truth = _statistics()
     for one, statistic in zip(found.bounds, planned.release.counts.statistics, strict=True):
         scale = float(statistic.step)
-        scaled = {unit: number / scale for unit, number in truth[one.of].items()}
-        sign = -1 if one.of in (BoundKind.LOWEST_TOTAL, BoundKind.LOWEST_VALUE) else 1
+        scaled = {unit: number / scale for unit, number in truth[one.kind].items()}
+        sign = -1 if one.kind in (BoundKind.LOWEST_TOTAL, BoundKind.LOWEST_VALUE) else 1
         assert float(one.bound) == sign * scale * _quantile(scaled, 0.04, statistic.candidates)
         assert one.most_beyond <= 5
 
@@ -258,11 +258,11 @@ def test_bounds_are_the_first_candidates_beyond_which_few_enough_units_lie(servi
 def test_it_is_paid_once_and_told_again_for_nothing(service: Service) -> None:
     first, paid = _find(service, _asked())
     events = service.ledger.verify()
-    assert _find(service, _asked()) == (first, replace(paid, again=True))
+    assert _find(service, _asked()) == (first, replace(paid, is_repeated=True))
     assert service.ledger.verify() == events
     report = service.report_balances(None)
     assert report.unit_spent_nano == 300 * NANO
-    assert _find(service, _asked(cut=Fraction(1, 10)))[1].again is False
+    assert _find(service, _asked(cut=Fraction(1, 10)))[1].is_repeated is False
 
 
 def test_the_ledger_says_how_it_was_asked_and_why(service: Service) -> None:
@@ -378,14 +378,14 @@ def test_who_asks_for_what_is_under_way_does_not_pay_for_it_again(
 def test_a_live_table_is_paid_each_time(source: str, tmp_path: Path) -> None:
     with Service.open(_serve(tmp_path, source, refresh="live")) as service:
         for _ in range(2):
-            assert not _find(service, _asked(epsilon=Fraction(400)))[1].again
+            assert not _find(service, _asked(epsilon=Fraction(400)))[1].is_repeated
         assert service.report_balances(None).unit_spent_nano == 800 * NANO
 
 
 def test_units_are_counted_where_nobody_declares_them(service: Service) -> None:
     service.noise = SeededNoise(5)
     found, _ = _find(service, _asked(units=None))
-    assert found.counted
+    assert found.is_counted
     assert 95 <= found.units <= 100
     few, _ = _find(service, _asked(units=None, epsilon=Fraction(3)))
     assert few.bounds == ()
@@ -397,7 +397,7 @@ def test_where_no_unit_is_counted_the_release_says_so(service: Service) -> None:
     nobody = tuple((0,) * len(one.candidates) for one in planned.release.counts.statistics)
     # noise of a thousand units on a count of none, of which 4,606 are taken off
     found = planned.decide((*nobody, (0,)), SeededNoise(5))
-    assert found == FoundBounds((), 0, counted=True, cut=None)
+    assert found == FoundBounds((), 0, is_counted=True, cut=None)
     assert FoundBounds.from_bytes(found.to_bytes()) == found
 
 
@@ -519,8 +519,8 @@ def _with_households(table: Table) -> Table:
 
 def test_a_share_that_is_more_than_was_asked_is_rounded_up_and_no_other_is_promised(service: Service) -> None:
     planned = plan_bounds(_asked(units=None), service.catalog, service.source.dialect)
-    wider = FoundBounds((), 95, counted=True, cut=0.12342)
-    released = PaidRelease(wider.to_bytes(), "one", again=False)
+    wider = FoundBounds((), 95, is_counted=True, cut=0.12342)
+    released = PaidRelease(wider.to_bytes(), "one", is_repeated=False)
     told = "\n".join(BoundsReport(planned, wider, released, planned.release.table, service.catalog).lines())
     assert "too few to cut 5 % only: each bound is for at most 12.35 %" in told
     assert (
@@ -533,23 +533,23 @@ def test_a_share_that_is_more_than_was_asked_is_rounded_up_and_no_other_is_promi
 def test_what_a_question_costs_is_told_also_of_units_of_several_columns(source: str, tmp_path: Path) -> None:
     with Service.open(_serve(tmp_path, source, unit='["household", "week"]')) as service:
         planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
-        bound = FoundBound(BoundKind.GROUPS, ("week",), None, Decimal(2), 2, loose=False, last=False)
-        found = FoundBounds((bound,), 95, counted=False, cut=0.05)
-        released = PaidRelease(b"", "one", again=False)
+        bound = FoundBound(BoundKind.GROUPS, ("week",), None, Decimal(2), 2, is_loose=False, is_last=False)
+        found = FoundBounds((bound,), 95, is_counted=False, cut=0.05)
+        released = PaidRelease(b"", "one", is_repeated=False)
         report = BoundsReport(planned, found, released, planned.release.table, service.catalog)
         assert "  week: a question with a tolerance of 20 units costs " in "\n".join(report.lines())
 
 
 def test_names_on_the_page_are_text(service: Service) -> None:
     planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
-    named = FoundBound(BoundKind.HIGHEST_VALUE, ("<b>k",), "<script>x", Decimal(3), 2, loose=True, last=True)
-    released = PaidRelease(b"", "one", again=False)
-    found = FoundBounds((named,), 95, counted=True, cut=0.05)
+    named = FoundBound(BoundKind.HIGHEST_VALUE, ("<b>k",), "<script>x", Decimal(3), 2, is_loose=True, is_last=True)
+    released = PaidRelease(b"", "one", is_repeated=False)
+    found = FoundBounds((named,), 95, is_counted=True, cut=0.05)
     table = planned.release.table
     hostile = (replace(table.columns[0], name="<b>k"), replace(table.columns[-1], name="<script>x"))
     named_so = replace(table, columns=(*table.columns, *hostile))
     report = BoundsReport(planned, found, released, named_so, service.catalog)
-    page = show_page(report.sections(), title="<i>", private=False)
+    page = show_page(report.sections(), title="<i>", is_private=False)
     assert "by &lt;b&gt;k: &lt;script&gt;x at most 3" in page
     assert not any(tag in page for tag in ("<b>", "<script", "<i>"))
 

@@ -362,19 +362,19 @@ def test_it_is_paid_once_by_each_group_and_by_a_unit_in_all_of_them(source: str,
         first, paid = _make(service, _asked())
         events = service.ledger.verify()
         again, told = _make(service, _asked())
-        assert told == replace(paid, again=True)
+        assert told == replace(paid, is_repeated=True)
         assert again.to_bytes() == first.to_bytes()
         assert service.ledger.verify() == events
         assert service.report_balances(None).unit_spent_nano == 40 * NANO
         (family,) = service.report_balances(None).families
         assert family.spent_nano == (20 * NANO, 20 * NANO)
-        assert _make(service, _asked(bins=16))[1].again is False
+        assert _make(service, _asked(bins=16))[1].is_repeated is False
 
 
 def test_calibration_of_the_same_histogram_costs_nothing(service: Service) -> None:
     _make(service, _asked())
     found, paid = _make(service, _asked(plot=Plot.CALIBRATION))
-    assert paid.again
+    assert paid.is_repeated
     assert isinstance(found.groups[0], ScoreHistogram)
 
 
@@ -493,7 +493,7 @@ def test_in_whatever_order_groups_are_named_it_is_one_release(source: str, tmp_p
         first, _ = _make(service, _asked(by=("model", "late"), outcome="score > 0.5"))
         asked = _asked(by=("late", "model"), outcome="score > 0.5")
         again, told = _make(service, asked)
-        assert told.again
+        assert told.is_repeated
         assert _plan(service, asked).groups == tuple((late, model) for late in (False, True) for model in MODELS)
         for one, place in zip(again.groups, (0, 2, 1, 3), strict=True):
             other = first.groups[place]

@@ -23,13 +23,13 @@ from proxy.release.publication import Publication, PublicationAsked, TableMethod
 from proxy.release.published_file import (
     PublishedColumn,
     PublishedTable,
-    draft_of,
+    find_draft,
     hash_file,
-    locked_folder,
+    lock_folder,
     place_draft,
     write_draft,
 )
-from proxy.release.unprotected import perturb_counts, publish_unprotected, state
+from proxy.release.unprotected import describe_disclosure, perturb_counts, publish_unprotected
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, check_once, new_database
 
@@ -181,7 +181,7 @@ def test_a_unit_counts_in_few_cells_with_few_rows(by_person: Service, most_rows:
 def test_a_cell_pays_epsilon_and_a_unit_for_each_that_it_may_be_in(by_person: Service) -> None:
     """Noise of rate 40 is zero but for less than one draw in 1e17."""
     counts, released = publish_counts(by_person, _plan(by_person, _asked()))
-    assert not released.again
+    assert not released.is_repeated
     assert Counter({at: n for at, n in _by_value(counts).items() if n}) == _count(by_person, _asked())
     assert by_person.report_balances(None).unit_spent_nano == 80 * NANO
     (family,) = by_person.report_balances(None).families
@@ -197,13 +197,13 @@ def test_the_same_release_is_told_again_and_rows_are_made_of_it_for_nothing(by_r
     first, _ = publish_counts(by_row, _plan(by_row, _asked(epsilon=Fraction(1, 2))))
     again, told = publish_counts(by_row, _plan(by_row, _asked(epsilon=Fraction(1, 2), name="other", why="others")))
     rows, made = publish_counts(by_row, _plan(by_row, _asked(epsilon=Fraction(1, 2), method=TableMethod.ROWS)))
-    assert (told.again, made.again) == (True, True)
+    assert (told.is_repeated, made.is_repeated) == (True, True)
     assert first.tolist() == again.tolist()
     assert rows.sum() == max(0, first.sum())
     assert rows.min() >= 0
     assert by_row.ledger.size == 2
     _, other = publish_counts(by_row, _plan(by_row, _asked(epsilon=Fraction(1, 4))))
-    assert not other.again
+    assert not other.is_repeated
 
 
 def test_in_whatever_order_columns_are_named_it_is_one_release(by_row: Service) -> None:
@@ -213,7 +213,7 @@ def test_in_whatever_order_columns_are_named_it_is_one_release(by_row: Service) 
     first, _ = publish_counts(by_row, _plan(by_row, _asked(epsilon=half)))
     turned = _plan(by_row, _asked(epsilon=half, public=("drug",), sensitive="ward"))
     again, told = publish_counts(by_row, turned)
-    assert told.again
+    assert told.is_repeated
     assert again.tolist() == first.T.tolist()
     assert [column.name for column in turned.columns] == ["drug", "ward"]
     assert [column.values for column in turned.columns] == [tuple(DRUGS), tuple(WARDS)]
@@ -280,8 +280,8 @@ def _written(service: Service, tmp_path: Path, asked: PublicationAsked, *, endin
     name = None if asked.method is TableMethod.ROWS else "noisy_count"
     table = PublishedTable(planned.columns, counts, name)
     path = tmp_path / "releases" / f"published.{ending}"
-    with locked_folder(path.parent):
-        assert write_draft(table, path, "it's <all> of it") == hash_file(draft_of(path))
+    with lock_folder(path.parent):
+        assert write_draft(table, path, "it's <all> of it") == hash_file(find_draft(path))
         place_draft(path, "it's <all> of it")
     return path
 
@@ -316,15 +316,15 @@ def test_no_file_is_ever_replaced_and_no_link_followed(tmp_path: Path) -> None:
     table = PublishedTable((PublishedColumn("a", SqlType.INTEGER, (1, 2)),), np.array([3, 4]), "n")
     path, outside = tmp_path / "releases" / "t.parquet", tmp_path / "outside"
     outside.write_text("mine")
-    with locked_folder(path.parent):
+    with lock_folder(path.parent):
         path.symlink_to(outside)
         write_draft(table, path, "")
         with pytest.raises(FileExistsError):
             place_draft(path, "")
         assert hash_file(path) is None
         path.unlink()
-        draft_of(path).unlink()
-        draft_of(path).symlink_to(outside)
+        find_draft(path).unlink()
+        find_draft(path).symlink_to(outside)
         write_draft(table, path, "")
         place_draft(path, "")
     assert outside.read_text() == "mine"
@@ -345,15 +345,15 @@ def test_what_is_perturbed_keeps_who_is_there_and_sps_says_what_it_merged(by_row
 
 
 def test_the_sentence_follows_from_public_numbers(by_row: Service) -> None:
-    told = state(_plan(by_row, _asked(**PERTURBED)))
+    told = describe_disclosure(_plan(by_row, _asked(**PERTURBED)))
     assert "who (by their public columns) is in taken" in told
     assert "changed with probability 0.3333" in told  # (1 - p)(m - 1)/m, and 1 + pm/(1 - p)
     assert "by at most a factor 4," in told
     assert told.endswith("Keyhole's budgets do not cover this file.")
-    sampled = state(_plan(by_row, _asked(method=TableMethod.SPS, epsilon=None)))
+    sampled = describe_disclosure(_plan(by_row, _asked(method=TableMethod.SPS, epsilon=None)))
     assert "within 30 % with probability 0.9" in sampled
     assert "can tell a group's largest share" in sampled
-    exact = state(_plan(by_row, _asked(method=TableMethod.SPS, epsilon=None, exact=True)))
+    exact = describe_disclosure(_plan(by_row, _asked(method=TableMethod.SPS, epsilon=None, exact=True)))
     assert "with probability 0.3 at least" in exact
     assert "Chernoff" not in exact
 
@@ -362,15 +362,15 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
     """The file, its draft where a process died after the event, and nothing where both are gone."""
     planned, path = _plan(by_person, _asked(**PERTURBED)), tmp_path / "releases" / "published.parquet"
     made = publish_unprotected(by_person, planned, path, by="owner")
-    assert (made.rows, made.again) == (PUBLIC_ROWS.total(), False)
+    assert (made.rows, made.is_repeated) == (PUBLIC_ROWS.total(), False)
     (event,) = by_person.ledger.owner.find_published()
     assert (event.by, event.why, event.method) == ("owner", "a test", "perturbed")
     assert (event.file, event.file_hash) == ("published.parquet", hash_file(path))
-    assert event.statement == state(planned)
+    assert event.statement == describe_disclosure(planned)
     assert by_person.report_balances(None).unit_spent_nano == 0
-    assert publish_unprotected(by_person, planned, path, by="owner").again
+    assert publish_unprotected(by_person, planned, path, by="owner").is_repeated
     assert made.types == (("ward", "text"), ("drug", "text"))
-    path.rename(draft_of(path))  # as a process leaves it that dies between the event and the file's name
+    path.rename(find_draft(path))  # as a process leaves it that dies between the event and the file's name
     assert publish_unprotected(by_person, planned, path, by="owner").file_hash == hash_file(path) == made.file_hash
     with pytest.raises(KeyholeError, match="KH317: the same was published before"):
         publish_unprotected(by_person, planned, path.with_name("other.parquet"), by="owner")
@@ -383,11 +383,11 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
 def test_a_draft_without_an_event_is_written_anew(by_person: Service, tmp_path: Path) -> None:
     """As a process leaves it that dies before the event."""
     planned, path = _plan(by_person, _asked(**PERTURBED)), tmp_path / "releases" / "published.parquet"
-    with locked_folder(path.parent):
-        draft_of(path).write_bytes(b"half of a file")
+    with lock_folder(path.parent):
+        find_draft(path).write_bytes(b"half of a file")
     made = publish_unprotected(by_person, planned, path, by="owner")
     assert made.file_hash == hash_file(path)
-    assert not draft_of(path).exists()
+    assert not find_draft(path).exists()
 
 
 def test_a_live_table_is_not_perturbed(source: str, tmp_path: Path) -> None:

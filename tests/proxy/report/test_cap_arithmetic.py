@@ -15,7 +15,7 @@ from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline.answering import explain_as_document
 from proxy.pipeline.messages import Asked, read_bare_question
-from proxy.report.cap_arithmetic import dearest_questions
+from proxy.report.cap_arithmetic import list_costliest_questions
 from tests.worlds.house import VERIFIER
 
 POLICY = f"""
@@ -87,7 +87,7 @@ def left_for(service: Service, table: str, keys: str) -> float:
 
 
 def test_what_check_says_is_what_the_ledger_would_admit(service: Service) -> None:
-    told = {(found.table, ", ".join(found.keys)): found.epsilon for found in dearest_questions(service.catalog)}
+    told = {(found.table, ", ".join(found.keys)): found.epsilon for found in list_costliest_questions(service.catalog)}
     assert set(told) == {("baskets", "week"), ("baskets", "store, week"), ("tills", "week")}
     for (table, keys), epsilon in told.items():
         assert left_for(service, table, keys) == pytest.approx(epsilon, abs=2e-9)

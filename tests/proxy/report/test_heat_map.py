@@ -19,8 +19,18 @@ from accountant.limits import Limits
 from accountant.reports.balance_report import FamilyBalance
 from proxy.cli import main as cli
 from proxy.open_policy.service import Service
-from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, SUMMARY, HeatMap, fill, heat_maps, legend, summarise
-from proxy.report.heat_map_svg import heat_map_svg
+from proxy.report.heat_map import (
+    NEVER,
+    NEVER_FILL,
+    STEPS,
+    SUMMARY,
+    HeatMap,
+    choose_colour,
+    list_legend,
+    make_heat_maps,
+    summarise,
+)
+from proxy.report.heat_map_svg import draw_heat_maps
 from proxy.report.heat_map_terminal import print_maps
 from tests.worlds.house import check_once
 from tests.worlds.wards import install
@@ -47,7 +57,7 @@ def balance(family_: Family, axes: tuple[tuple[str, ...], ...], lost: list[int],
 
 
 def test_a_cell_is_the_worst_of_all_questions_about_the_group() -> None:
-    (made,) = heat_maps(
+    (made,) = make_heat_maps(
         [
             balance(family("day", "ward"), (("10", "9"), ("A",)), [40, 1], cap=100),
             balance(family("day", "ward", filter_="x > 1"), (("9", "11"), ("A", "B")), [20, 0, 0, 150], cap=100),
@@ -59,7 +69,7 @@ def test_a_cell_is_the_worst_of_all_questions_about_the_group() -> None:
 
 
 def test_one_key_none_and_three() -> None:
-    one, none, three = heat_maps(
+    one, none, three = make_heat_maps(
         [
             balance(family("ward"), (("A", "B"),), [0, 1], cap=1000),
             balance(family(), (), [99], cap=1000),
@@ -75,7 +85,7 @@ def test_one_key_none_and_three() -> None:
 
 @given(maps(), st.integers(1, 9), st.integers(1, 9))
 def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int, columns: int) -> None:
-    cut = whole.at_most(rows=rows, columns=columns)
+    cut = whole.cut(rows=rows, columns=columns)
     assert cut.percent.shape == (min(rows, len(whole.rows)), min(columns, len(whole.columns)))
     assert max(int(cut.percent.max()), cut.left_out_percent) == whole.percent.max()
     assert cut.left_out == (len(whole.rows) - len(cut.rows), len(whole.columns) - len(cut.columns))
@@ -84,7 +94,7 @@ def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int
 
 @given(st.lists(maps(), max_size=3), st.text(max_size=20))
 def test_the_picture_is_well_formed_and_holds_every_number(made: list[HeatMap], title: str) -> None:
-    root = ET.fromstring(heat_map_svg(made, title=title))
+    root = ET.fromstring(draw_heat_maps(made, title=title))
     namespace = {"svg": "http://www.w3.org/2000/svg"}
     cells = [text.text for text in root.findall(".//svg:g/svg:text", namespace)]
     wanted = [percent for whole in made for percent in whole.percent.reshape(-1).tolist()]
@@ -117,7 +127,7 @@ def test_a_terminal_shows_every_cell_that_is_left(whole: HeatMap, width: int) ->
     with console.capture() as captured:
         console.print(*print_maps([plain], width=width, most_rows=5), sep="\n")
     body = [line.split("│")[1:-1] for line in captured.get().splitlines() if line.startswith("│")]
-    shown = plain.at_most(rows=5, columns=(width - 28) // 7)
+    shown = plain.cut(rows=5, columns=(width - 28) // 7)
     assert [cells[0].strip() for cells in body] == list(shown.rows)
     assert [[cell.strip() for cell in cells[1:]] for cells in body] == [
         ["." if percent < 0 else str(percent) for percent in row] for row in shown.percent.tolist()
@@ -132,8 +142,10 @@ def luminance(colour: str) -> float:
 def test_a_copy_in_black_and_white_shows_the_same_order() -> None:
     fills = [NEVER_FILL, *(colour for _, colour in STEPS)]
     assert all(luminance(lighter) > luminance(darker) for lighter, darker in pairwise(fills))
-    assert [fill(percent) for percent in (-1, 0, 24, 25, 99, 100, 400)] == [fills[i] for i in (0, 1, 1, 2, 4, 5, 5)]
-    assert [words for _, words in legend()] == [
+    assert [choose_colour(percent) for percent in (-1, 0, 24, 25, 99, 100, 400)] == [
+        fills[i] for i in (0, 1, 1, 2, 4, 5, 5)
+    ]
+    assert [words for _, words in list_legend()] == [
         ". never asked",
         "0-24 %",
         "25-49 %",
@@ -189,8 +201,8 @@ def test_an_analyst_sees_the_own_losses_against_the_own_cap(policy: Path) -> Non
     from proxy.report import budget
 
     with Service.open(policy) as service:
-        assert budget.maps(service, "cy", table=None) == ()
-        (ada,) = budget.maps(service, "ada", table=None)
+        assert budget.make_maps(service, "cy", table=None) == ()
+        (ada,) = budget.make_maps(service, "ada", table=None)
         assert ada.percent.tolist() == [[50, 1], [0, 25]]
 
 
@@ -220,7 +232,7 @@ def test_a_picture_of_another_format_is_refused_and_nothing_is_written(
 )
 def test_months_and_days_stand_in_their_order(names: tuple[str, ...]) -> None:
     shuffled = tuple(sorted(names))
-    (drawn,) = heat_maps([balance(family("month"), (shuffled,), [0] * len(names), cap=100)])
+    (drawn,) = make_heat_maps([balance(family("month"), (shuffled,), [0] * len(names), cap=100)])
     assert drawn.rows == names
 
 
@@ -229,7 +241,7 @@ def test_maps_that_are_cut_start_with_what_is_spent_most_by_grouping() -> None:
     many = tuple(f"p{place:03}" for place in range(200))
     lost = [1] * 200
     lost[150] = lost[3] = 90
-    made = heat_maps(
+    made = make_heat_maps(
         [
             balance(family("ward"), (("A", "B"),), [10, 95], cap=100),
             balance(family("product"), (many,), lost, cap=100),
@@ -245,6 +257,6 @@ def test_maps_that_are_cut_start_with_what_is_spent_most_by_grouping() -> None:
     with console.capture() as captured:
         console.print(*print_maps(made, width=80, most_rows=40), sep="\n")
     assert captured.get().splitlines()[:4] == [SUMMARY, *summarise(made)]
-    drawn = heat_map_svg(made, title="t")
+    drawn = draw_heat_maps(made, title="t")
     assert drawn.index(SUMMARY) < drawn.index("worst of 200: p003, p150") < drawn.index(">visits by ward<")
-    assert SUMMARY not in heat_map_svg(made[:1], title="t")
+    assert SUMMARY not in draw_heat_maps(made[:1], title="t")

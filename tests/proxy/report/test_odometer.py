@@ -28,13 +28,13 @@ LIMITS = Limits(
 
 @given(st.floats(0, 13.8))
 def test_a_factor_is_never_understated(epsilon: float) -> None:
-    told = float(odometer.factor(epsilon).removeprefix("a factor of ").replace(",", ""))
+    told = float(odometer.write_factor(epsilon).removeprefix("a factor of ").replace(",", ""))
     assert math.exp(epsilon) * (1 - 1e-7) <= told <= math.exp(epsilon) * 1.11
 
 
 @given(st.floats(0, 40))
 def test_a_chance_is_never_understated_nor_certain(epsilon: float) -> None:
-    told = odometer.belief(epsilon, of="that a row")
+    told = odometer.say_belief(epsilon, of="that a row")
     found = re.search(r"at most ([\d.]+) %", told)
     true = 100 * math.exp(epsilon) / (1 + math.exp(epsilon))
     if found is None:
@@ -46,12 +46,12 @@ def test_a_chance_is_never_understated_nor_certain(epsilon: float) -> None:
 
 
 def test_words_for_what_is_usual() -> None:
-    assert odometer.factor(1.5) == "a factor of 4.5"
-    assert odometer.factor(math.log(2)) == "a factor of 2.0"
-    assert odometer.factor(math.log(9.96)) == "a factor of 10"
-    assert odometer.factor(30) == "a factor of more than a million"
-    assert "at most 81.8 % sure" in odometer.belief(1.5, of="that a row")
-    assert "at most 99.97 % sure" in odometer.belief(8, of="that a row")
+    assert odometer.write_factor(1.5) == "a factor of 4.5"
+    assert odometer.write_factor(math.log(2)) == "a factor of 2.0"
+    assert odometer.write_factor(math.log(9.96)) == "a factor of 10"
+    assert odometer.write_factor(30) == "a factor of more than a million"
+    assert "at most 81.8 % sure" in odometer.say_belief(1.5, of="that a row")
+    assert "at most 99.97 % sure" in odometer.say_belief(8, of="that a row")
 
 
 def charge(number: int, *, table: str, unit: str, analyst: str = "ada", key: str = "A") -> Charge:
@@ -68,7 +68,7 @@ def policy(tmp_path: Path) -> Policy:
 def test_a_reading_counts_every_window_every_open_reservation_and_each_analyst(policy: Policy) -> None:
     with Ledger.open(f"sqlite:///{policy.directory}/x.db", clock=lambda: datetime(2026, 3, 1, tzinfo=UTC)) as ledger:
         empty = odometer.read_odometer(policy, ledger)
-        assert list(empty.lines()) == ["No question has spent anything: nothing was told about anybody."]
+        assert list(empty.write_lines()) == ["No question has spent anything: nothing was told about anybody."]
         half = Spent.from_uniform(NANO // 2, unit_epsilon_nano=0)
         ledger.commit(ledger.reserve(charge(1, table="visits", unit="row"), LIMITS), half, None)
         ledger.owner.open_window(by="kim", why="x")
@@ -84,11 +84,11 @@ def test_a_reading_counts_every_window_every_open_reservation_and_each_analyst(p
         ("ada", 3, 1.0),
         ("bob", 1, 0.5),
     }
-    told = "\n".join(reading.lines())
+    told = "\n".join(reading.write_lines())
     assert "4 questions from 2026-03-01 to 2026-03-01, in 2 budget windows" in told
     assert "whether a certain row is in the data by at most a factor of 2.8 (epsilon 1.0000)" in told
     assert "whether a certain (person, month) is in a certain group by at most a factor of 2.8" in told
     assert "in whatever groups, by at most a factor of 21 (epsilon 3.0000)" in told
     assert "over 2 windows that is 8 (a factor of 3,000)" in told
     assert "1 reservation never finished is counted in full" in told
-    assert reading.document()["unit_factor"] == pytest.approx(math.exp(3))
+    assert reading.make_document()["unit_factor"] == pytest.approx(math.exp(3))

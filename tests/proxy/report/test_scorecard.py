@@ -18,9 +18,9 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from proxy.pipeline.messages import KeySet
-from proxy.report.scorecard import ABSENT, Scale, Scorecard, draw_scorecard, ink, luminance
-from proxy.report.scorecard_html import scorecard_html
-from proxy.report.scorecard_terminal import columns_that_fit, print_scorecard
+from proxy.report.scorecard import ABSENT, Scale, Scorecard, choose_ink, draw_scorecard, find_luminance
+from proxy.report.scorecard_html import write_scorecard_html
+from proxy.report.scorecard_terminal import count_fitting_columns, print_scorecard
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.retail import COUNTRIES
@@ -124,9 +124,12 @@ def test_no_key_three_keys_and_no_predicate() -> None:
     passing = planned("SELECT country, month FROM sales GROUP BY country, month HAVING count(*) > 1500")
     (grid,) = drawn(passing, [("France", "2011-01-01"), ("Norway", "2011-03-01")]).grids
     assert (grid.rows, grid.columns) == (("2011-01-01", "2011-03-01"), ("France", "Norway"))
-    assert [[grid.scales[0].mark(level) for level in row] for row in grid.levels.tolist()] == [["yes", ""], ["", "yes"]]
+    assert [[grid.scales[0].find_mark(level) for level in row] for row in grid.levels.tolist()] == [
+        ["yes", ""],
+        ["", "yes"],
+    ]
     assert printed(drawn(passing, []), 80) == ["No group is in the answer."]
-    assert "<p>No group is in the answer.</p>" in scorecard_html(drawn(passing, []), title="", sql="", told=())
+    assert "<p>No group is in the answer.</p>" in write_scorecard_html(drawn(passing, []), title="", sql="", told=())
 
 
 def test_a_ranking_stands_in_its_order_with_its_places() -> None:
@@ -136,14 +139,19 @@ def test_a_ranking_stands_in_its_order_with_its_places() -> None:
     card = drawn(plan_, answer)
     (grid,) = card.grids
     assert (grid.rows, grid.columns) == (("Norway", "France", "Germany"), ("busy", "place by sum(amount)"))
-    marks = [[scale.mark(level) for scale, level in zip(grid.scales, row, strict=True)] for row in grid.levels.tolist()]
+    marks = [
+        [scale.find_mark(level) for scale, level in zip(grid.scales, row, strict=True)] for row in grid.levels.tolist()
+    ]
     assert marks == [["yes", "1"], ["no", "2"], ["yes", "3"]]
     assert "place by sum(amount):   1  is the first" in [line.rstrip() for line in printed(card, 80)]
     assert drawn(plan_, answer, most_rows=2).grids[0].rows == ("Norway", "France")
     two = planned(sql.replace("country", "country, month"), tolerance="10%, sum(amount)=5000")
     _, grid = drawn(two, [("France", "2011-02-01", "1", "true"), ("Norway", "2011-01-01", "2", "true")]).grids
     assert (grid.rows, grid.columns) == (("2011-01-01", "2011-02-01"), ("France", "Norway"))
-    assert [[grid.scales[0].mark(level) for level in row] for row in grid.levels.tolist()] == [["", "2"], ["1", ""]]
+    assert [[grid.scales[0].find_mark(level) for level in row] for row in grid.levels.tolist()] == [
+        ["", "2"],
+        ["1", ""],
+    ]
 
 
 def test_what_is_left_out_is_lowest_and_told(two_keys: Plan) -> None:
@@ -164,11 +172,11 @@ def test_it_fits_a_terminal_and_shows_every_mark(two_keys: Plan, width: int) -> 
     plan_ = planned(TWO_KEYS.replace("country, month", "month, country"))
     levels = [place % 4 for place in range(plan_.question.keys.size)]
     answer = rows(plan_, [(*(each < level for each in range(3)), level == 2) for level in levels])
-    card = drawn(plan_, answer, most_columns=columns_that_fit(width))
+    card = drawn(plan_, answer, most_columns=count_fitting_columns(width))
     lines = printed(card, width)
     assert max(map(len, lines)) <= width
     shown = [line.split() for line in lines if re.match(r"20\d\d-", line)]
-    marks = [[grid.scales[0].mark(level) for level in row] for grid in card.grids for row in grid.levels.tolist()]
+    marks = [[grid.scales[0].find_mark(level) for level in row] for grid in card.grids for row in grid.levels.tolist()]
     assert [row[1:] for row in shown] == marks
 
 
@@ -214,7 +222,7 @@ def hostile_answer() -> tuple[Plan, list[tuple[str, ...]]]:
 def test_a_page_runs_nothing_loads_nothing_and_shows_everything() -> None:
     plan_, answer = hostile_answer()
     card = drawn(plan_, answer)
-    page = scorecard_html(card, title=HOSTILE[0], sql=f"SELECT 1\n-- {HOSTILE[1]}", told=HOSTILE)
+    page = write_scorecard_html(card, title=HOSTILE[0], sql=f"SELECT 1\n-- {HOSTILE[1]}", told=HOSTILE)
     read = Read(page)
     used = {tag for tag, _ in read.tags}
     assert used == {
@@ -249,7 +257,7 @@ def expected_cells(card: Scorecard) -> Iterator[str]:
     visible = {name: name.replace("\u202e", "\\u202e").replace("\x1b", "\\x1b") for name in (*HOSTILE, *grid.rows)}
     yield from ("", *(visible[name] for name in grid.columns))
     for name, levels in zip(grid.rows, grid.levels.tolist(), strict=True):
-        yield from (visible[name], *(grid.scales[0].mark(level) for level in levels))
+        yield from (visible[name], *(grid.scales[0].find_mark(level) for level in levels))
     for mark, meaning in zip(grid.scales[0].marks, grid.scales[0].meanings, strict=True):
         yield from (mark, meaning)
 
@@ -257,15 +265,17 @@ def expected_cells(card: Scorecard) -> Iterator[str]:
 def test_a_terminal_obeys_no_key() -> None:
     plan_, answer = hostile_answer()
     for width in (80, 200):
-        text = "\n".join(printed(drawn(plan_, answer, most_columns=columns_that_fit(width)), width))
+        text = "\n".join(printed(drawn(plan_, answer, most_columns=count_fitting_columns(width)), width))
         assert all(char.isprintable() or char == "\n" for char in text)
 
 
 @in_turn("bands", range(2, 12))
 def test_colours_keep_their_order_in_grey_and_marks_can_be_read(bands: int) -> None:
     scale = Scale("any", tuple(map(str, range(bands))), ("",) * bands)
-    shades = [luminance(scale.shade(level)) for level in range(bands)]
+    shades = [find_luminance(scale.find_shade(level)) for level in range(bands)]
     assert all(darker < lighter - 0.01 for lighter, darker in pairwise(shades))
     for level in range(bands):
-        low, high = sorted((luminance(scale.shade(level)), luminance(ink(scale.shade(level)))))
+        low, high = sorted(
+            (find_luminance(scale.find_shade(level)), find_luminance(choose_ink(scale.find_shade(level))))
+        )
         assert (high + 0.05) / (low + 0.05) >= 4.5

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from proxy.report.html.page import Drawing, PageSection, PageTable, Part, Verbatim, compose_page
-from proxy.report.html.plots import Axis, Bar, Curve, bar_plot, cell_plot, line_plot, step_plot
+from proxy.report.html.plots import Axis, Bar, Curve, draw_bar_plot, draw_cell_plot, draw_line_plot, draw_step_plot
 from tests.in_turn import in_turn
 
 HOSTILE = "</title><script>alert('x')</script><img src=\"http://evil\" onerror=a>&\x1b[2J\x00\u202e"
@@ -50,10 +50,10 @@ def every_plot(text: str) -> tuple[Drawing, ...]:
     axis = Axis(text)
     curves = (Curve(text, (0.0, 1.0), (2.0, 3.0)), Curve("", (0.0, 1.0), (1.0, 1.5), errors=(0.5, 0.25)))
     return (
-        line_plot(text, curves, x=axis, y=axis),
-        step_plot(text, curves, x=Axis("x", 0, 1), y=Axis("y", 0, 4)),
-        bar_plot(text, (Bar(text, 0.25, text, mark=0.5), Bar("b", 0.0, ""))),
-        cell_plot(text, (text,), (text, "b"), ((0.0, 1.0),), ((text, "1"),)),
+        draw_line_plot(text, curves, x=axis, y=axis),
+        draw_step_plot(text, curves, x=Axis("x", 0, 1), y=Axis("y", 0, 4)),
+        draw_bar_plot(text, (Bar(text, 0.25, text, mark=0.5), Bar("b", 0.0, ""))),
+        draw_cell_plot(text, (text,), (text, "b"), ((0.0, 1.0),), ((text, "1"),)),
     )
 
 
@@ -103,7 +103,7 @@ def test_drawings_are_well_formed(drawing: Drawing) -> None:
 
 
 def test_points_stand_where_their_numbers_are() -> None:
-    drawn = line_plot("t", (Curve("c", (0, 5, 10), (0, 50, 100)),), x=Axis("x"), y=Axis("y")).svg
+    drawn = draw_line_plot("t", (Curve("c", (0, 5, 10), (0, 50, 100)),), x=Axis("x"), y=Axis("y")).svg
     path = re.search(
         r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" fill="none" stroke="#0072b2"', drawn
     )
@@ -117,12 +117,12 @@ def test_points_stand_where_their_numbers_are() -> None:
 
 
 def test_steps_hold_until_the_next_point() -> None:
-    drawn = step_plot("t", (Curve("c", (0, 1), (0, 1)),), x=Axis("x"), y=Axis("y")).svg
+    drawn = draw_step_plot("t", (Curve("c", (0, 1), (0, 1)),), x=Axis("x"), y=Axis("y")).svg
     assert re.search(r'd="M70\.0 308\.0H616\.0V36\.0"', drawn)
 
 
 def test_one_point_alone_has_a_scale() -> None:
-    assert "nan" not in line_plot("t", (Curve("c", (3,), (3,), dots=True),), x=Axis("x"), y=Axis("y")).svg
+    assert "nan" not in draw_line_plot("t", (Curve("c", (3,), (3,), is_dotted=True),), x=Axis("x"), y=Axis("y")).svg
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_one_point_alone_has_a_scale() -> None:
 )
 def test_what_cannot_be_drawn_is_refused(curve: Curve) -> None:
     with pytest.raises(ValueError, match=r"curve|plot"):
-        line_plot("t", (curve,), x=Axis("x"), y=Axis("y"))
+        draw_line_plot("t", (curve,), x=Axis("x"), y=Axis("y"))
 
 
 def test_bars_and_cells_refuse_what_cannot_be_drawn() -> None:
     with pytest.raises(ValueError, match="bars"):
-        bar_plot("t", (Bar("a", -1.0, ""),))
+        draw_bar_plot("t", (Bar("a", -1.0, ""),))
     with pytest.raises(ValueError, match="cells"):
-        cell_plot("t", ("a",), ("b",), (), ())
+        draw_cell_plot("t", ("a",), ("b",), (), ())
     with pytest.raises(ValueError, match="row"):
-        cell_plot("t", ("a",), ("b",), ((1.0, 2.0),), (("x", "y"),))
+        draw_cell_plot("t", ("a",), ("b",), ((1.0, 2.0),), (("x", "y"),))
