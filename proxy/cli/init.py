@@ -24,7 +24,7 @@ from planner.policy.relation_names import FILE_ENDINGS, NAME_PART, SPARK_PART, f
 from planner.policy.sections import SourceKind, SourceSection, TableSection
 from proxy.cli.presets import GROUPS, Purpose, Unit, posterior, preset
 from proxy.sources.open import SparkLogin, open_source
-from proxy.sources.spark.spark_refusals import no_table_listed
+from proxy.sources.spark.spark_refusals import report_empty_catalog
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(r";token=[^;]*", re.IGNORECASE)
@@ -176,7 +176,7 @@ def from_source(
     with closing(open_source(url, directory=opened, spark=SparkLogin(token=token))) as source:
         names = named or {_strip_quotes(name): name for name in source.relations()}
         if kind == "spark" and not names:
-            raise no_table_listed()
+            raise report_empty_catalog()
         schema = {shown: source.schema(name) for shown, name in names.items()}
         known = {shown: source.identify(name) for shown, name in names.items()}
         has_token = token is not None or _TOKEN.search(url) is not None

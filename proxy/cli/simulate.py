@@ -36,7 +36,7 @@ from proxy.open_policy.service import OWNER
 from proxy.pipeline.advice.levers import find_offers
 from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell, find_worst_curve
 from proxy.pipeline.messages import Asked, read_bare_question
-from proxy.sources.open import source_dialect
+from proxy.sources.open import choose_dialect
 
 MANY = (1, 5, 20)
 """For how many such questions the accuracy is found that the caps admit."""
@@ -154,7 +154,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     policy, pins = read_alone(policy_path)
     stood_in = simulate_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
-    dialect = source_dialect(policy.source)
+    dialect = choose_dialect(policy.source)
     question = read_bare_question(sql, settings.read_catalog(catalog, given))
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)

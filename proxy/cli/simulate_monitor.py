@@ -15,7 +15,7 @@ from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.simulated_catalog import simulate_catalog
 from proxy.cli.simulate import Sizes, read_alone
-from proxy.sources.open import source_dialect
+from proxy.sources.open import choose_dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
         )
     stood_in = simulate_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
-    dialect = source_dialect(policy.source)
+    dialect = choose_dialect(policy.source)
     monitor = catalog.find_monitor(name)
     assert monitor is not None
     plan = plan_monitor(catalog, monitor, dialect=dialect)

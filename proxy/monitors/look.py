@@ -33,7 +33,7 @@ from proxy.open_policy.service import Service
 from proxy.report.report_refusals import make_internal_error
 from proxy.sources.public_moments import PublicMoments
 from proxy.sources.read_types import ColumnGone, TypesChanged, check_types
-from proxy.sources.source_refusals import column_gone
+from proxy.sources.source_refusals import report_missing_column
 
 log = structlog.get_logger("keyhole.monitors")
 
@@ -122,7 +122,7 @@ def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
         return
     else:
         return
-    raise column_gone()
+    raise report_missing_column()
 
 
 def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
@@ -160,6 +160,6 @@ def _read(service: Service, question: Question, looks: Sequence[PreparedLook]) -
         moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
         aggregates = partial(service.source.aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
         values: Integers = moments.read(aggregates, keeping=reading).values
-        with moments.told():  # a look that failed is told to nobody
+        with moments.release():  # a look that failed is told to nobody
             pass
     return values

@@ -120,7 +120,7 @@ class Service:
         return cls(
             policy=policy,
             catalog=catalog,
-            source=SharedSource(policy, opened=False),
+            source=SharedSource(policy, is_opened=False),
             ledger=open_ledger(policy, knowledge=find_all_dependencies(catalog)),
             versions=DataVersions(find_pins_path(policy)),
             noise=make_system_noise(),

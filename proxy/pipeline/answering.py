@@ -1,4 +1,4 @@
-"""The pipeline as sessions use it: whole statements in, SQL and arrays for the shadow out."""
+"""The pipeline for sessions: it takes whole statements, and returns SQL and arrays for the shadow."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[
 
 @dataclass(frozen=True, slots=True)
 class PlannedStatement:
-    """A planned statement. `columns` names, for each array, the embedded relation and its column."""
+    """A planned statement. `columns` gives, for each array, the place of its relation in `embedded`, and its column."""
 
     embedded: tuple[tuple[Asked, Plan] | EmbeddedVirtual, ...]
     columns: tuple[tuple[int, int], ...]
@@ -74,7 +74,7 @@ class PlannedStatement:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStatement:
-    """An EXPLAIN, already answered."""
+    """An EXPLAIN statement with its answer, which was made when it was planned."""
 
     lines: tuple[str, ...]
 
@@ -103,7 +103,7 @@ class StatementAnswerer:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The `keyhole.*` settings, as sessions begin with them."""
+        """The `keyhole.*` settings with their values at the start of a session."""
         catalog = self._service.catalog
         own = {setting.name: setting.initial(catalog.defaults) for setting in ALL_SETTINGS}
         return {**own, **stored_parameters.settings_of(catalog)}
@@ -118,7 +118,7 @@ class StatementAnswerer:
         )
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        """Return the question, as a statement, in a prepared text; None if the shadow answers it."""
+        """Return the question in a prepared text as a statement. Return None if the shadow answers it."""
         return self._held[in_sql](sql)
 
     def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
@@ -127,9 +127,9 @@ class StatementAnswerer:
         )
 
     def _classify(self, text: str) -> Statement:
-        """Return the kind of a statement for some choice of `keyhole.numbers`.
+        """Return the kind of a statement under some value of `keyhole.numbers` that accepts it.
 
-        The one in force is known when it runs.
+        The value in force is known only when it runs.
         """
         return self._try_numbers(lambda numbers: self._classified[numbers](text))
 
@@ -154,7 +154,7 @@ class StatementAnswerer:
             raise error.shift_position(offset=offset) from None
 
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
-        """Return the casts of the client's parameters in the questions of a statement; none in one that is refused."""
+        """Return the casts of client parameters in a statement's questions. Return none for a refused statement."""
         try:
             found = self._classify(statement)
         except KeyholeError:
@@ -230,7 +230,7 @@ class StatementAnswerer:
             return False
 
     def _classify_bound(self, request: Request) -> Statement:
-        """Return the kind of a statement by its settings, and by the values of parameters that it groups by."""
+        """Return the kind of a statement under its settings, with the values of parameters in its keys."""
         numbers = choose_numbers(request.settings, self._service.catalog.defaults)
         try:
             return self._classified[numbers](request.statement)
@@ -310,7 +310,7 @@ class StatementAnswerer:
 
 
 def read_part(text: str, offset: int, statement: Statement | Unbound) -> StatementPart:
-    """Return a statement of a text, as a session treats it."""
+    """Return a classified statement of a text, in the form for a session."""
     return StatementPart(
         text=text,
         offset=offset,
@@ -325,7 +325,7 @@ def read_part(text: str, offset: int, statement: Statement | Unbound) -> Stateme
 
 
 def explain_questions(service: Service, questions: Sequence[Asked], *, form: ExplainFormat) -> tuple[str, ...]:
-    """Return EXPLAIN's lines for the questions of a statement, each as if it were the first, and their price together.
+    """Return EXPLAIN's lines for each question of a statement, as if it were asked first, and for their total price.
 
     `form` is "text" for about ten lines a question, "verbose" for all details, or "json".
     """
@@ -366,12 +366,12 @@ def _describe_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[s
 
 
 def explain_as_document(service: Service, asked: Asked) -> dict[str, object]:
-    """Return the plan of a question as a document, for REST and the command line."""
+    """Plan a question, and return the plan as a JSON document with the rest of its budget."""
     return describe_plan(service, asked, pipeline.prepare(service, asked))
 
 
 def describe_plan(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
-    """Return a plan of that question as a document, with the rest of its budget now."""
+    """Return a planned question as a JSON document, with the rest of its budget now."""
     return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
 
 

@@ -11,12 +11,10 @@ from proxy.pipeline.question_refusals import refuse_unapproved
 
 
 def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
-    """Return the refusal KH308, or KH318, that asking now would meet if every balance covers the question.
+    """Return the need for approval that would refuse the question now (KH308 or KH318). Return None if there is none.
 
-    Return None if it would meet none.
-
-    Guarantee: it follows from the ledger, the policy and the public data version, as asking itself does, and spends
-    nothing. Raises KH502.
+    Guarantee: the result follows from the ledger, the policy and the public data version alone, as asking itself does.
+    Nothing is spent. Raise KH502.
     """
     above = claim.limits.approval_above_nano
     if above is None or not claim.plan.reads_data or service.is_approved(claim.charge.question):
@@ -40,8 +38,8 @@ def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
 def _choose_compared_charge(service: Service, claim: Claim) -> Charge | None:
     """Return the charge that is compared with the approval limit.
 
-    In the pipeline's order it is a stored answer's, one on earlier noise, or one on noise of its own. Return None for
-    an answer that its analyst has already.
+    In the pipeline's order it is the charge of a stored answer, of a question on earlier noise, or of one with new
+    noise. Return None if the analyst has paid for the answer already.
     """
     name = claim.asked.analyst.name
     try:

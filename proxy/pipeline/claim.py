@@ -1,11 +1,11 @@
-"""From a plan to what the ledger charges.
+"""The claim of a planned question: what the ledger charges for it, and within which caps.
 
 Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
-GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
-which a privacy unit has one value do so: a customer with rows at two hours is counted in `WHERE hour = 9` and again in
-`WHERE hour = 10`, and both tell about the same customer in the same group. Where the rows of one cell can change other
-groups than their own (`find_cell_reach`), all cells are charged, whatever the question's keys. Only such columns keep
-cells apart.
+GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. This holds only
+for columns of which a privacy unit has one value. A customer with rows at two hours is counted in `WHERE hour = 9` and
+again in `WHERE hour = 10`, so both answers reveal something about the same customer in the same group. If the rows of
+one cell can change other groups than their own (`find_cell_reach`), all cells are charged, whatever the question's
+keys. Then too, only columns with one value per unit separate cells.
 """
 
 from dataclasses import dataclass, replace
@@ -45,9 +45,9 @@ _QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """A question as the ledger sees it: its plan, what it is charged, within which caps, and for which data version.
+    """A planned question with its charge, its caps and its data version.
 
-    `is_capped_by_session`: what one question may cost is less than the owner allows, by the session's own setting.
+    `is_capped_by_session` is True if the session's own setting caps one question below the owner's cap.
     """
 
     asked: Asked
@@ -59,9 +59,9 @@ class Claim:
 
 
 def make_claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
-    """Return the reservation of answering `plan` on data version `version`, and its caps.
+    """Return the claim of a plan on data version `version`: its worst-case charge, and its caps.
 
-    Raises KH302 for a question that costs more than the ledger can hold.
+    Raise KH302 for a question that costs more than the ledger can hold.
     """
     question = plan.question
     family, cells = find_charged_keys(question, version=version)
@@ -91,7 +91,7 @@ def make_claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> C
 
 
 def find_charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
-    """Return the keys that a question about data version `version` is charged to, and their family."""
+    """Return the family and the cells to which a question on data version `version` is charged."""
     cells, remaining = _find_cells(question)
     table = question.table
     unchanging = {make_label(column) for column in table.columns if column.immutable}
@@ -112,33 +112,34 @@ def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
 
 
 def check_same_data(service: Service, claim: Claim, *, is_paid: bool) -> None:
-    """Refuse a question whose data version is another one by now, before it reserves and again once data were read.
+    """Refuse a question whose table has another data version by now. Call it before reserving and after reading.
 
-    Guarantee: what is answered was read between two moments at which its table had the version it is charged to. A row
-    that moved from one version to the next would else be read where it is now and be charged where it was. Depends on
-    the clock, the owner's word and which files lie there alone. A live table has a version for each question, and reads
-    it in one statement.
+    Guarantee: every answer was read between two moments at which its table had the charged version. Otherwise a row
+    that moved from one version to the next could be read in the new one and charged in the old one. The refusal depends
+    on the clock, the owner's declarations and the current files alone. A live table has a version for each question,
+    and is read in one statement.
 
     Raises:
-        KeyholeError: KH501, which says by `paid` whether what was reserved stays spent.
+        KeyholeError: KH501. If `is_paid`, it says that the reserved loss stays spent.
     """
     if not service.can_read(claim.plan.question.table, claim.version):
         raise refuse_changed_data(is_paid=is_paid)
 
 
 def identify_question(plan: Plan, catalog: Catalog) -> str:
-    """Return the ledger's identity of a question.
+    """Return the ledger's identity of a question, a SHA-256.
 
-    It is its meaning, and the policy, pinned data and source that it was asked of.
+    It covers the question's meaning, the policy, the pinned data and the source.
     """
     return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
 
 
 def count_groups_of_unit(plan: Plan) -> int:
-    """Return the largest number of keys whose losses are charged to one privacy unit together.
+    """Return the number of keys whose losses add up for one privacy unit, at most.
 
-    They are those it can be in, or 1 if the loss of a key is that of the whole question already. A ranking without
-    early looks has no more than it returns, or twice as many if a unit may raise some values and lower others.
+    It is the number of groups that a unit can be in, or 1 if the loss of a key is that of the whole question. For a
+    ranking without early looks it is at most the number of returned groups, or twice that if a unit may raise some
+    values and lower others.
     """
     groups, ranked = groups_of_one_unit(plan.question), plan.question.ranked
     if ranked is not None and plan.ranking is not None:
@@ -149,15 +150,12 @@ def count_groups_of_unit(plan: Plan) -> int:
 
 
 def count_losses_in_cell(plan: Plan) -> int:
-    """Return how many times a cell is charged the loss of one key."""
+    """Return how many times the loss of one key is charged to a cell."""
     return find_cell_reach(plan.question).count_losses(count_groups_of_unit(plan))
 
 
 def find_worst_amounts(plan: Plan) -> Amounts:
-    """Return the highest cost of a question for a cell and a unit.
-
-    Its noise is its own, or its plan is laid on earlier noise.
-    """
+    """Return the worst-case cost of a plan to a cell and to a unit, with new noise or on earlier noise."""
     of_key = convert_to_nano(plan.worst_case_epsilon)
     return Amounts(
         count_losses_in_cell(plan) * of_key, count_groups_of_unit(plan) * of_key if plan.question.table.unit else 0
@@ -167,8 +165,8 @@ def find_worst_amounts(plan: Plan) -> Amounts:
 def find_worst_curve(plan: Plan) -> Curve | None:
     """Return the loss of one unit in Rényi divergences, if all of the question's noise is drawn at its finest rates.
 
-    None where that is not known: for rows, rankings, and mechanisms that read other noise than one path per functional
-    and group. These are charged by their pure loss alone.
+    Return None if that is not known: for rows, rankings, and mechanisms that read other noise than one path per
+    functional and group. These are charged by their pure loss alone.
     """
     if not plan.question.table.unit or plan.calibration.mechanism not in CONTINUABLE or plan.calibration.whole_question:
         return None
@@ -181,14 +179,13 @@ def find_worst_curve(plan: Plan) -> Curve | None:
 def find_amounts(plan: Plan, losses: Epsilons) -> Amounts:
     """Return the largest loss of any cell, and the loss of a whole unit.
 
-    The latter is the sum of the losses of its costliest G keys, or the one loss of the whole question. `losses` are per
-    key.
+    `losses` are per key, in epsilon. A unit's loss is the sum of the G largest ones, or the loss of the whole question.
     """
     return _find_amounts(plan, _convert_to_nanos(losses))
 
 
 def find_spent(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
-    """Return the cost of a run, ex post, and its newly revealed part if it continued earlier questions' noise."""
+    """Return the ex-post cost of a run, with its newly revealed part if it continued earlier noise."""
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
     if claim.charge.path_continuation is None or outcome.fresh is None:
         return all_of_it
@@ -196,9 +193,9 @@ def find_spent(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -
 
 
 def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
-    """Return the loss of each key by being decided and by being ranked, rounded up.
+    """Return the loss of each key by its decision and its ranking together, rounded up.
 
-    It is no more than both cost at most.
+    It is capped at the worst case of both.
     """
     added: Epsilons = np.minimum(np.nextafter(decided + ranking.epsilon, np.inf), claim.plan.worst_case_epsilon)
     return np.where(ranking.epsilon > 0.0, added, decided)
@@ -249,7 +246,7 @@ def _apply_own_cap(given: Limits, epsilon: float | None) -> Limits:
 def _find_cells(question: Question) -> tuple[Cells, Condition]:
     """Return the charged cells, and the part of the filter that they do not express.
 
-    A question that leaves no groups costs nothing; that nothing stands on the whole domain.
+    A question without groups costs nothing. It is charged zero on the whole domain.
     """
     everywhere = find_cell_reach(question).reaches_other_groups
     columns = {
@@ -268,7 +265,7 @@ def _find_cells(question: Question) -> tuple[Cells, Condition]:
 
 
 def _list_charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
-    """Return the charged values of a key, as the ledger has them."""
+    """Return the charged values of a key, as text for the ledger."""
     if is_class(column):
         return tuple(format_value(value) for value, _ in list_members(column, values))
     return format_values(values)
@@ -282,7 +279,8 @@ def is_class(column: Column) -> bool:
 def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
     """Return the charged values of a key, each with the place of the question's value that it belongs to.
 
-    A group of a class of key values is charged to each of them: however values are put together, their budget is one.
+    A group that is a class of key values is charged to each value in it. So each value has one budget, whatever classes
+    it is in.
     """
     places = {value: index for index, value in enumerate(values)}
     if isinstance(column.derivation, Lookup) and column.derivation.classes:
@@ -292,7 +290,7 @@ def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value
 
 
 def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
-    """Return the key column's label, and the values of its public domain to which a conjunct restricts rows, if any."""
+    """Return the label of a key and the values of its domain to which a conjunct restricts rows, if any."""
     match conjunct:
         case Compare(column=name, operator="=", value=value):
             wanted: tuple[Value, ...] = (value,)

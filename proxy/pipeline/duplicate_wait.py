@@ -1,7 +1,7 @@
-"""How long a question waits: for the same one, which its analyst asked a moment before, and for the source.
+"""The waits of a question: for an equal question of its analyst that is under way, and for the source.
 
-Guarantee: whoever waits here holds nothing that another question needs, no connection, lock or turn, and has spent
-nothing. Only a question of the same analyst is ever waited for.
+Guarantee: a waiting question holds no connection, lock or turn that another question needs, and has spent nothing. It
+only ever waits for questions of the same analyst.
 """
 
 import time
@@ -24,10 +24,10 @@ _PART = 4  # a look after every quarter of the time waited so far
 def answer_in_turn(
     service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "WaitPolicy"], Answer]
 ) -> Answer:
-    """Return the answer that the question alone decides, the stored one, or the result of `answer_anew`.
+    """Return the answer that the question alone decides, the stored answer, or the result of `answer_anew`.
 
-    Where its analyst has the same question under way, that one's answer is waited for; where the data version is
-    another one by then, it is another question.
+    If its analyst has the same question under way, wait for that one's answer. If the data version has changed by then,
+    it counts as another question.
     """
     claim = claim_now(service, plan, asked)
     if not plan.reads_data:
@@ -44,7 +44,7 @@ def answer_in_turn(
 
 
 class WaitPolicy:
-    """The time that one question may wait before it reserves, `timeout_ms` in all, counted from now on."""
+    """The limit on a question's waits before it reserves: `timeout_ms` in total, from construction on."""
 
     def __init__(self, asked: Asked, *, timeout_ms: int) -> None:
         self._asked = asked
@@ -65,7 +65,7 @@ class WaitPolicy:
 
     @contextmanager
     def take_turn(self, service: Service) -> Iterator[None]:
-        """Hold one of the places at the source during the block. Raise KH409, KH411, KH501 and KH503."""
+        """Hold a turn at the source during the block. Raise KH409, KH411, KH501 and KH503."""
         analyst = self._asked.analyst.name
         service.failures.check(analyst)
         with service.take_turn(analyst=analyst, timeout_ms=self.left_ms):
@@ -74,11 +74,10 @@ class WaitPolicy:
 
     @contextmanager
     def wait_for_first(self) -> Iterator[None]:
-        """Run the block.
+        """Run the block, and end it after a short wait if it finds its question under way or just answered.
 
-        Where it finds its question under way or just answered, end it there after a moment, and it is to be run again.
-        Raise KH409 as soon as the question is withdrawn, and KH501 when its time is up: not before it was run once more
-        then, since what was found may be an answer.
+        The caller then runs the block again. Raise KH409 as soon as the question is withdrawn. Raise KH501 once its
+        time is up and the block has run once more, as there may be an answer by then.
         """
         try:
             yield

@@ -1,7 +1,7 @@
-"""Noise paths with the keys they are about: what a later question reads of them, what it adds, and their bytes.
+"""Noise paths with their keys: selecting a later question's part, adding its values, and storing them as bytes.
 
-Two levels of a path are public: up to `reserved` its values were paid for in everybody's eyes, whichever of them were
-revealed, and up to `told` all of them were. In between lies what depends on the noise. No true aggregate is in it.
+Two levels of a path are public. Up to `reserved` its values were paid for, revealed or not. Up to `revealed` all of
+them were revealed. Which values between them were revealed depends on the noise. A path has no true aggregate.
 """
 
 import json
@@ -29,15 +29,15 @@ Axes = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class UnknownPath(ValueError):
-    """Bytes that are no path of a format that is known here."""
+    """The error for bytes that are not a path in a known format."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPath:
-    """One functional's noise path over a grid of keys: `axes` are the keys' identities, each with its values' text.
+    """One functional's noise path over a grid of keys. `axes` are the keys' identities, each with its values as text.
 
-    `path.values` has shape (rates, keys), keys in row-major order of the axes. `reserved` and `told` count levels per
-    key as `path.reached` does; told <= reached <= reserved.
+    `path.values` has shape (rates, keys), with keys in row-major order of the axes. `reserved` and `revealed` count
+    levels per key, as `path.reached` does: revealed <= reached <= reserved.
     """
 
     axes: Axes
@@ -58,10 +58,10 @@ class KeyPath:
 
     @staticmethod
     def from_run(question: Question, functional: int, path: NoisePath, *, top: Fraction, all_told: bool) -> "KeyPath":
-        """Return the path that a question left on noise of its own, reserved up to the rate `top`.
+        """Return the path of a question with new noise, reserved up to the rate `top`.
 
-        It is in terms of the functional itself: the question's offsets per key are put back. `all_told`: the mechanism
-        reveals all of it.
+        It has values of the functional itself: the question's offsets per key are added back. `all_told` means that the
+        mechanism reveals all of it.
         """
         axes = tuple(sorted(_list_axes(question.keys)))
         here = _find_places(question.keys, axes)
@@ -84,11 +84,11 @@ class KeyPath:
         return all(frozenset(values) <= mine.get(name, frozenset()) for name, values in other.axes)
 
     def find_places(self, keys: KeySpace) -> Integers | None:
-        """Return where each of the keys, in row-major order, is on the path; None if one of them is not."""
+        """Return the place of each key, in row-major order, on the path. Return None if one is missing."""
         return _find_places(keys, self.axes)
 
     def select_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
-        """Return the path as the question sees it: its keys in its order, less its offsets per key."""
+        """Return the question's part of the path: its keys in its order, minus its offsets per key."""
         part = NoisePath(rates=self.path.rates, values=self.path.values[:, here], reached=self.path.reached[here])
         return _shift_path(part, question, functional, back=False)
 
@@ -97,7 +97,8 @@ class KeyPath:
     ) -> "KeyPath":
         """Return the whole path after a question has continued it at some keys, up to the rate `top` at most.
 
-        `path` is what the question left, which saw `read`. `all_told`: its mechanism reveals everything up to `top`.
+        `path` is the question's own path after its run. `all_told` means that its mechanism reveals everything up to
+        `top`.
         """
         known = len(self.path.rates)
         assert path.rates[:known] == self.path.rates, "rates are added above the path"
@@ -115,7 +116,7 @@ class KeyPath:
         )
 
     def to_bytes(self) -> bytes | None:
-        """Return the form in which the ledger keeps a path; None for one that is too large."""
+        """Return the path as bytes for the ledger. Return None if it is too large."""
         if self.path.values.size > MOST_VALUES:
             return None
         head = {
@@ -131,7 +132,7 @@ class KeyPath:
 
 
 def from_bytes(stored: bytes) -> KeyPath:
-    """Parse a path of `to_bytes`. Raise UnknownPath if it did not write it."""
+    """Parse a path of `to_bytes`. Raise `UnknownPath` for any other bytes."""
     try:
         end = 4 + int.from_bytes(stored[:4], "little")
         head = json.loads(stored[4:end])
@@ -160,7 +161,7 @@ def _list_axes(keys: KeySpace) -> Axes:
 
 
 def _find_places(keys: KeySpace, axes: Axes) -> Integers | None:
-    """Return row-major places in a grid of axes, of the keys in their own row-major order."""
+    """Return the row-major places in a grid of axes, for the keys in their own row-major order."""
     wanted: Mapping[str, tuple[str, ...]] = dict(_list_axes(keys))
     if wanted.keys() != {name for name, _ in axes}:
         return None
@@ -178,7 +179,7 @@ def _find_places(keys: KeySpace, axes: Axes) -> Integers | None:
 
 
 def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers | None:
-    """Return where each wanted value stands among all; None if one does not."""
+    """Return the place of each wanted value among all values. Return None if one is missing."""
     if wanted == values:
         return np.arange(len(values), dtype=np.int64)
     number = {value: index for index, value in enumerate(values)}
@@ -188,7 +189,7 @@ def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Inte
 
 
 def _shift_path(path: NoisePath, question: Question, functional: int, *, back: bool) -> NoisePath:
-    """Return the path of a functional less its offsets, or the reverse; unrevealed values stay zero."""
+    """Return the path minus the functional's offsets, or plus them if `back`. Unrevealed values stay zero."""
     taken = question.functionals[functional].offsets
     if taken is None:
         return path

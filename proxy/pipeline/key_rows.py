@@ -1,4 +1,4 @@
-"""Very many released keys in little memory: by column its texts once, and for each key which of them it has."""
+"""A compact sequence of very many released keys: each text is stored once a column, and each key has its number."""
 
 import base64
 import zlib
@@ -19,11 +19,11 @@ _AT_ONCE = 1 << 16  # keys made tuples at a time: memory against turns
 
 
 class KeyRows(Sequence[Key]):
-    """A sequence of keys that are made when they are asked for. Never changed once it is made.
+    """An immutable sequence of keys, which are built on access.
 
     Parameters:
         texts: by column, the texts that occur in it, and perhaps others.
-        places: by column, which of its texts each key has; all of one length.
+        places: by column, the number of each key's text. All columns have the same length.
     """
 
     __slots__ = ("places", "texts")
@@ -69,11 +69,11 @@ class KeyRows(Sequence[Key]):
 
     @property
     def arrays(self) -> tuple[Key, ...]:
-        """One tuple per column: of texts that are there once, however many keys have them."""
+        """The keys by column, one tuple each. Keys with the same text share one object."""
         return tuple(tuple(_list_texts(known, at)) for known, at in zip(self.texts, self.places, strict=True))
 
     def pack(self) -> Mapping[str, Any]:
-        """Return the same as JSON: the texts that occur, in the order in which they stand, and packed places."""
+        """Return the keys for JSON: by column, the texts that occur, in their order, and the packed numbers."""
         columns = tuple(zip(self.texts, self.places, strict=True))
         texts, places = zip(*run_in_order(_pack_column, columns, threads=count_threads()), strict=True)
         return {"texts": texts, "places": places}
@@ -95,7 +95,7 @@ def _list_texts(known: Sequence[str], places: Places) -> Iterator[str]:
 
 
 def unpack_rows(packed: Mapping[str, Any], *, count: int) -> KeyRows:
-    """Parse keys of `pack`. Raise ValueError, KeyError and zlib.error for input that is none of so many keys."""
+    """Parse `count` keys of `pack`. Raise ValueError, KeyError or zlib.error for any other input."""
     texts = tuple(map(tuple, packed["texts"]))
     places = tuple(_unpack(one, count) for one in packed["places"])
     return KeyRows(texts, places)

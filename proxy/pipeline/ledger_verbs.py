@@ -1,7 +1,7 @@
-"""The ledger's verbs as the pipeline uses them: reserve, commit, and answers that were released before.
+"""The pipeline's use of the ledger: reserve, commit, and return answers that were released before.
 
-The ledger and the public data version alone decide if a stored answer is served. A failure of the ledger is one message
-(KH502), whatever happened.
+The ledger and the public data version alone decide if a stored answer is returned. Every failure of the ledger has the
+same message (KH502).
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ from proxy.pipeline.question_refusals import (
     report_unwritten_reading,
 )
 from proxy.pipeline.wording import make_wording
-from proxy.sources.source_refusals import SourceFailed, column_gone
+from proxy.sources.source_refusals import SourceFailed, report_missing_column
 
 ANEW = "SET keyhole.reuse = off;"
 
@@ -62,11 +62,10 @@ def _refuse_ledger_errors(service: Service, claim: Claim) -> Iterator[None]:
 
 
 def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> KeyholeError:
-    """Return KH308, or KH318 if it was declined before.
+    """Store a question that waits for approval, and return its refusal: KH308, or KH318 if it was declined before.
 
-    The question's text is kept for the owner, as far as the policy keeps texts.
-
-    A ledger that does not take it leaves the refusal as it is.
+    The question's text is stored for the owner as far as the policy keeps texts. If the ledger cannot store it, the
+    refusal is the same.
     """
     wording = make_wording(service, _set_worst_case(claim.plan, claim.charge), claim.asked)
     with suppress(LedgerError):
@@ -75,12 +74,12 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
 
 
 def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
-    """Return the released answer to the same question on the same data version, and charge its reading.
+    """Return the stored answer to the same question on the same data version, and charge its reading.
 
-    Return None if there is none. Anybody who paid for it reads it again for nothing. Another analyst is charged on the
-    own balances alone, at the loss it was released with; without that a cap per analyst would be no privacy bound.
-    Raise KH306, KH502, and KH307 if the mechanism had stopped without an answer; `Repeated` if the analyst's own
-    question is under way.
+    Return None if there is none. An analyst who has paid for it reads it again at no cost. Another analyst's own
+    balances are charged with the loss of its release; otherwise a cap per analyst would be no privacy bound. Raise
+    KH306, KH502, and KH307 if the mechanism had stopped without an answer. Raise `Repeated` if the analyst has the same
+    question under way.
     """
     name, longest = claim.asked.analyst.name, _find_longest_flight(service)
     with _refuse_ledger_errors(service, claim):
@@ -102,9 +101,9 @@ def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
 
 
 def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
-    """Return the earlier answer to a question, on the data version of then.
+    """Return a stored answer to a question, on the data version of its release.
 
-    Return None if the policy has changed since, so the plan is another question's. Raise KH307.
+    Return None if the policy has changed since, so that the plan is another question's. Raise KH307.
     """
     claim = charging.make_claim(plan, service.catalog, asked=asked, version=stored.charge.family.version)
     return _make_stored_answer(plan, stored, reused=reused) if claim.charge.question == stored.charge.question else None
@@ -124,7 +123,7 @@ def _make_stored_answer(plan: Plan, stored: StoredAnswer, *, reused: bool, payme
 
 
 def _rename_columns(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
-    """Return the released answer, its keys by the names that this spelling of the question gives them."""
+    """Return the released answer with its columns named as this spelling of the question names them."""
     names = plan.question.keys.names
     if isinstance(released, Denial) or not names:
         return released
@@ -132,9 +131,9 @@ def _rename_columns(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
 
 
 def answer_from_noise(service: Service, on_paths: QuestionOnPaths | None) -> Answer | None:
-    """Answer on noisy values that are all publicly known to be there, charged to the analyst's own balances.
+    """Answer from stored noisy values that are publicly known to be complete, and charge the analyst's own balances.
 
-    No data is touched. Return None if some values may be missing, or if those balances do not cover the reading. Raise
+    No data is read. Return None if some values may be missing, or if the balances do not cover the reading. Raise
     KH502, and `Repeated`.
     """
     outcome = answer_from_known(on_paths, noise=service.noise)
@@ -193,7 +192,7 @@ def make_answer(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaidQuestion:
-    """A question whose worst case is reserved: as it runs, on noise paths or (None) on noise of its own."""
+    """A question with its reservation. It runs on the noise paths `on_paths`, or with new noise if that is None."""
 
     reservation: Reservation
     claim: Claim
@@ -201,30 +200,30 @@ class PaidQuestion:
 
     @property
     def noise(self) -> str | None:
-        """Return the sharers of its noise, for the NOTICE."""
+        """Return the text of the NOTICE on which earlier questions share its noise."""
         on_paths = self.on_paths
         return None if on_paths is None else _capitalise(write_shared_noise(on_paths.describe_noise(read=False)))
 
     @property
     def is_drawn_at_once(self) -> bool:
-        """Return True if units are charged by its Rényi curve: then all of its noise is drawn at once."""
+        """Return True if units are charged by its Rényi curve. All of its noise is then drawn and revealed at once."""
         return self.reservation.charge.renyi is not None
 
     @property
     def as_charged(self) -> Plan:
-        """The plan with the loss that its analyst is told of."""
+        """The plan with the loss that is shown to its analyst."""
         return _set_worst_case(self.claim.plan, self.claim.charge)
 
 
 def reserve(service: Service, claim: Claim, on_paths: QuestionOnPaths | None) -> PaidQuestion:
-    """Pay the worst case durably; only then may data be touched.
+    """Reserve the worst case durably. Only then may data be touched.
 
-    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502; and `Repeated`, so that a question that is asked
-    twice at once is paid once.
+    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502. Raise `Repeated`, so that a question asked twice at
+    once is paid once.
 
-    A question that continues noise paths is refused where the balances do not cover that, rather than asked again: what
-    it costs there follows from what was revealed. It is asked again where another question took a path first, and where
-    analysts have caps, so that only public amounts count.
+    If the balances do not cover a question that continues noise paths, it is refused and not tried with new noise: its
+    cost follows from revealed values. It is tried with new noise if another question took a path first. It is also
+    tried if analysts have caps, as only public amounts count then.
     """
     paid = _reserve(service, claim, on_paths)
     charge = paid.claim.charge
@@ -274,13 +273,13 @@ def _make_reservation(service: Service, claim: Claim) -> Reservation:
 
 
 def _find_longest_flight(service: Service) -> timedelta:
-    """Return how long after its reservation a question may be under way."""
+    """Return the longest time from a reservation to its commit."""
     return timedelta(milliseconds=service.catalog.statement_timeout_ms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunResult:
-    """The results of a run: the release, its cost, and noise paths for later questions, by identity."""
+    """The result of a run: the released answer, its ex-post loss, and noise paths for later questions, by identity."""
 
     released: KeySet | Denial
     spent: Spent
@@ -288,7 +287,7 @@ class RunResult:
 
     @staticmethod
     def from_outcome(paid: PaidQuestion, outcome: Outcome, ranking: Ranking | None, memory: NoiseMemory) -> "RunResult":
-        """Return the meaning of the outcome, and the ranking of its keys."""
+        """Return the result for an outcome of the mechanism and the ranking of its keys."""
         plan = paid.claim.plan
         return RunResult(
             released=Denial()
@@ -300,9 +299,9 @@ class RunResult:
 
 
 def commit(service: Service, reservation: Reservation, result: RunResult) -> None:
-    """Replace the worst case by what the run cost and keep what is released and the noise paths, in one transaction.
+    """Commit the run's loss in the place of the worst case, and store the answer and noise paths, in one transaction.
 
-    Raises KH502 when the ledger is gone: the answer is withheld then, and the reservation stays spent.
+    Raise KH502 if the ledger fails. The answer is then withheld, and the reservation stays spent.
     """
     try:
         service.ledger.commit(reservation, result.spent, result.released.to_bytes(), paths=result.paths)
@@ -318,9 +317,9 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
 
 @contextmanager
 def release_if_unread(service: Service, reservation: Reservation) -> Iterator[None]:
-    """Release the reservation if the block, which reads the source, finds a column gone: no row was read then.
+    """Release the reservation if the block, which reads the source, finds a column missing before reading any row.
 
-    Raises KH501, and KH502 where the ledger is gone: the reservation stays spent then.
+    Raise KH501. Raise KH502 if the ledger fails; the reservation then stays spent.
     """
     try:
         yield
@@ -332,11 +331,11 @@ def release_if_unread(service: Service, reservation: Reservation) -> Iterator[No
         service.ledger.release(reservation)
     except LedgerError:
         raise report_unavailable_ledger() from None
-    raise column_gone()
+    raise report_missing_column()
 
 
 def make_new_answer(service: Service, paid: PaidQuestion, result: RunResult) -> Answer:
-    """Return the answer that was just committed. Raise KH307 if the mechanism stopped without one."""
+    """Return the answer after its commit. Raise KH307 if the mechanism stopped without one."""
     claim = paid.claim
     return make_answer(
         paid.as_charged,

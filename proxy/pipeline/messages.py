@@ -51,10 +51,10 @@ _WORD = re.compile(r"[A-Za-z]+")
 class Asked:
     """A question as an analyst put it.
 
-    It has its place, `keyhole.*` settings in force, parameter values and `casts` of them, who asks, the day that
-    current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can spend only while nobody else
-    answers the same request. `withdrawn` is set once nobody waits for the answer. `order` is that of the answer, if no
-    shadow is to sort it.
+    `settings` are the `keyhole.*` settings in force. `casts` are the values of casts of `parameters`. `today` is the
+    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. With an `attempt` it can spend only while
+    nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order` is the order of
+    the answer, if no shadow sorts it.
     """
 
     question: Embedded
@@ -73,7 +73,7 @@ class Asked:
         return settings.accuracy(self.settings, catalog.defaults)
 
     def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
-        """Return the question as a catalog has it, at an accuracy of the caller's choice. Raise KH1xx to KH4xx."""
+        """Return the question bound to a catalog, at the given accuracy. Raise KH1xx to KH4xx."""
         return ask(
             self.question,
             catalog,
@@ -91,7 +91,7 @@ class Asked:
 
 
 def read_bare_question(sql: str, catalog: Catalog) -> Embedded:
-    """Return the question that a text is, for callers without a shadow to run anything around it. Raise KH1xx."""
+    """Return the question of a text without an outer query, for callers without a shadow. Raise KH1xx."""
     question, order = read_ordered_question(sql, catalog)
     if order:
         raise refuse_outer_query(sql, catalog)
@@ -101,9 +101,9 @@ def read_bare_question(sql: str, catalog: Catalog) -> Embedded:
 def read_ordered_question(
     sql: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None] | None = None
 ) -> tuple[Embedded, KeyOrder]:
-    """Return the question that a text is except for an ORDER BY of its keys, and that order. Raise KH1xx and KH2xx.
+    """Return the question of a text, and the order of its ORDER BY over keys, if it has one. Raise KH1xx and KH2xx.
 
-    `parameters` are those by which it may group.
+    `parameters` are the values of parameters that its keys may contain.
     """
     statements = split(sql)
     if len(statements) != 1:
@@ -131,10 +131,10 @@ def read_ordered_question(
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order.
+    """The only released answer: the keys that passed, as PostgreSQL's text, in the key space's order.
 
-    Each has the truths of the question's predicates behind it. A ranking's are in its order, each with its place before
-    these.
+    Each key is followed by the truths of the question's predicates. The keys of a ranking are in its order, and each is
+    followed by its place first.
     """
 
     columns: tuple[str, ...]
@@ -188,7 +188,7 @@ class KeySet:
         return tuple(tuple(map(itemgetter(place), self.keys)) for place in range(len(self.columns)))
 
     def to_bytes(self) -> bytes:
-        """Return the form in which the ledger keeps a released answer."""
+        """Return the answer as bytes for the ledger."""
         document: dict[str, Any] = {"format": KEY_SET_FORMAT, "columns": self.columns, "count": len(self.keys)}
         if isinstance(self.keys, KeyRows):
             document |= {"format": PACKED_FORMAT, **self.keys.pack()}
@@ -200,7 +200,7 @@ class KeySet:
 def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
     """Return the keys of a ranking in their order and their places.
 
-    All others that passed, if they are rows, follow at the place behind the last.
+    If all keys that passed are rows of the answer, the unranked ones follow, with the place after the last.
     """
     ranked = plan.question.ranked
     places = ranking.places.tolist()
@@ -213,7 +213,7 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
 
 
 def _clear_publicly_false(plan: Plan, number: int, truth: Booleans) -> Booleans:
-    """Return the decided truth of a predicate, false for the keys for which public values alone say so."""
+    """Return the decided truths of a predicate, set to false for keys at which public values alone make it false."""
     space, false_at = plan.question.keys, plan.question.false_at
     if not false_at or not false_at[number]:
         return truth
@@ -229,10 +229,10 @@ def _no_literal(_: Cut) -> Booleans:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """In the place of a key set: the mechanism looked and stopped without an answer."""
+    """The result of a mechanism that looked at the data and stopped without an answer, instead of a key set."""
 
     def to_bytes(self) -> bytes:
-        """Return the form in which the ledger keeps it. Asking again returns the same at no charge."""
+        """Return the denial as bytes for the ledger. Asking again returns the same at no cost."""
         return json.dumps({"format": KEY_SET_FORMAT, "denied": True}, separators=(",", ":")).encode()
 
 
@@ -259,11 +259,11 @@ def from_bytes(stored: bytes) -> KeySet | Denial:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A released key set with its plan and the public data version it is for.
+    """A released key set with its plan and its public data version.
 
-    `reused`: it had been released before, and nothing was spent on the shared balances this time. `noise` says who
-    shares its noise, if anybody does. `stored` is the reservation under which the ledger keeps the key set; None where
-    the question alone decides it. `payment` is what it cost this time, None where nobody's balance counts it.
+    `reused` is True if it was released before, and nothing was spent on the shared balances this time. `noise` says
+    which earlier questions share its noise, if any. `stored` is the reservation under which the ledger stores the key
+    set, None if the question alone decides it. `payment` is its cost this time, None if no balance counts it.
     """
 
     plan: Plan
@@ -280,9 +280,9 @@ class Answer:
         return Answer(plan=plan, keys=KeySet.make_constant(plan), version=version, reused=False)
 
     def make_head(self) -> dict[str, Any]:
-        """Return everything beside the keys.
+        """Return the answer's JSON document without the keys.
 
-        It is their promise, their cost, data version, whether it was a repetition, and who shares its noise.
+        It has their promise and cost, the data version, and says if the answer is a repetition and shares noise.
         """
         return {
             "guarantee": write_guarantee_json(self.plan),
@@ -305,12 +305,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """One statement of a text. `offset` is where it starts, in characters; `intercepted`: the shadow cannot answer.
+    """One statement of a text, which starts at character `offset`. `is_intercepted`: Keyhole answers it itself.
 
-    `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
-    only what the shadow holds under a name tells who answers. `beforehand` are statements of no effect that must
-    succeed in the shadow before anything else is done. `copied`: the query of a COPY, which is what is answered.
-    `listens`: the channel of a LISTEN, which the shadow runs. `spelled`: what the shadow reads in the text's place.
+    `prepares` is the name under which the shadow keeps a question, whose text must then be sent alone. `executing` is
+    an EXECUTE: the text that the shadow has under its name decides who answers. `beforehand` are statements without effect
+    that must succeed in the shadow first. `copied` is the query of a COPY, which is answered. `listens` is the channel
+    of a LISTEN, which the shadow runs. `spelled` is the text for the shadow, if it differs.
     """
 
     text: str
@@ -325,22 +325,22 @@ class StatementPart:
 
     @property
     def shadow_text(self) -> str:
-        """The text that the shadow reads, to tell its types."""
+        """The text that the shadow reads, to find its types."""
         return self.spelled or self.text
 
     @property
     def first_word(self) -> str:
-        """The word that it begins with, in lower case."""
+        """The first word of the statement, in lower case."""
         found = _WORD.match(self.text)
         return "" if found is None else found.group().lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One statement that a session wants planned, and what it means there.
+    """One statement for planning, with everything in the session that affects its meaning.
 
-    `settings` are the `keyhole.*` settings in force; `parameters` are numbered from 1; `utc`: its TimeZone is UTC;
-    `casts` are the values of `find_parameter_casts`, as PostgreSQL computed them.
+    `settings` are the `keyhole.*` settings in force. `parameters` are numbered from 1. `is_utc` is True if the
+    session's TimeZone is UTC. `casts` are the values of casts of parameters, as PostgreSQL computed them.
     """
 
     statement: str
@@ -353,11 +353,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A planned statement: what the shadow will run, and what releasing its answer needs.
+    """A planned statement: the SQL for the shadow, and the plan for releasing its answer.
 
-    `sql` takes the client's parameters under their own numbers, then `arrays` parameters of type text[]. Its columns
-    have the names and types of the original's. `tag` replaces the shadow's command tag (EXPLAIN). `rehearsal`, if
-    not empty, must run in the shadow before anything is released, after `sql` over no keys.
+    `sql` takes the client's parameters under their own numbers, then as many parameters of type text[] as `arrays`.
+    Its columns have the original's names and types. `tag` replaces the shadow's command tag (EXPLAIN). Before anything
+    is released, `sql` must run in the shadow without keys, and then `rehearsal`, if it is not empty.
     """
 
     sql: str

@@ -1,9 +1,9 @@
-"""Questions on noise that earlier ones have left: looking it up, laying a plan on it, keeping what a run adds.
+"""The reuse of earlier questions' noise: finding it, planning a question on it, and storing what a run adds.
 
-A question about functionals whose noisy values are in the store costs everybody the difference, and nothing where they
-settle it; its analyst's own balances are charged in full, no matter who paid. The ledger and the public data version
-alone decide if that is done, never the values: the data are read unless everybody knows that all values are there.
-Where analysts have caps, levels that some keys may not have reached count as if they had.
+A question about functionals with stored noisy values costs everybody only the difference, or nothing if the stored
+values suffice. Its analyst's own balances are charged in full, no matter who paid before. The ledger and the public
+data version alone decide if noise is reused, never its values. So the data are read unless all needed values are
+publicly known to exist. If analysts have caps, levels that some keys may not have reached count as if they had.
 References: docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
 """
 
@@ -45,10 +45,10 @@ _MOST_IN_FULL = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseMemory:
-    """The ledger's knowledge of a question's functionals.
+    """The stored noise for a question's functionals.
 
-    It has their paths' names, in order (None: no path that another question could use), and the `stored` paths, by
-    name.
+    `names` has the name of each functional's path, in order (None: no other question could use it). `stored` has the
+    stored paths, by name.
     """
 
     names: tuple[str | None, ...]
@@ -57,15 +57,15 @@ class NoiseMemory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionOnPaths:
-    """A question laid on noise paths.
+    """A question planned on stored noise paths.
 
-    `claim` is the question's as it runs there: its plan's calibration, what it costs its analyst (all that it reads),
-    and what it costs everybody (`claim.charge.continuing`).
+    `claim` has its plan on these paths, its cost to the analyst (all that it reads), and its cost to everybody
+    (`claim.charge.path_continuation`).
 
-    `paths` has what is continued, by functional; `here` says, for each of them, where the question's keys are on it.
-    `earlier` is how many questions drew or read that noise; `free` is false while another question continues some of
-    it, or died doing so. `told`: everything that the question could read is already revealed, whatever the data. `anew`
-    is the cost of noise of its own.
+    `paths` has the continued paths, by functional. `key_places` has the places of the question's keys on each of them.
+    `earlier_questions` is the number of questions that drew or read that noise. `are_paths_free` is false while another
+    question continues some of it, or died doing so. `is_revealed` is True if everything that the question could read is
+    already revealed, whatever the data. `new_noise_cost` is its cost with new noise.
     """
 
     claim: Claim
@@ -85,12 +85,12 @@ class QuestionOnPaths:
 
     @property
     def is_continued(self) -> bool:
-        """Return True to refine that noise instead of drawing it again.
+        """Return True if the stored noise is refined, and False if new noise is drawn.
 
-        It follows from what was asked and reserved, never from what was revealed: were noise drawn again just where the
-        values known so far leave a question open, the answers of both kinds together would be wrong too often. What
-        everybody may know that it costs has to be less than asking again, and what its analyst is charged in full must
-        not be far more (`_MOST_IN_FULL` times, where that counts), nor more than one question may cost.
+        The choice follows from questions and reservations, never from revealed values. If new noise were drawn just
+        when the known values leave a question open, the answers of both kinds together would be wrong too often. The
+        public cost to everybody must be less than with new noise. If analysts have caps, the full cost to the analyst
+        must be at most `_MOST_IN_FULL` times that with new noise. It must not exceed the cap on one question.
         """
         charge, limits = self.claim.charge, self.claim.limits
         known, own, anew = charge.known_amounts, charge.own_amounts, self.new_noise_cost
@@ -101,19 +101,19 @@ class QuestionOnPaths:
 
     @property
     def states(self) -> tuple[PathState, ...]:
-        """The paths as they were found."""
+        """The states of the continued paths, as they were found in the ledger."""
         continuing = self.claim.charge.path_continuation
         return () if continuing is None else continuing.paths
 
     @property
     def reading_claim(self) -> Claim:
-        """The claim of a question whose values are all told: the analyst's own balances alone."""
+        """The claim for reading revealed values: it charges the analyst's own balances alone."""
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, path_continuation=None))
 
     def describe_noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
         """Return the shared noise for EXPLAIN and the NOTICE.
 
-        `read`: all values of the question are known, and the data are not read.
+        `read` means that all values of the question are revealed, so the data are not read.
         """
         return SharedNoise(
             earlier_questions=self.earlier_questions,
@@ -124,7 +124,7 @@ class QuestionOnPaths:
 
 
 def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, QuestionOnPaths | None]:
-    """Return the ledger's noise of a question's functionals, and the question laid on it if its analyst wants that.
+    """Return the stored noise for a question's functionals, and the question planned on it if its analyst wants that.
 
     Raises KH502.
     """
@@ -133,7 +133,7 @@ def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, Que
 
 
 def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
-    """Return the noise paths of a question's functionals on its data version; a ranking has noise of its own.
+    """Return the stored noise for a question's functionals on its data version. Return none for a ranking.
 
     Raise KH502.
     """
@@ -153,14 +153,14 @@ def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
 
 
 def recall_for(memory: NoiseMemory, plan: Plan, service: Service) -> NoiseMemory:
-    """Return the memory for a plan that differs in accuracy alone. Values that only it would need count as unknown."""
+    """Return the same stored noise for a plan with another accuracy. Paths that only this plan needs are missing."""
     return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
 
 
 def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, wanted: bool) -> QuestionOnPaths | None:
-    """Return the question on the remembered noise; None if none of it is of use, or its analyst wants new noise.
+    """Return the question planned on stored noise. Return None if no noise is usable, or its analyst wants new noise.
 
-    `claim` is that of the question on noise of its own.
+    `claim` is the claim of the question with new noise.
     """
     if not (wanted and memory.stored):
         return None
@@ -208,10 +208,10 @@ def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, wanted: bool) -> 
 
 
 def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:
-    """Return the outcome on values that are all publicly known to be there; None if some may be missing.
+    """Return the outcome from stored values that are publicly known to be complete. Return None if some may be missing.
 
-    Whether the values known so far happen to settle a question is never asked before the data are read: they are noise,
-    and what a later question finds (rates, reservations, a path that is held after a failure) would follow from them.
+    If some may be missing, the data are read even if the stored values would suffice. Otherwise rates, reservations and
+    paths held after a failure, which later questions see, would depend on noisy values.
     """
     if on_paths is None or not on_paths.is_revealed:
         return None
@@ -221,9 +221,9 @@ def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outc
 def decide(
     plan: Plan, on_paths: QuestionOnPaths | None, values: Integers, *, is_drawn_at_once: bool, noise: Noise
 ) -> Outcome:
-    """Decide a question that was reserved on paths, or on noise of its own (None).
+    """Decide a reserved question on noise paths, or with new noise if `on_paths` is None.
 
-    `in_full`: all of its noise is revealed, as is charged in Rényi divergences.
+    `is_drawn_at_once` means that all of its noise is revealed, as a charge by Rényi curve assumes.
     """
     decided = len(plan.question.common or plan.question.functionals)
     values = subtract_offsets(plan.question, values[:decided])
@@ -243,9 +243,9 @@ def decide(
 
 
 def _may_keep_paths(plan: Plan) -> bool:
-    """Return True if at least one functional has a path that is not too large to be kept.
+    """Return True if some functional has a path that is small enough to be stored.
 
-    Otherwise none is held in memory.
+    Otherwise the run keeps no paths in memory.
     """
     fewest = min((len(test.looks) + 1 for test in plan.calibration.tests if test.rate), default=1)
     return plan.question.keys.size * fewest <= MOST_VALUES
@@ -254,11 +254,11 @@ def _may_keep_paths(plan: Plan) -> bool:
 def list_left_paths(
     plan: Plan, on_paths: QuestionOnPaths | None, outcome: Outcome, memory: NoiseMemory, *, is_drawn_at_once: bool
 ) -> Mapping[str, bytes]:
-    """Return the noise paths of a run of `plan`, to be kept with its answer, by identity.
+    """Return the noise paths of a run of `plan` for the ledger, by identity.
 
-    A path that was continued is kept whole, with the keys that were not asked about. One that was drawn again is kept
-    where there is none, or where it goes as far and has all keys of the one there and more. One that was drawn
-    `in_full` is also kept in the place of one that is not continued any more and goes less far.
+    A continued path is stored whole, with the keys that were not asked about. A new path is stored if there is none, or
+    if it goes as far as the stored one and has all of its keys and more. A path that was drawn at once also replaces
+    one that goes less far and can no longer be continued.
     """
     kept: dict[str, bytes] = {}
     for functional, path in enumerate(outcome.paths):
@@ -283,10 +283,10 @@ def make_left_path(
     *,
     is_drawn_at_once: bool,
 ) -> KeyPath | None:
-    """Return the path to keep of one functional, from the `path` of a run of `plan` and the ledger's `before`.
+    """Return the path of one functional to store, from the `path` of a run of `plan` and the stored path `before`.
 
-    Return None if that stays. The choice follows from rates and keys, never from values. `in_full`: all of it was
-    revealed.
+    Return None if the stored path stays. The choice follows from rates and keys, never from values. `is_drawn_at_once`
+    means that all of it was revealed.
     """
     test, all_told = plan.calibration.tests[functional], is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
@@ -305,9 +305,9 @@ def make_left_path(
 def _find_unreserved_loss(
     continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]
 ) -> Epsilons:
-    """Return the loss of the levels above those that were reserved before, per key.
+    """Return the loss per key of the levels above those that were reserved before.
 
-    It is public, whatever was revealed of them.
+    It is public: it does not depend on which of them were revealed.
     """
     task = continuation.calibration.task
     keys = next(iter(here.values())).size
@@ -323,14 +323,14 @@ def _find_unreserved_loss(
 
 
 def _find_loss_above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
-    """Return epsilon of the test's last rate above its levels, by number of levels, rounded up."""
+    """Return, by number of known levels, the epsilon from these levels up to the test's last rate, rounded up."""
     return np.array(
         [round_up_to_float(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)]
     )
 
 
 def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
-    """Return True if every value that the question could read was revealed as far as everybody knows."""
+    """Return True if it is public that every value which the question could read is revealed."""
     tests = continuation.calibration.tests
     if any(test.rate and functional not in paths for functional, test in enumerate(tests)):
         return False

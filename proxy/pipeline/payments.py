@@ -1,4 +1,4 @@
-"""The charge of a question, for the analyst: beside what the balances have left."""
+"""The payment of a question, shown to the analyst: its charge, and what the balances have left."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,15 +23,16 @@ _PAYERS = {
 
 
 def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
-    """Return the cost of a charge, beside balances that have that much left; None if nobody's balance counts it.
+    """Return the cost of a charge with the rest of the balances. Return None if no balance counts the charge.
 
-    Guarantee: what is left is what EXPLAIN and `keyhole.budget` say to the same analyst. A further question counts
-    towards every balance, also where this charge, of a stored answer or of earlier noise, counts towards the own alone.
+    Guarantee: the rest is the one that EXPLAIN and `keyhole.budget` show to the same analyst. It is for a further
+    question with new noise, which counts towards every balance. The charge of a stored answer or of earlier noise may
+    count towards the analyst's own alone.
 
     Parameters:
         claim: the question as it was asked, with the limits in force.
-        room: what the balances that the charge counts towards have left.
-        anew: what all balances have left for such a question on noise of its own.
+        room: the rest of the balances that the charge counts towards.
+        anew: the rest of all balances, for such a question with new noise.
     """
     plan, most_nano = claim.plan, claim.limits.per_query_nano
     counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
@@ -52,10 +53,10 @@ def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom
 
 
 def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment | None:
-    """Return the last charge, and what is left now for another question at its price.
+    """Return the payment of a charge that was just made, with the rest of the balances now.
 
-    Return None if nobody's balance counts it, and if the ledger is gone, since the answer is charged and sent all the
-    same.
+    Return None if no balance counts the charge. Return None too if the ledger fails, since the answer is charged and
+    sent all the same.
     """
     another = replace(charge, path_continuation=None)
     try:
@@ -67,13 +68,13 @@ def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment
 
 
 def find_room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
-    """Return what all balances have left for a charge, also if it counts towards an analyst's own alone.
+    """Return the rest of all balances for a charge, even if it counts towards the analyst's own alone.
 
     Parameters:
-        room: what the balances that it counts towards have left.
+        room: the rest of the balances that it counts towards.
 
     Raises:
-        LedgerError: the ledger does not answer.
+        LedgerError: if the ledger does not answer.
     """
     return room if charge.shared else service.ledger.find_headroom(replace(charge, shared=True), limits)
 
@@ -100,11 +101,10 @@ def _describe_unit_form(charge: Charge, room: Headroom, balances: Sequence[Balan
 def _count_further(
     charge: Charge, balances: Sequence[BalanceLeft], curve: Curve | None, *, most_nano: int | None
 ) -> tuple[int | None, BalanceScope | None]:
-    """Return how many more questions like a charge fit, all by their curve or all by their pure loss.
+    """Return how many further questions with this charge fit, and the limiting balance.
 
-    The limiting balance follows.
-
-    None for no end, and for no limit.
+    All of them count by their curve, or all by their pure loss. The number is None without a limit, and so is the
+    balance.
     """
     needed = {
         Payer.GROUP: charge.epsilon_nano,

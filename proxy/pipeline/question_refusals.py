@@ -1,7 +1,7 @@
-"""Refusals of the pipeline, in words.
+"""The refusals of the pipeline, in words.
 
-They follow from the question, the policy, the ledger and the clock; `mechanism_stopped` alone from noisy values, once
-these were paid for.
+They follow from the question, the policy, the ledger and the clock. Only `report_stopped_mechanism` follows from noisy
+values, after these were paid for.
 """
 
 import re
@@ -34,7 +34,7 @@ _FROM = re.compile(rf"\bFROM\s+(?:{_NAME}\.)?{_NAME}(?![\w.]|\s*[()])", re.IGNOR
 
 
 def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
-    """Return the refusal of a question with something around it that no shadow runs, or one of a table that is none."""
+    """Return the refusal of a statement that is more than a question, or of an unknown table, without a shadow."""
     known = {(schema, name) for name in catalog.names for schema in ("", "public")}
     known |= {(schema, one.name) for one in catalog.source_names for schema in ("", one.schema)}
     if (named := _FROM.search(text)) is not None:
@@ -56,9 +56,9 @@ def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
 
 
 def refuse_computed_keys(question: Embedded) -> KeyholeError | None:
-    """Return the refusal of a question by keys that PostgreSQL computes to show them, if no shadow does.
+    """Return the refusal of a question whose keys PostgreSQL must compute for display, without a shadow.
 
-    Return None for any other.
+    Return None for any other question.
     """
     if question.shown_keys is None:
         return None
@@ -72,7 +72,7 @@ def refuse_computed_keys(question: Embedded) -> KeyholeError | None:
 
 
 def refuse_stored_question(name: str) -> KeyholeError:
-    """Return KH106 for a stored question, and whatever a statement makes of its rows, if no shadow runs that."""
+    """Return KH106 for a statement over a stored question, without a shadow."""
     return KeyholeError(
         "KH106",
         f'"{name}" is a stored question',
@@ -82,7 +82,7 @@ def refuse_stored_question(name: str) -> KeyholeError:
 
 
 def refuse_ranking_places() -> KeyholeError:
-    """Return KH106 for a ranking whose places its statement reads, if no shadow runs that."""
+    """Return KH106 for a statement that reads the places of a ranking, without a shadow."""
     return KeyholeError(
         "KH106",
         "windows, DISTINCT ON and OFFSET read the places of a ranking",
@@ -107,8 +107,8 @@ def refuse_over_budget(
     """Return the ledger's refusal in words, with what would fit. It depends on ledger, policy and question alone.
 
     Parameters:
-        session_cap: what one question may cost is the session's own cap.
-        short: the groups that are short, in words; "" where there is nothing to name.
+        session_cap: True if the cap on one question is the session's own.
+        short: the groups that are short, in words, or "".
     """
     needed, least = write_distinguishable(over.needed_nano, over.left_nano)
     limit = name_limit(over.scope, session_cap=session_cap)
@@ -157,10 +157,10 @@ def refuse_joint_cost(
 ) -> KeyholeError:
     """Return the refusal of a statement whose questions do not fit together.
 
-    It is that of the first one that does not fit behind the others.
+    It names the first question that does not fit after the ones before it.
 
     Parameters:
-        place: the number of that question, counted from 1, and how many there are.
+        place: the number of that question, counted from 1, and the number of all.
     """
     refused = refuse_over_budget(over, plan=plan, left=left, short="", session_cap=session_cap)
     number, count = place
@@ -185,9 +185,9 @@ def refuse_slow_question(expected: ExpectedTime) -> KeyholeError:
 
 
 def _choose_timeout(expected: ExpectedTime) -> str:
-    """Return the timeout that the owner may set, with room for the expectation's error.
+    """Return the timeout that the owner can set, with room for the error of the expected time.
 
-    Nothing if no timeout is as long.
+    Return "" if no allowed timeout is long enough.
     """
     needed_ms = 1000 * ceil(UNCERTAINTY_FACTOR * expected.seconds)
     if needed_ms > LONGEST_TIMEOUT_MS:
@@ -196,9 +196,9 @@ def _choose_timeout(expected: ExpectedTime) -> str:
 
 
 def refuse_unapproved(waiting: NotApproved) -> KeyholeError:
-    """Return the refusal of a question that is expensive enough to need the owner's approval, with the owner's command.
+    """Return the refusal of a question that needs the owner's approval, with the owner's command.
 
-    It is KH308, or KH318 if the owner declined. Then it has the time and the reason, and not who decided it.
+    It is KH308, or KH318 if the owner declined. KH318 has the time and the reason, but not who decided it.
     """
     needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
     if waiting.declined is not None:
@@ -219,7 +219,7 @@ def refuse_unapproved(waiting: NotApproved) -> KeyholeError:
 
 
 def refuse_duplicate() -> KeyholeError:
-    """Return the refusal of a question that its analyst has under way already, and that took too long."""
+    """Return the refusal of a question whose analyst already has it under way, after waiting too long for that one."""
     return KeyholeError(
         "KH501",
         "the same question, which you asked before, is still being answered",
@@ -229,7 +229,7 @@ def refuse_duplicate() -> KeyholeError:
 
 
 def report_unwritten_reading() -> KeyholeError:
-    """Return the error for an analyst when the ledger fails while noise is read, and nothing is reserved any more."""
+    """Return the error for an analyst if the ledger fails while a reading of stored noise is charged."""
     return KeyholeError(
         "KH502",
         "the ledger is not available",
@@ -240,7 +240,7 @@ def report_unwritten_reading() -> KeyholeError:
 
 
 def refuse_changed_data(*, is_paid: bool) -> KeyholeError:
-    """Return the refusal of a question on data that have changed by now."""
+    """Return the refusal of a question whose data version has changed by now."""
     return KeyholeError(
         "KH501",
         "the data version changed while the question was answered",
@@ -251,9 +251,9 @@ def refuse_changed_data(*, is_paid: bool) -> KeyholeError:
 
 
 def report_stopped_mechanism(plan: Plan) -> KeyholeError:
-    """Return the refusal of a mechanism that looked at the data and then stopped.
+    """Return the refusal if the mechanism looked at the data and stopped without an answer.
 
-    It is a function of noisy values, and charged.
+    It depends on noisy values, and is charged.
     """
     accuracy = plan.asked.accuracy
     other, wider = accuracy.other_mechanism, widen_tolerances(accuracy.tolerance, Decimal(2))

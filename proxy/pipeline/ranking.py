@@ -1,4 +1,4 @@
-"""The last part of a question that ranks its keys: those that its formula left are put in their order."""
+"""The ranking of a question's keys: the last step, which orders the keys that passed its formula."""
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from planner.rankings.mean_scores import compute_scores
 def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ranking | None:
     """Return the ranking of the keys that passed; None if the question ranks nothing.
 
-    Guarantee: no key's value is looked at that did not pass, and none where the mechanism stopped without an answer.
-    What is revealed is drawn for this question alone and kept for no other.
+    Guarantee: only values of keys that passed are used, and none if the mechanism stopped without an answer. Its noise
+    is drawn for this question alone and stored for no other.
 
     Parameters:
-        values: the exact values of all functionals that were computed, what is ranked by in the last row or two.
+        values: the exact values of all functionals. The last row or two are those of the ranking.
     """
     if plan.ranking is None:
         return None
@@ -29,7 +29,7 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
 
 
 def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
-    """Return the ranking that is known without data: of one key, of none, or of the first none."""
+    """Return the ranking if it follows without data: of at most one key, or with LIMIT 0. Return None otherwise."""
     if plan.ranking is None:
         return None
     members, partition = np.flatnonzero(passed), _find_partitions(plan)
@@ -41,6 +41,6 @@ def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
 
 
 def _find_partitions(plan: Plan) -> Integers | None:
-    """Return the number of its partition in the ranking, by key; None if there is one."""
+    """Return the number of each key's partition in the ranking. Return None if there is only one partition."""
     ranked = plan.question.ranked
     return None if ranked is None or not ranked.partition else plan.question.keys.number_values(ranked.partition)

@@ -1,13 +1,13 @@
-"""The charges of a list's questions if they were asked one after the other: nothing is asked or charged.
+"""The rehearsal of a list of questions: what they would be charged, asked one after the other. Nothing is charged.
 
-The way of each question is that of `proxy/pipeline/stages.py` up to its reservation, over a copy of the balances: a
-stored answer, noise that everybody knows, noise that is continued, noise of its own. Its paths for later ones follow
-from its plan, since rates and reservations are public, whatever the noise.
+Each question takes the way of `proxy/pipeline/stages.py` up to its reservation, over a copy of the balances: a stored
+answer, revealed noise, continued noise, or new noise. The paths that it leaves for later questions follow from its
+plan, since rates and reservations are public, whatever the noise.
 
 Guarantee: questions that fit here, asked in this order, are answered as long as nobody else asks, the owner approves
-those that wait for that, and policy and data version stay; each is charged to its analyst exactly what is said, at its
-worst, and everybody at most that (docs/proofs/accounting.md, theorem 9). Where the policy has a `delta` that is what to
-expect, since what one unit is charged by follows from what is left when a question comes.
+those that need it, and policy and data version stay. At its worst, each is charged to its analyst exactly the quoted
+amount, and to everybody at most the quoted amount (docs/proofs/accounting.md, theorem 9). If the policy has a `delta`,
+this is an expectation: the balances at a question's time decide if units are charged by its curve.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ Question: TypeAlias = tuple[Asked, Plan] | KeyholeError
 
 
 class DecisionBasis(StrEnum):
-    """On what a question is decided."""
+    """The source of a question's decision, such as a stored answer or new noise."""
 
     NOTHING = "the question itself"
     STORED = "its stored answer"
@@ -63,11 +63,11 @@ class DecisionBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quote:
-    """The charge of one question.
+    """The price of one question of a list.
 
-    `own` is what its analyst is charged, `everybody` what it adds to the shared balances, at most. `short` is the
-    balance that does not cover it, None where it fits; with `of_list` that is the list's own budget. `waits`: the owner
-    has to approve it. `refusal` stands in the place of a plan.
+    `own` is the charge to its analyst. `shared_cost` is the largest charge to the shared balances. `short` is the
+    balance that does not cover it, None if it fits. If `is_list_budget`, that is the list's own budget. If
+    `needs_approval`, the owner has to approve it. `refusal` is set if it could not be planned.
     """
 
     plan: Plan | None
@@ -88,10 +88,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RehearsedList:
-    """A whole list.
+    """The quotes of a whole list.
 
-    `together` is the most that all that fit add to the shared balances of one group and of one unit; `left` what the
-    balances of each question's groups have then, for the first question of each.
+    `total` is the largest charge of all fitting questions together to one group and to one unit, on the shared
+    balances. `left` has the rest of the tightest balance of each kind afterwards.
     """
 
     quotes: tuple[Quote, ...]
@@ -101,16 +101,16 @@ class RehearsedList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownQuestion:
-    """The ledger's knowledge of one question now: earlier noise, and the stored answer."""
+    """The stored noise for one question, and its stored answer, as they are in the ledger now."""
 
     memory: NoiseMemory
     stored: StoredAnswer | None
 
 
 class Rehearsals:
-    """Where lists are rehearsed: the balances as they were when it was made.
+    """The rehearsals of lists on the balances of one moment, when it was constructed.
 
-    `most_nano` is what a list may add to what a group has lost, beside all caps (None: as much as they admit).
+    `most_nano` is the list's own budget: the most that it may add to a group's loss (None: as much as the caps admit).
     """
 
     def __init__(self, service: Service, tables: frozenset[str], *, most_nano: int | None) -> None:
@@ -130,7 +130,7 @@ class Rehearsals:
         )
 
     def find_known(self, claim: Claim) -> KnownQuestion:
-        """Return the ledger's knowledge of a question. Raise KH502."""
+        """Return the stored noise and answer of a question from the ledger. Raise KH502."""
         memory = reuse.recall_paths(self.service, claim)
         name, fingerprint = claim.asked.analyst.name, claim.charge.question
         try:
@@ -140,9 +140,9 @@ class Rehearsals:
         return KnownQuestion(memory, stored)
 
     def rehearse(self, questions: Sequence[Question], known: Mapping[int, KnownQuestion | None]) -> RehearsedList:
-        """Rehearse the questions in their order; one that does not fit is left out, as the ledger would. Raise KH502.
+        """Rehearse the questions in their order. One that does not fit is not charged. Raise KH502.
 
-        `known` is what `find_known` found, by a question's place; looked up where it is missing.
+        `known` has results of `find_known`, by a question's place. Missing ones are looked up.
         """
         run = self._begin()
         return RehearsedList(
@@ -150,7 +150,7 @@ class Rehearsals:
         )
 
     def quote(self, questions: Iterable[Question]) -> Iterator[Quote]:
-        """Yield the quotes that `rehearse` gives, one after the other. Raise KH502."""
+        """Yield the quotes of `rehearse` one by one. Raise KH502."""
         run = self._begin()
         for one in questions:
             yield self._ask(run, one, None)
@@ -158,9 +158,9 @@ class Rehearsals:
     def can_answer_all(
         self, questions: Iterable[Question], known: Mapping[int, KnownQuestion | None], *, counting: frozenset[int]
     ) -> bool:
-        """Return True if the questions at these places would all be answered, found as `rehearse` does. Raise KH502.
+        """Return True if the questions at the places `counting` would all be answered, as in `rehearse`. Raise KH502.
 
-        None is looked at behind the first that would not.
+        It stops at the first one that would not.
         """
         run = self._begin()
         return all(
@@ -187,9 +187,9 @@ class Rehearsals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LeftPath:
-    """A path as a rehearsed question leaves it.
+    """The bounds of a path after a rehearsed question.
 
-    In `lowest` no key has got further than every run gets, in `charged` each has got as far as was reserved.
+    In `lowest` each key has reached only the level that every run reaches. In `charged` it has the reserved one.
     """
 
     stored: StoredPath
@@ -199,7 +199,7 @@ class _LeftPath:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """One list under way: `balances` as the ledger would have them, `alone` without all that was spent before."""
+    """The rehearsal of one list: `balances` with the ledger's earlier charges, `unspent_balances` without them."""
 
     balances: Rehearsal
     unspent_balances: Rehearsal
@@ -248,8 +248,8 @@ class _Run:
     def _continue(self, claim: Claim, memory: NoiseMemory, on_paths: QuestionOnPaths, low: NoiseMemory) -> Quote:
         """Rehearse a question on earlier noise.
 
-        Its cost to everybody is charged as the levels come to that were reserved. While it is open the ledger charges
-        what may be left to reveal at a key that got no further than it had to.
+        Its cost to everybody is that of the newly reserved levels. While it is open, the ledger charges more: all that
+        may be left to reveal at a key that reached only the lowest level.
         """
         high = self._recall_noise(memory, claim.version, lowest=False)
         charged = reuse.lay_on_earlier_noise(claim, high, wanted=True)
@@ -323,7 +323,7 @@ class _Run:
             )
 
     def _recall_noise(self, memory: NoiseMemory, version: str, *, lowest: bool) -> NoiseMemory:
-        """Return the known noise of a question's functionals, with that of the questions before it."""
+        """Return the stored noise for a question's functionals, with that of the questions before it in the list."""
         stored = dict(memory.stored)
         for name in memory.names:
             if name is not None and (name, version) in self.paths:
@@ -335,7 +335,7 @@ class _Run:
 
     @property
     def total(self) -> Amounts:
-        """Return the sum of all questions so far for one group's loss, and for one unit's."""
+        """Return the total loss of one group and of one unit by all questions so far."""
         lost = [
             MOST_CAP_NANO
             - self.unspent_balances.find_headroom(_make_new_noise_charge(charge, NOTHING), _without_cap(self.most))
@@ -347,7 +347,7 @@ class _Run:
 
     @property
     def left(self) -> tuple[BalanceLeft, ...]:
-        """The tightest balance of each kind over all groups asked about."""
+        """The tightest balance of each kind, over all groups of the questions so far."""
         found: dict[str, BalanceLeft] = {}
         for charge, limits in self.charges:
             for one in self.balances.find_headroom(replace(charge, path_continuation=None), limits).balances:
@@ -366,7 +366,7 @@ def _without_cap(limits: Limits) -> Limits:
 
 
 def _make_new_noise_charge(charge: Charge, everybody: Amounts) -> Charge:
-    """Return the charge that it adds for everybody, on noise of its own."""
+    """Return a charge of the same amount for everybody that continues no path."""
     return replace(
         charge,
         epsilon_nano=everybody.epsilon_nano,
@@ -385,10 +385,10 @@ def _leave_paths(
     *,
     in_full: bool,
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
-    """Return the paths that a run of `plan` leaves, by name, as they are at least and as they were charged.
+    """Return the paths that a run of `plan` would store, by name: at their lowest, and as charged.
 
-    None stands for one that is too large to be kept and was continued, which is gone then. This is
-    `noise_reuse.left_paths` without a run.
+    The value is None for a continued path that is too large to be stored again, which is then removed. This is
+    `noise_reuse.list_left_paths` without a run.
     """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
     used = {cut.functional for formula in plan.question.formulas for cut in list_literals(formula)}

@@ -1,10 +1,10 @@
-"""The way of a question, in order. Read this first; `docs/architecture.md` says what each stage may refuse.
+"""The stages of a question, in order. Read this first; `docs/architecture.md` says what each stage may refuse.
 
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
 Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
-that was answered before, or whose noise earlier questions have revealed for all to know, ends before that. The result
-of reading is released at moments that no row decides.
+with a stored answer, or with noise that earlier questions have publicly revealed, ends before that. The result of
+reading is released at moments that do not depend on any row.
 """
 
 from contextlib import ExitStack
@@ -26,7 +26,7 @@ from proxy.sources.public_moments import PublicMoments
 
 
 def prepare(service: Service, asked: Asked) -> Plan:
-    """Prepare the plan of a question's text: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
+    """Plan a question from public inputs alone. Nothing is spent. Raise KH1xx to KH4xx."""
     accuracy = asked.read_accuracy(service.catalog)
     with service.measure_stage(Stage.PARSE):
         question = asked.read_question(service.catalog, accuracy)
@@ -43,10 +43,10 @@ def check_time(service: Service, plan: Plan) -> None:
 
 @observe
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
-    """Answer a plan with keys.
+    """Answer a planned question, and return its keys.
 
     A refusal (KH3xx) spends nothing. A failure after the reservation leaves it spent (KH5xx). A mechanism that stops
-    without an answer has spent what it looked at (KH307).
+    without an answer has spent the loss of its looks (KH307).
     """
     asked.check_not_withdrawn()
     return answer_in_turn(service, plan, asked, _answer_from_data)
@@ -68,11 +68,11 @@ def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> A
             paying.enter_context(service.ledger.hold_in_flight(paid.reservation))
             limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
-            with moments.told():
+            with moments.release():
                 with (
                     service.measure_stage(Stage.AGGREGATE),
                     ledger_verbs.release_if_unread(service, paid.reservation),
-                    service.failures.counted(claim.asked.analyst.name, is_over=moments.is_over),
+                    service.failures.count_failure(claim.asked.analyst.name, is_over=moments.is_over),
                 ):
                     read = partial(
                         aggregates,

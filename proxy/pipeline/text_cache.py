@@ -1,6 +1,6 @@
-"""Remembering what was made of texts, within a bound on their length as well as their number.
+"""A cache for functions of texts, with limits on the texts' number and length.
 
-Guarantee: whoever sends many long texts, each another one, makes nobody remember more than a few of them.
+Guarantee: however many different long texts a client sends, only a few of them are kept.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ _LONG_TEXTS = 4  # a statement, and what is cut out of it, while it is being rea
 def remember_texts(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Return a decorator that caches a pure function of a text.
 
-    It keeps the last `entries` short texts, and the last four of more than `SHORT_CHARACTERS`, since one statement asks
-    several times for the same.
+    It keeps the results of the last `entries` short texts. It keeps those of the last four texts longer than
+    `SHORT_CHARACTERS`, since one statement needs the same result several times.
     """
 
     def decorator(function: Callable[[str], T]) -> Callable[[str], T]:

@@ -1,8 +1,8 @@
-"""The questions of one statement: what they cost together, and whether all fit one after the other.
+"""The joint cost of one statement's questions, and the check that all of them fit one after the other.
 
-Each has noise of its own, so that a group which is in several is charged for each of them, and a unit too
-(docs/proofs/cells.md, "Several groupings in one statement"). The paths that one question leaves for the next are
-counted.
+Each question has its own noise. So a group that is in several is charged for each of them, and a unit too
+(docs/proofs/cells.md, "Several groupings in one statement"). Noise paths that one question leaves for the next are
+taken into account.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,10 @@ from proxy.pipeline.rehearsal import Quote, Rehearsals
 
 @dataclass(frozen=True, slots=True)
 class JointCost:
-    """The total cost of a statement's questions: the most that one group loses, and one unit (`unit_text`).
+    """The total cost of a statement's questions: the largest loss of one group and of one unit (`unit_text`).
 
-    `short` is the number of the first that does not fit behind the others, None where all fit; `unit` is None for rows.
+    `short` is the number of the first question that does not fit after the ones before it, None if all fit. `unit` is
+    None if each row is a unit.
     """
 
     count: int
@@ -35,7 +36,7 @@ class JointCost:
 
     @property
     def sentence(self) -> str:
-        """For EXPLAIN."""
+        """The total cost as a sentence for EXPLAIN."""
         cost = f"Together: at most {write_at_most(self.group)} epsilon for a group"
         if self.unit is not None:
             cost += f", {write_at_most(self.unit)} for one {self.unit_text}"
@@ -55,7 +56,7 @@ class JointCost:
 
 
 def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> JointCost:
-    """Return the total cost of a statement's questions, asked now. Nothing is spent. Raise KH502."""
+    """Return the total cost of a statement's questions if they were asked now. Nothing is spent. Raise KH502."""
     rehearsed = _begin(service, questions).rehearse(questions, {})
     together = rehearsed.total
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}
@@ -69,12 +70,12 @@ def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) 
 
 
 def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> None:
-    """Refuse the questions of a statement where what they cost at most does not fit one after the other.
+    """Refuse a statement if its questions, at their worst case, do not all fit one after the other.
 
-    Guarantee: depends on the questions, the policy and the ledger alone, and spends nothing.
+    Guarantee: the result depends on the questions, the policy and the ledger alone. Nothing is spent.
 
     Raises:
-        KeyholeError: KH301, KH302, KH305, KH306, KH309, before any of them has spent; KH502.
+        KeyholeError: KH301, KH302, KH305, KH306, KH309, before any question has spent; KH502.
     """
     if sum(plan.reads_data for _, plan in questions) < 2:
         return
@@ -94,7 +95,7 @@ def _begin(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> Rehears
 def _refuse(
     service: Service, questions: Sequence[tuple[Asked, Plan]], quote: Quote, number: int, *, spent: bool
 ) -> None:
-    """Raise the refusal of a question that does not fit. One before which nothing is spent is refused when asked."""
+    """Raise the refusal of a question that does not fit. Do nothing if nothing is spent before it: asking refuses."""
     if quote.refusal is not None:
         raise quote.refusal
     if quote.short is None or not spent:

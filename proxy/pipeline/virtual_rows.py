@@ -1,6 +1,6 @@
 """The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone.
 
-Those about monitors are told by who reads these.
+A `MonitorReader` gives the rows about monitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class MonitorReader(Protocol):
 def list_virtual_rows(
     service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]
 ) -> tuple[VirtualRow, ...]:
-    """Return the rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
+    """Return the rows of the relation `keyhole.` + `name` that `analyst` may see, in the relation's column order."""
     match name:
         case "budget":
             return tuple(line.list_summary() for line in budget.list_summary(service, analyst))
@@ -108,7 +108,7 @@ def _list_queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
 
 
 def _list_answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
-    """Yield what was answered, or stopped without an answer, of one analyst's own questions: at most what each cost."""
+    """Yield one analyst's own questions that ran, each with its cost, rounded up."""
     for asked in service.read_questions(analyst):
         if asked.status not in ("committed", "read"):
             continue
@@ -129,6 +129,6 @@ def _list_answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
 
 
 def _find_unit_epsilon(asked: AskedQuestion) -> str | None:
-    """Return the most that one unit lost; NULL if each row is a unit by itself."""
+    """Return the largest loss of one unit, as text. Return None if each row is a unit."""
     charge = asked.charge
     return None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"

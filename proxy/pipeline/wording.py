@@ -1,4 +1,4 @@
-"""How a question is put down in the ledger for people to read: its text as far as the policy keeps it, its promise."""
+"""The wording of a question in the ledger, for people: its text as far as the policy keeps it, and its promise."""
 
 from dataclasses import replace
 
@@ -14,13 +14,13 @@ _EACH_ITS_OWN = "its own for each aggregate"
 
 
 def make_wording(service: Service, plan: Plan, asked: Asked) -> Wording:
-    """Return the words that are kept with a question's charge, for good.
+    """Return the wording that is stored with a question's charge, for good.
 
-    Guarantee: unless the policy keeps texts in full, nothing of what the analyst compares rows with stands in it: of
-    the text as `question_text` says, and a tolerance that names aggregates is not quoted.
+    Guarantee: unless the policy keeps texts in full, it contains no value that the analyst compares rows with. The text
+    is redacted as in `question_text`, and a tolerance that names aggregates is not quoted.
 
     Parameters:
-        plan: with the worst case that is charged.
+        plan: the plan with the charged worst case.
     """
     full = service.keep_text == "full"
     promise = write_guarantee_json(plan if full else _drop_named_tolerances(plan))

@@ -34,7 +34,7 @@ from proxy.process.generations import (
 from proxy.report.analyst_shares import log_changed_shares
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
-from proxy.sources.shared import same_source
+from proxy.sources.shared import is_same_source
 
 log = structlog.get_logger("keyhole.reload")
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class PolicyInForce:
         `source` is that of the policy in force. Raises KH003 to KH007, KH010 and KH013.
         """
         old = self.policy
-        if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
+        if not is_same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
         if (
             _list_bands(new) != _list_bands(old)

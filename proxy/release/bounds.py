@@ -1,8 +1,8 @@
-"""`keyhole bounds`: what one privacy unit may contribute, found from the data, privately, and charged.
+"""The release of `keyhole bounds`: contribution bounds of one privacy unit, found privately from the data, and charged.
 
-Each bound is a high quantile of one number that each unit has. It is found by one scan of counts of units, with noise
-(mechanisms/publishing/private_bounds.py); the scans of one release share its epsilon equally. Where nobody declares how
-many units there are, a part of the epsilon goes into counting them.
+Each bound is a high quantile of one number that each unit has. It is found by one scan of noisy counts of units
+(mechanisms/publishing/private_bounds.py). The scans of one release share its epsilon equally. If the number of units is
+not declared, a part of the epsilon is used to count them.
 
 References: docs/proofs/private_bounds.md.
 """
@@ -53,15 +53,15 @@ _DOUBLE_STEPS = 1 << 20  # into which the public range of a double without a gri
 
 @dataclass(frozen=True, slots=True)
 class BoundsAsked:
-    """The owner's request; all of it is public. In whatever order things are named, it is one release.
+    """The owner's request. All of it is public. The order of its parts does not matter.
 
     Parameters:
-        keys: sets of grouping columns whose groups and rows of one unit are to be bounded.
-        totals: measures whose totals in groups of these keys are.
-        columns: columns whose values are.
-        cut: the share of units that may lie beyond a bound.
-        units: how many units there are at least, if that is public; None: they are counted, with noise.
-        most: by column, how large a value can be at most where its type does not say.
+        keys: sets of grouping columns, for bounds on the groups and rows of one unit.
+        totals: measures, for bounds on a unit's totals in groups of these keys.
+        columns: columns, for bounds on their values.
+        cut: the share of units that may exceed a bound.
+        units: a public lower bound on the number of units; None: they are counted, with noise.
+        most: by column, the largest possible value if its type does not give one.
     """
 
     table: str
@@ -76,7 +76,7 @@ class BoundsAsked:
 
     @property
     def text(self) -> str:
-        """Return the request as the ledger keeps it."""
+        """Return the request as text for the ledger."""
         parts = [f"keyhole bounds {self.table} --epsilon {float(self.epsilon):g} --cut {float(100 * self.cut):g}%"]
         parts += [f"--keys {','.join(keys)}" for keys in self.keys]
         parts += [f"--total {name}" for name in self.totals]
@@ -88,9 +88,9 @@ class BoundsAsked:
 
 @dataclass(frozen=True, slots=True)
 class FoundBound:
-    """One bound as it was released, in the user's unit, and how many units lie beyond it at most, surely enough.
+    """One released bound in the user's unit, with a likely upper limit on the number of units that exceed it.
 
-    `loose` says that it may be far larger than it need be, `last` that it is the largest candidate.
+    `is_loose` means that it may be far larger than needed, `is_last` that it is the largest candidate.
     """
 
     kind: BoundKind
@@ -106,9 +106,9 @@ class FoundBound:
 class FoundBounds:
     """The findings of a release.
 
-    `units` is how many there are at least, `counted` whether that was found with noise; `cut` the share beyond each
-    bound that the release ensures, which is more than was asked where there are too few units. None: there are too few
-    for any bound.
+    `units` is a lower bound on their number. `is_counted` is True if it was found with noise. `cut` is the ensured
+    share of units beyond each bound. It is more than requested if there are too few units, and None if there are too
+    few for any bound.
     """
 
     bounds: tuple[FoundBound, ...]
@@ -158,7 +158,7 @@ class FoundBounds:
 
 @dataclass(frozen=True, slots=True)
 class BoundsRelease:
-    """Planned bounds: what is read, and how it is decided."""
+    """A planned request for bounds: the counts that it reads, and the decision on them."""
 
     asked: BoundsAsked
     release: Release[UnitCounts]
@@ -171,7 +171,7 @@ class BoundsRelease:
 
     @property
     def beta(self) -> Fraction:
-        """With which probability a bound's own statement may fail."""
+        """The probability with which the statement of one bound may fail."""
         return BETA * (1 - (_COUNTING_FAILS if self.asked.units is None else 0))
 
     def decide(self, counts: Counts, noise: Noise) -> FoundBounds:
@@ -191,13 +191,13 @@ class BoundsRelease:
         return FoundBounds(tuple(found), units, self.asked.units is None, cut)
 
     def _count_units(self, true: int, noise: Noise) -> int:
-        """Return a number of units that is too large with probability beta / 5 at most."""
+        """Return a noisy number of units, which is too large with probability beta / 5 at most."""
         rate = self.asked.epsilon * _COUNTING
         noisy = true + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
         return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
 
     def _make_scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
-        """Return the scan at the asked share to cut, or at the least that works well; None if none does."""
+        """Return the scan for the requested share to cut, or for the smallest one that works. None if none does."""
         if not units:
             return None
         cut = self.asked.cut
@@ -213,7 +213,7 @@ class BoundsRelease:
         return BoundScan(candidates, epsilon, units, cut, beta) if cut < _MOST_CUT else None
 
     def check_reachable(self) -> None:
-        """Refuse a share to cut that noise would hide, where the number of units is declared. Raise KH311."""
+        """Raise KH311 for a share to cut that is too small for the noise, if the number of units is declared."""
         units = self.asked.units
         if units is None:
             return
@@ -231,9 +231,9 @@ class BoundsRelease:
 
 
 def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
-    """Return the reads and the cost of finding these bounds. Raise KH201, KH202, KH203, KH311 and KH312.
+    """Plan a request for bounds: its reads and its cost. Raise KH201, KH202, KH203, KH311 and KH312.
 
-    A key may be an expression whose values the policy alone says.
+    A key may be an expression whose values follow from the policy.
     """
     table = catalog.find_table(asked.table)
     if table is None:
@@ -271,13 +271,13 @@ def _write_promise(asked: BoundsAsked) -> str:
 
 
 def find_bounds(service: Service, planned: BoundsRelease) -> tuple[FoundBounds, PaidRelease]:
-    """Pay for the bounds and find them, or tell those that were found before. Raise KH310, KH313, KH501, KH502."""
+    """Charge and find the bounds, or return the ones that were found before. Raise KH310, KH313, KH501, KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
     return FoundBounds.from_bytes(released.body), released
 
 
 def _add_computed_keys(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
-    """Return the table with the keys that are expressions as columns, each called as it was typed.
+    """Return the table with computed keys added as columns, each named by its typed text.
 
     Raise KH201 and KH202.
     """
@@ -345,7 +345,7 @@ def _check_number(table: Table, column: Column) -> None:
 
 
 def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
-    """Return the largest possible value, by the owner's word or the type."""
+    """Return the largest possible value, as the owner declares it or from the type."""
     _check_number(table, column)
     if declared is not None:
         return Fraction(declared)
@@ -359,7 +359,7 @@ def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> 
 
 
 def _find_step(column: Column, *, end: Fraction | None = None) -> Fraction:
-    """Return the distance of candidates, in the user's unit: the declared grid, or the type's own."""
+    """Return the distance between candidates, in the user's unit: the declared grid, or the type's own."""
     if column.grid is not None:
         return Fraction(column.grid)
     if column.sql_type is SqlType.INTEGER:

@@ -1,11 +1,11 @@
-"""The way of a release that is no question: reserve, read counts, decide, commit; then it is told.
+"""The stages of a charged release, such as `keyhole bounds`: reserve, read counts, decide, commit, return.
 
-    spec -> stored release -> reservation -> counts -> mechanism -> commit -> what is told
+    spec -> stored release -> reservation -> counts -> mechanism -> commit -> released values
 
-Guarantee: data are touched in one line, and only after the whole cost is durably reserved; what fails after that stays
-spent, unless a column is gone, so that no row was read; nothing is told before the commit. The same release on the same
-data version is told again from the ledger, free. It is charged to the groups that it is about, or to the whole
-table as one, to nobody's own cap, under the name `RELEASED_BY`, which no analyst has.
+Guarantee: data are touched in one line, and only after the whole cost is durably reserved. A failure after that leaves
+it spent, unless a column is missing, so that no row was read. Nothing is returned before the commit. The same release
+on the same data version is returned again from the ledger, at no cost. It is charged to its groups, or to the whole
+table as one group, and to no analyst's cap, under the name `RELEASED_BY`, which no analyst has.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ _LONGEST_MINUTES = LONGEST_MS // 60_000
 
 
 class CountingStatement(Protocol):
-    """A statement that gives counts alone, as `Source.read_counts` reads them, over one state of a table."""
+    """A statement that returns only counts, over one state of a table, for `Source.read_counts`."""
 
     @property
     def table(self) -> Table:
@@ -65,7 +65,7 @@ class CountingStatement(Protocol):
 
 
 class Accounts(Protocol):
-    """The accounts that decide if a release can be charged: no source is needed for that. A `Service` is one."""
+    """The catalog and ledger that decide if a release can be charged, without a source. A `Service` is one."""
 
     @property
     def catalog(self) -> Catalog:
@@ -84,14 +84,14 @@ CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[CountsT]):
-    """The reads and the cost of a release, all public.
+    """A planned release: its reads and its cost. All of it is public.
 
     Parameters:
-        terms: what decides beside the counts, as text: the same counts under other terms are another release.
-        epsilon: of one unit in one group, all counts together; without a question, in the table.
-        text: how it was asked for, and why.
-        promise: what it guarantees, in a sentence.
-        question: whose groups it is about, and charged to; None: the whole table as one group.
+        terms: everything except the counts that decides the result, as text. Other terms make another release.
+        epsilon: the cost to one unit in one group, or in the table if there is no question, for all counts together.
+        text: the request and its reason.
+        promise: the guarantee, in a sentence.
+        question: has the groups of the release, to which it is charged; None: the whole table is one group.
     """
 
     counts: CountsT
@@ -114,7 +114,7 @@ class Release(Generic[CountsT]):
 
 @dataclass(frozen=True, slots=True)
 class PaidRelease:
-    """The released values; `again` if they were released before and cost nothing now."""
+    """The released values of a paid release. If `is_repeated`, they were released before, and cost nothing now."""
 
     body: bytes
     version: str
@@ -124,14 +124,14 @@ class PaidRelease:
 def make_release(
     service: Service, release: Release[CountingStatement], decide: Callable[[Counts], bytes]
 ) -> PaidRelease:
-    """Pay for a release, read its counts and decide, or tell what was released before.
+    """Charge a release, read its counts and decide it, or return what was released before.
 
     Parameters:
-        decide: from the counts to what is released; the one step that may use the noise. It must not fail.
+        decide: computes the released values from the counts. Only this step may use noise. It must not fail.
 
     Raises:
-        KeyholeError: KH310 and KH313, nothing spent; KH501, which says whether what was reserved stays spent; KH502.
-        StoppedRelease: at Ctrl-C, with what stays spent.
+        KeyholeError: KH310 and KH313, with nothing spent; KH501, which says if the cost stays spent; KH502.
+        StoppedRelease: at Ctrl-C, with the loss that stays spent.
     """
     version = service.find_version(release.table)
     charge = make_charge(release, version)
@@ -162,7 +162,7 @@ def make_release(
 
 @contextmanager
 def _report_interruption(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
-    """Tell anybody who presses Ctrl-C what the ledger has of the release. Raise StoppedRelease then."""
+    """Turn Ctrl-C in the block into `StoppedRelease`, which says what the ledger has charged."""
     try:
         yield
     except KeyboardInterrupt:
@@ -190,7 +190,7 @@ def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -
 
 
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
-    """Return the same release on the data version of now, if it was charged before. Raise KH502."""
+    """Return the same release on the current data version, if it was charged before. Raise KH502."""
     version = service.find_version(release.table)
     with refuse_ledger_errors():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
@@ -198,7 +198,7 @@ def find_release(service: Accounts, release: Release[CountingStatement]) -> Paid
 
 
 def check_affordable(service: Accounts, release: Release[CountingStatement]) -> None:
-    """Refuse what the balances do not cover now, spending nothing. Raise KH310, KH502."""
+    """Raise KH310 if the balances do not cover a release now. Nothing is spent. Raise KH502."""
     with refuse_ledger_errors():
         short = service.ledger.find_shortage(
             make_charge(release, service.find_version(release.table)), find_release_limits(service)
@@ -208,7 +208,7 @@ def check_affordable(service: Accounts, release: Release[CountingStatement]) -> 
 
 
 def make_charge(release: Release[CountingStatement], version: str) -> Charge:
-    """Return the charge to the ledger: of the release's groups, or the whole table as one, and of a unit in all."""
+    """Return the release's charge: to its groups, or to the whole table as one group, and to a unit in all of them."""
     root = release.table.ledger_root
     amount = ceil(release.epsilon * NANO)
     whole = Family(
@@ -235,7 +235,7 @@ def make_charge(release: Release[CountingStatement], version: str) -> Charge:
 
 
 def find_release_limits(service: Accounts) -> Limits:
-    """Return the policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
+    """Return the policy's caps without those on one question and on approval, which do not apply to a release."""
     nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
     return replace(find_limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
 
@@ -248,14 +248,14 @@ def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
 
 
 def check_version(service: Service, release: Release[CountingStatement], version: str, *, is_paid: bool) -> None:
-    """Refuse where the data version is another one by now. Raise KH502 or KH5xx as a question does."""
+    """Refuse a release if the data version has changed by now. Raise as for a question."""
     if not service.can_read(release.table, version):
         raise refuse_changed_data(is_paid=is_paid)
 
 
 @contextmanager
 def refuse_ledger_errors() -> Iterator[None]:
-    """Put the ledger's refusals into words. Raise KH310, KH313, KH502."""
+    """Turn the ledger's errors in the block into refusals. Raise KH310, KH313, KH502."""
     try:
         yield
     except OverBudget as over:

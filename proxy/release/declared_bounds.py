@@ -1,6 +1,6 @@
-"""Declarations of the policy where `keyhole bounds` finds a bound.
+"""The policy's declared bounds, compared with those that `keyhole bounds` found.
 
-The owner is shown a bound that lets more count than the declared one.
+The owner is warned of a found bound that is wider than the declared one.
 """
 
 from decimal import Decimal
@@ -12,7 +12,7 @@ from proxy.release.bounds import FoundBound
 
 
 def find_declared(one: FoundBound, table: Table) -> Decimal | None:
-    """Return the bound that holds now in the place of one that was found; None if the policy declares none."""
+    """Return the policy's declared bound for a found one. Return None if it declares none."""
     if one.column is not None and not one.keys:
         ends = table.get_column(one.column).bounds
     else:
@@ -29,7 +29,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
 
 
 def is_wider(one: FoundBound, table: Table) -> bool:
-    """Return True if a bound that was found lets more count than the policy's declaration now."""
+    """Return True if a found bound is wider than the policy's declared one."""
     declared = find_declared(one, table)
     if declared is None:
         return False

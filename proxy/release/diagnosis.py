@@ -1,8 +1,8 @@
-"""`keyhole diagnose`: how well scores predict outcomes, as counts with noise that are charged and then public.
+"""The release of `keyhole diagnose`: noisy counts that show how well scores predict outcomes. It is charged.
 
-Rows are counted by cells of public width, in each group; a mechanism of `mechanisms/diagnostics/` makes noisy counts of
-these. Curves, areas and their errors are computed from what was released, and cost nothing. So the ROC curve and the
-calibration of the same scores by the same method are one release.
+Rows are counted by cells of public width, in each group. A mechanism of `mechanisms/diagnostics/` adds noise to these
+counts. Curves, areas and their errors are computed from the released counts, and cost nothing. So the ROC curve and
+the calibration of the same scores by the same method are one release.
 
 References: docs/proofs/score_histogram.md.
 """
@@ -82,7 +82,7 @@ class Plot(StrEnum):
 
 
 class Method(StrEnum):
-    """The use of noise: ours over public bins or private ones, and the published ones, repaired."""
+    """The method of adding noise: Keyhole's own, over public or private bins, or a published one, repaired."""
 
     OURS = "ours"
     ADAPTIVE = "adaptive"
@@ -115,15 +115,15 @@ SENTENCES: Mapping[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisAsked:
-    """The owner's request; all of it is public.
+    """The owner's request. All of it is public.
 
     Parameters:
-        score, outcome: expressions of one row, as in SQL.
-        by: grouping columns, each once, one curve for each of their values.
+        score, outcome: SQL expressions of one row.
+        by: distinct grouping columns. There is one curve for each combination of their values.
         where: a condition on rows, or "".
-        bins: equal ones of scores; None: as many as err least.
-        most_rows: how many rows of one unit count in a group.
-        units: how many units a group has, about, if that is public.
+        bins: the number of equal bins of scores; None: the number with the least error.
+        most_rows: the number of rows of one unit that count in a group.
+        units: the approximate number of units in a group, if it is public.
     """
 
     plot: Plot
@@ -158,7 +158,7 @@ Released = ScoreHistogram | tuple[ResidualBin, ...] | ResidualGrid
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The released values: by group, in the order of the question's groups or of those that are shown."""
+    """The released values by group, in the order of the question's groups or of the shown groups."""
 
     groups: tuple[Released, ...]
 
@@ -174,7 +174,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRelease:
-    """A planned diagnosis: what is read, and what is drawn from it."""
+    """A planned diagnosis: the counts that it reads, and the noisy values that it draws from them."""
 
     asked: DiagnosisAsked
     release: Release[ScoreCounts]
@@ -186,29 +186,29 @@ class DiagnosisRelease:
 
     @property
     def groups(self) -> tuple[tuple[Value, ...], ...]:
-        """The groups' keys, in the order of what is told; one without keys where the table is one group."""
+        """The groups' keys, in the order of the released values. There is one empty key if the table is one group."""
         keys = self.scored.question.keys
         return tuple(tuple(keys.get_key(place)[at] for at in self._shown_columns) for place in self._shown_groups)
 
     @property
     def _shown_columns(self) -> tuple[int, ...]:
-        """Of the columns that were asked for, the places among those that are counted by."""
+        """The place of each requested grouping column among the columns of the counts."""
         return tuple(self.scored.question.keys.names.index(name) for name in self.asked.by)
 
     @property
     def _shown_groups(self) -> list[int]:
-        """The places of the counted groups, in the order in which they are told."""
+        """The places of the groups among the counted ones, in the order of the released values."""
         keys = self.scored.question.keys
         places: list[int] = np.arange(keys.size).reshape(keys.shape).transpose(self._shown_columns).ravel().tolist()
         return places
 
     def order_groups(self, released: Diagnosis) -> Diagnosis:
-        """Return the released values, in the order of the groups."""
+        """Return the released values, reordered to the requested order of groups."""
         return Diagnosis(tuple(released.groups[place] for place in self._shown_groups))
 
     @property
     def groups_of_one_unit(self) -> int:
-        """In how many of them one unit counts at most."""
+        """The largest number of groups in which one unit counts."""
         return groups_of_one_unit(self.scored.question)
 
     @property
@@ -228,7 +228,7 @@ class DiagnosisRelease:
 
 
 def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
-    """Return the reads and the cost of a diagnosis.
+    """Plan a diagnosis: its reads and its cost.
 
     Raise KH1xx and KH2xx as a question does, KH311, KH314 and KH315.
     """
@@ -272,7 +272,7 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
 
 
 def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnosis, PaidRelease]:
-    """Pay for a diagnosis and make it, or tell the one that was made before. Raise KH310, KH313, KH501, KH502."""
+    """Charge and make a diagnosis, or return the one that was made before. Raise KH310, KH313, KH501, KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
     return planned.order_groups(Diagnosis.from_bytes(released.body)), released
 
@@ -303,7 +303,7 @@ def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tup
 
 
 def _check_varies(number: RowNumber, text: str, question: Question) -> None:
-    """Refuse a condition in the place of a number that is publicly true of all rows, or of none. Raise KH314."""
+    """Raise KH314 for a score or outcome whose condition is publicly true of all rows, or of none."""
     rows = all_of((question.where, number.present))
     if not any(can_be_met(all_of((rows, term.condition)), question) for term in number.terms):
         raise refuse_never_positive(text)
@@ -315,7 +315,7 @@ def _check_varies(number: RowNumber, text: str, question: Question) -> None:
 
 
 def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
-    """Refuse what noise cannot be drawn for, before anything is paid. Raise KH311."""
+    """Raise KH311 if the noise of a request cannot be drawn, before anything is charged."""
     nobody = np.zeros(tuple(axis.cells for axis in scored.axes), dtype=np.int64)
     try:
         if asked.epsilon < _LEAST_EPSILON * asked.most_rows:
@@ -348,9 +348,9 @@ def _make_quantile_method(release: Callable[..., ScoreHistogram]) -> _Draw:
 
 
 def _make_row_method(release: Callable[..., Any]) -> _Draw:
-    """Return a method that has to know the number of rows.
+    """Return a drawing method that needs the number of rows.
 
-    It is the number of units, if that is public, else a noisy count.
+    The number is the declared number of units, if there is one, else a noisy count.
     """
 
     def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> Released:
@@ -380,7 +380,7 @@ _DRAWS: Mapping[tuple[Plot, Method], _Draw] = {
 
 
 class _CheckedNoise:
-    """No noise: it only finds out whether each rate that a method draws at can be drawn. No method here has coins."""
+    """A noise source that draws zeros. It only checks that each of a method's rates can be drawn."""
 
     def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         check_rate(rate)

@@ -1,6 +1,6 @@
-"""`--dry-run`: what a release would cost and read, from the policy, what is pinned and the ledger; no source is opened.
+"""The dry run of a release (`--dry-run`): what it would cost and read, from the policy, the pins and the ledger.
 
-Guarantee: nothing is spent, and no row is read: there is nothing open that rows could come from.
+Guarantee: nothing is spent, and no row is read, as no source is opened.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from proxy.open_policy.pins import find_pins_path, make_catalog_from_pins
 from proxy.open_policy.service import open_ledger
 from proxy.release.charged import CountingStatement, Release, check_affordable, find_release
 from proxy.report.terminal import make_visible
-from proxy.sources.open import source_dialect
+from proxy.sources.open import choose_dialect
 
 _FREE = "The same release was made before on these data: it would be told again, which costs nothing."
 _FITS = "The budgets have room for it. This is a dry run: no source was opened."
@@ -47,12 +47,12 @@ def open_policy_alone(path: Path) -> Iterator[PolicyWithoutSource]:
     policy = Policy.load(path)
     catalog = make_catalog_from_pins(policy)
     with open_ledger(policy, knowledge=find_all_dependencies(catalog)) as ledger:
-        yield PolicyWithoutSource(catalog, source_dialect(policy.source), ledger, DataVersions(find_pins_path(policy)))
+        yield PolicyWithoutSource(catalog, choose_dialect(policy.source), ledger, DataVersions(find_pins_path(policy)))
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The result of a charged release now: whether it is `known`, and the statement it reads."""
+    """The result of a dry run: the statement that the release would read. If `is_known`, it was released before."""
 
     is_known: bool
     sql: str
@@ -69,7 +69,7 @@ class DryRun:
 
 
 def rehearse(accounts: PolicyWithoutSource, release: Release[CountingStatement]) -> DryRun:
-    """Return the result of a release now, without making it. Raise KH310 if a budget does not cover it, KH502."""
+    """Return the result of a dry run. Raise KH310 if a budget does not cover the release, KH502."""
     known = find_release(accounts, release) is not None
     if not known:
         check_affordable(accounts, release)

@@ -1,8 +1,8 @@
-"""`keyhole publish`: a whole table of counts or of rows, made to be handed out.
+"""The publication of `keyhole publish`: a whole table of counts or of rows, made to be handed out.
 
-Every combination of public values has a count. `table` and `rows` have noise on each, are charged like a question about
-these groups, and are one release: rows are made of the noisy counts. `perturbed` and `sps` are published methods that
-no budget covers (unprotected.py).
+Every combination of public values has a count. `table` and `rows` add noise to each count, and are charged like a
+question about these groups. They are one release, as the rows are made from the noisy counts. `perturbed` and `sps` are
+published methods that no budget covers (unprotected.py).
 
 References: docs/proofs/published_tables.md.
 """
@@ -65,15 +65,15 @@ class TableMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublicationAsked:
-    """The owner's request; all of it is public.
+    """The owner's request. All of it is public.
 
     Parameters:
-        public, sensitive: columns with public domains, each once; the file has them in this order.
-        where: a condition on rows, or ""; of the methods that are charged.
-        epsilon: of one unit in one cell; None where no budget covers the method.
-        most_rows: how many rows of one unit count in one cell, where they are charged.
-        criterion: of the methods that no budget covers; None for the others. Its number of values is the domain's.
-        name: what the published table is called.
+        public, sensitive: distinct columns with public domains, in the order of the file.
+        where: a condition on rows, or "", for charged methods.
+        epsilon: the cost to one unit in one cell; None if no budget covers the method.
+        most_rows: the number of rows of one unit that count in one cell, for charged methods.
+        retention, within, unsure, exact: the numbers of the methods that no budget covers.
+        name: the name of the published table.
     """
 
     table: str
@@ -118,7 +118,7 @@ class PublicationAsked:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A planned publication: which cells there are, and the statement that counts rows in them."""
+    """A planned publication: its cells, and the statement that counts rows in them."""
 
     asked: PublicationAsked
     counts: ScoreCounts
@@ -136,18 +136,18 @@ class Publication:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Of each published column, its place among those that are counted by."""
+        """The place of each published column among the columns of the counts."""
         names = self.question.keys.names
         return tuple(names.index(name) for name in (*self.asked.public, self.asked.sensitive))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the number of public values of each column, as they are counted by."""
+        """Return the number of public values of each column, in the order of the counts."""
         return self.question.keys.shape
 
     @property
     def groups_of_one_unit(self) -> int:
-        """In how many cells one unit counts at most."""
+        """The largest number of cells in which one unit counts."""
         return groups_of_one_unit(self.question)
 
     @property
@@ -164,23 +164,23 @@ class Publication:
         return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.asked.text, promise, self.question)
 
     def read(self, found: Counts) -> Integers:
-        """Return the exact counts by cell, as they are counted by; private."""
+        """Return the exact counts by cell, in the columns' order of the counts. They are private."""
         counts = np.zeros(self.question.keys.size, dtype=np.int64)
         for place, counted in found:
             counts[place] = counted
         return counts.reshape(self.shape)
 
     def decide(self, found: Counts, noise: Noise) -> bytes:
-        """Decide noisy counts from exact ones, as the ledger keeps them: the noise is drawn here, and only here."""
+        """Return noisy counts as bytes for the ledger. The noise is drawn here, and only here."""
         assert self.asked.epsilon is not None
         counts = self.read(found)
         noisy = release_table(counts, epsilon=self.asked.epsilon, most_rows=self.asked.most_rows, noise=noise)
         return json.dumps({"counts": noisy.ravel().tolist()}).encode()
 
     def read_published_counts(self, stored: bytes) -> Integers:
-        """Return the file's counts, from the ledger's form.
+        """Parse the ledger's bytes, and return the counts for the file, by published column.
 
-        They are noisy counts, or how many rows each cell has, by published column.
+        They are noisy counts, or the number of rows of each cell.
         """
         noisy = np.array(json.loads(stored)["counts"], dtype=np.int64).reshape(self.shape)
         told = make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
@@ -188,7 +188,7 @@ class Publication:
 
 
 def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
-    """Return the reads and the cost of a publication. Raise KH1xx and KH2xx as a question does, KH311 and KH315."""
+    """Plan a publication: its reads and its cost. Raise KH1xx and KH2xx as a question does, KH311 and KH315."""
     table = catalog.find_table(asked.table)
     if table is None:
         raise refuse_unknown_table(asked.table, catalog)
@@ -218,9 +218,9 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
 
 
 def _order_columns(asked: PublicationAsked) -> tuple[str, ...]:
-    """Return the columns in an order of their own, so whatever order they are asked for in, it is one release.
+    """Return the columns in one fixed order, so that requests in different orders are one release.
 
-    If noise is on each count the sensitive column is one like the others.
+    With noise on each count, the sensitive column is treated like the others.
     """
     if asked.method.is_charged:
         return tuple(sorted((*asked.public, asked.sensitive)))
@@ -228,9 +228,9 @@ def _order_columns(asked: PublicationAsked) -> tuple[str, ...]:
 
 
 def publish_counts(service: Service, planned: Publication) -> tuple[Integers, PaidRelease]:
-    """Pay for noisy counts and draw them, or tell those that were drawn before; what the file says, and what it cost.
+    """Charge and draw noisy counts, or return the ones that were drawn before, with the paid release.
 
-    Raises KH310, KH313, KH501, KH502.
+    Raise KH310, KH313, KH501, KH502.
     """
     released = make_release(service, planned.release, lambda found: planned.decide(found, service.noise))
     return planned.read_published_counts(released.body), released

@@ -1,7 +1,6 @@
-"""A published table as a file: parquet or CSV, whole or not there at all, for its owner's eyes until it is handed on.
+"""A published table as a file, parquet or CSV. It is written whole or not at all, and only its owner may read it.
 
-What the file gives away stands in it: under `keyhole` in a parquet file's metadata, in a text beside a CSV file, whose
-format has no room for it.
+The file says what it discloses: under `keyhole` in a parquet file's metadata, or in a text file beside a CSV file.
 """
 
 import csv
@@ -44,7 +43,7 @@ class FileForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublishedColumn:
-    """One column: its public values, as cells are counted along it."""
+    """One published column with its public values, in the order of the counts."""
 
     name: str
     sql_type: SqlType
@@ -58,10 +57,10 @@ class PublishedColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedTable:
-    """The content of a file: counts by cell, each a row with its count, or, without `count_name`, so many rows of each.
+    """The content of a file from counts by cell: one row with its count each, or repeated rows without `count_name`.
 
     Parameters:
-        counts: int64, an axis for each column; not negative where rows are repeated.
+        counts: int64, with an axis for each column. They are not negative if rows are repeated.
     """
 
     columns: tuple[PublishedColumn, ...]
@@ -82,7 +81,7 @@ class PublishedTable:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRows:
-    """The content of a file that is no table of counts: rows under typed columns, in an order of their own.
+    """The content of a file from ordered rows of typed columns.
 
     Parameters:
         types: each column's name and type, in words that DuckDB and PostgreSQL share.
@@ -109,7 +108,7 @@ def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:
 
 
 def find_name(wanted: str, columns: Collection[str]) -> str:
-    """Return the name of a column beside others: the wanted one, unless one of them has it, in whatever letters.
+    """Return a column name that no other column has, ignoring case: the wanted one, or it with underscores appended.
 
     >>> find_name("noisy_count", ("ward", "Noisy_Count"))
     'noisy_count_'
@@ -122,7 +121,7 @@ def find_name(wanted: str, columns: Collection[str]) -> str:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock the folder, made if need be: no other process publishes in it until the block ends. Raise OSError."""
+    """Make and lock the folder, so that no other process publishes in it until the block ends. Raise OSError."""
     folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     lock = folder / ".lock"
     make_private_file(lock)
@@ -131,19 +130,19 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def find_draft(path: Path) -> Path:
-    """Return where a file is written before it takes its place."""
+    """Return the path of the draft of a file, which is renamed once it is complete."""
     return path.with_name(f".{path.name}.draft")
 
 
 def write_released(table: PublishedData, path: Path, statement: str) -> str:
-    """Write what was paid for, or find it as it was written before; its SHA-256.
+    """Write a paid table to a file, unless it is there already. Return the file's SHA-256.
 
     Parameters:
-        path: the file to be; its folder is made.
+        path: the file to write. Its folder is made.
 
     Raises:
-        FileExistsError: something else has the file's name, and keeps it.
-        OSError: it cannot be written.
+        FileExistsError: if another file has its name. That file is kept.
+        OSError: if it cannot be written.
     """
     with lock_folder(path.parent):
         file_hash = write_draft(table, path, statement)
@@ -156,7 +155,7 @@ def write_released(table: PublishedData, path: Path, statement: str) -> str:
 
 
 def write_draft(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a table where `draft_of(path)` is, durably; its SHA-256. Call within `locked_folder`. Raise OSError."""
+    """Write a table durably to `find_draft(path)`. Return its SHA-256. Call within `lock_folder`. Raise OSError."""
     draft = find_draft(path)
     draft.unlink(missing_ok=True)
     make_private_file(draft)
@@ -170,7 +169,7 @@ def write_draft(table: PublishedData, path: Path, statement: str) -> str:
 
 
 def place_draft(path: Path, statement: str) -> None:
-    """Give a draft its name. Raise FileExistsError where something else has it."""
+    """Rename a draft to the file's own name. Raise FileExistsError if another file has it."""
     draft = find_draft(path)
     if path.suffix == f".{FileForm.CSV}":
         if path.exists() or path.is_symlink():
@@ -182,7 +181,7 @@ def place_draft(path: Path, statement: str) -> None:
 
 
 def hash_file(path: Path) -> str | None:
-    """Return a file's SHA-256; None if there is no plain file of that name."""
+    """Return a file's SHA-256. Return None if there is no regular file of that name."""
     if path.is_symlink() or not path.is_file():
         return None
     return _hash(path)
@@ -226,7 +225,7 @@ def _make_durable(path: Path) -> None:
 
 
 def _write_csv(table: PublishedData, path: Path) -> None:
-    """Write every value in quotes, since PostgreSQL takes an empty one without for NULL."""
+    """Write a CSV file with every value in quotes, since PostgreSQL reads an empty value without quotes as NULL."""
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(_write_csv_line([name for name, _ in table.types]))
         file.writelines(
@@ -268,9 +267,9 @@ def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
 
 
 def _list_cell_texts(table: PublishedTable) -> dict[str, Any]:
-    """Return every cell's place, values as text and count.
+    """Return, by column, the place, the values as text, and the count of every cell.
 
-    The count is the last column, and how often the others are repeated.
+    The count is the last column, or the number of repetitions of the others.
     """
     counts = table.counts.ravel()
     cells: dict[str, Any] = {"place": np.arange(counts.size), "copies": counts}

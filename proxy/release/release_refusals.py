@@ -1,4 +1,4 @@
-"""Refusals of a release, in words. All of them follow from what was asked, the policy and the ledger."""
+"""The refusals of a release, in words. All of them follow from the request, the policy and the ledger."""
 
 import shlex
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
@@ -21,7 +21,7 @@ def refuse_over_budget(scope: str, *, needed: float, left: float) -> KeyholeErro
 
 
 def refuse_hidden_cut(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
-    """Return the refusal of a share to cut that noise would hide."""
+    """Return the refusal of a share to cut that is too small for the noise."""
     reachable = least_cut < _MOST_CUT
     return KeyholeError(
         "KH311",
@@ -53,7 +53,7 @@ def _round_up(value: float) -> str:
 
 
 def refuse_endless_column(table: str, column: str) -> KeyholeError:
-    """Return the refusal of a column whose type has no end, so there is no last candidate."""
+    """Return the refusal of a column whose type has no largest value, so that there is no last candidate."""
     return KeyholeError(
         "KH312",
         f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
@@ -62,9 +62,9 @@ def refuse_endless_column(table: str, column: str) -> KeyholeError:
 
 
 def refuse_open_release(reservation: str | None, *, minutes: int) -> KeyholeError:
-    """Return the refusal of a release that another process is making, or one that died.
+    """Return the refusal of a release that is reserved and not committed: its process runs, or died.
 
-    None: it was made this moment.
+    A `reservation` of None means that it was committed a moment ago.
     """
     if reservation is None:
         return KeyholeError(
@@ -92,11 +92,11 @@ def say_stopped(
     """Return the report of a release whose owner pressed Ctrl-C.
 
     Parameters:
-        reservation: the one that it left open, if any.
-        is_made: it is in the ledger.
-        epsilon: what each group pays.
-        unit_epsilon: what each privacy unit pays; 0 if each row is one.
-        minutes: for so long the same release is refused.
+        reservation: the open reservation, if any.
+        is_made: True if the release is committed in the ledger.
+        epsilon: the charge to each group.
+        unit_epsilon: the charge to each privacy unit; 0 if each row is one.
+        minutes: the time for which the same release is refused.
     """
     if is_made:
         return StoppedRelease("Stopped. The release was made and is paid. Ask again: it costs nothing.")
@@ -129,7 +129,7 @@ def refuse_unknown_table(name: str, catalog: Catalog) -> KeyholeError:
 
 
 def refuse_unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
-    """Return the refusal of a text behind a flag that is no expression of a row; `readable` is the flag with one."""
+    """Return the refusal of a flag whose text is not an expression of a row. `readable` is a corrected flag, if any."""
     return KeyholeError(
         "KH100",
         f"{flag} {text[:80]} cannot be read as SQL",
@@ -151,7 +151,7 @@ def refuse_outcome(text: str) -> KeyholeError:
 
 
 def refuse_score(text: str) -> KeyholeError:
-    """Return the refusal of a score that goes beyond 0 to 1, so outcomes cannot be held against it."""
+    """Return the refusal of a score that can be outside 0 to 1, so that it cannot be compared with outcomes."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} goes beyond 0 to 1, so it is no chance that outcomes can be held against",
@@ -161,7 +161,7 @@ def refuse_score(text: str) -> KeyholeError:
 
 
 def refuse_constant(text: str) -> KeyholeError:
-    """Return the refusal of a score or outcome that is the same for all rows as far as is public."""
+    """Return the refusal of a score or outcome that is publicly the same for all rows."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} has the same value on every row that can be asked about",
@@ -191,7 +191,7 @@ def refuse_always_positive(text: str) -> KeyholeError:
 
 
 def refuse_no_rows(where: str) -> KeyholeError:
-    """Return the refusal of a condition on rows that leaves none with declared values."""
+    """Return the refusal of a condition that no row with declared values can meet."""
     return KeyholeError(
         "KH315",
         f"--where {where[:80]} leaves no row with values that the policy declares",
@@ -201,7 +201,7 @@ def refuse_no_rows(where: str) -> KeyholeError:
 
 
 def refuse_many_curves(groups: int, *, most: int) -> KeyholeError:
-    """Return the refusal of more groups than curves can be made of."""
+    """Return the refusal of more groups than a diagnosis may have."""
     return KeyholeError(
         "KH315",
         f"{groups:,} groups would each have a curve; at most {most:,} can",
@@ -219,7 +219,7 @@ def refuse_pinned_lookup(table: str) -> KeyholeError:
 
 
 def refuse_many_cells(cells: int, *, most: int) -> KeyholeError:
-    """Return the refusal of more combinations of public values than a table is published with."""
+    """Return the refusal of more combinations of public values than a published table may have."""
     return KeyholeError(
         "KH315",
         f"{cells:,} combinations of public values would each have a count; at most {most:,} can",
@@ -228,7 +228,7 @@ def refuse_many_cells(cells: int, *, most: int) -> KeyholeError:
 
 
 def refuse_unprotected(method: str) -> KeyholeError:
-    """Return the refusal of a method that no budget covers, without the owner's word for it."""
+    """Return the refusal of a method that no budget covers, if the owner did not explicitly allow it."""
     return KeyholeError(
         "KH316",
         f"--method {method} is not differentially private, and shows who is in the table",
@@ -238,7 +238,7 @@ def refuse_unprotected(method: str) -> KeyholeError:
 
 
 def refuse_live_table(table: str) -> KeyholeError:
-    """Return the refusal of a perturbation of a table whose rows have no version: it could be drawn again and again."""
+    """Return the refusal of a perturbation of a live table, which has no version: it could be drawn repeatedly."""
     return KeyholeError(
         "KH317",
         f'"{table}" is live, so the same rows could be perturbed many times and averaged',
@@ -248,7 +248,7 @@ def refuse_live_table(table: str) -> KeyholeError:
 
 
 def refuse_second_draw(file: str, digest: str) -> KeyholeError:
-    """Return the refusal of the same perturbation of the same rows, which would be another draw."""
+    """Return the refusal of a repeated perturbation of the same rows, which would be a second draw."""
     return KeyholeError(
         "KH317",
         f"the same was published before, as {file}, and two files could be averaged",

@@ -1,6 +1,6 @@
-"""Expressions and conditions of a row, as an owner types them behind flags.
+"""Parsing an owner's flags with expressions and conditions of a row.
 
-Errors say which one is no SQL, and how it would be read.
+Errors name the flag whose text is not valid, and show a corrected form.
 """
 
 import re
@@ -20,9 +20,9 @@ from proxy.release.release_refusals import refuse_unread_expression
 
 
 def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> Embedded:
-    """Return the question made of the text behind each flag of `typed`, on lines of its own.
+    """Return the question with the text of each flag in `typed` on a line of its own.
 
-    Raise KH1xx; a text that is no expression is named by its flag.
+    Raise KH1xx. An invalid text is named by its flag.
     """
     try:
         question = read_bare_question("\n".join(lines), catalog)
@@ -45,7 +45,7 @@ def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Ma
 
 
 def _check_expressions(typed: Mapping[str, str], table: Table) -> None:
-    """Refuse the first that is not one expression. Raise KH100."""
+    """Raise KH100 for the first text that is not one expression."""
     for flag, text in typed.items():
         if not _is_expression(text):
             raise refuse_unread_expression(flag, text, readable=_spell(flag, text, table))
@@ -61,10 +61,9 @@ def _is_expression(text: str) -> bool:
 
 
 def _spell(flag: str, text: str, table: Table) -> str | None:
-    """Return the flag with a readable text, None if there is none.
+    """Return the flag with a corrected text. Return None if there is none.
 
-    Columns whose names need quotes are put into them, whatever stood around them, and a comma between digits is a
-    point.
+    Column names are quoted if they need it, and a comma between digits becomes a point.
     """
     spelled = text
     for name in sorted((one.name for one in table.columns), key=len, reverse=True):

@@ -7,7 +7,7 @@ from proxy.release.release_refusals import refuse_no_rows
 
 
 def check_rows_left(question: Question, where: str) -> None:
-    """Refuse a condition on rows that leaves no row with declared values, or no group. Raise KH315."""
+    """Raise KH315 for a condition that no row with declared values can meet, or that leaves no group."""
     if not question.keys.size or not can_be_met(question.where, question):
         raise refuse_no_rows(where)
 

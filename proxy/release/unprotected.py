@@ -2,9 +2,9 @@
 
     event in the ledger? -> that file, or none;  else counts -> perturbation -> draft -> event -> the file's name
 
-Guarantee: no file has its name before the ledger says for good that it was made, by whom, why, and what it gives away.
-What is drawn depends on the rows of one data version; drawn twice it could be averaged, so the same publication of a
-version is one file: a process that died after the event left a draft, which the next one gives its name.
+Guarantee: before a file has its final name, the ledger has a lasting event with its maker, reason and disclosure. A
+draw depends on the rows of one data version, and two draws could be averaged. So the same publication of a version is
+made once. If a process dies after the event, its draft remains, and the next call renames it.
 
 References: docs/proofs/published_tables.md; docs/decisions/0030-published-tables.md.
 """
@@ -47,9 +47,9 @@ JOINS = " | "  # between values that a generalised column no longer tells apart
 
 @dataclass(frozen=True, slots=True)
 class UnprotectedFile:
-    """The published file, its columns with their types.
+    """The published file with its columns and their types.
 
-    `again` where it had been before, by this command, or by one that died or named the columns in another order.
+    If `is_repeated`, it existed before, by the same command, or by one that died or had the columns in another order.
     """
 
     file_hash: str
@@ -60,9 +60,9 @@ class UnprotectedFile:
 
 
 def describe_disclosure(planned: Publication) -> str:
-    """Return what such a file gives away, in words for the file, the ledger and the odometer.
+    """Return what the file discloses, in words for the file, the ledger and the odometer.
 
-    All of it follows from public numbers.
+    It follows from public numbers.
     """
     asked, values = planned.asked, planned.shape[-1]
     kept, changed = asked.retention, (1 - asked.retention) * (values - 1) / values
@@ -93,7 +93,7 @@ def describe_disclosure(planned: Publication) -> str:
 
 
 def find_publication(service: Accounts, planned: Publication) -> Published | None:
-    """Return the ledger's event about the same publication of the rows of now. Raise KH317, KH502."""
+    """Return the ledger's event of the same publication on the current data version, if any. Raise KH317, KH502."""
     version = _find_lasting_version(service, planned)
     with refuse_ledger_errors():
         return next(iter(service.ledger.owner.find_published(_identify(planned, version))), None)
@@ -103,13 +103,13 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
     """Perturb the rows, write the event to the ledger, then the file; or find the file that an earlier call made.
 
     Parameters:
-        path: the file to be; its folder is made.
-        by: who decides.
+        path: the file to write. Its folder is made.
+        by: the name of the person who decides.
 
     Raises:
-        KeyholeError: KH317 where the same was published elsewhere, KH501, KH502; nothing has been published.
-        FileExistsError: something else has the file's name.
-        OSError: it cannot be written.
+        KeyholeError: KH317 if the same was published under another path, KH501, KH502. Nothing is published then.
+        FileExistsError: if another file has its name.
+        OSError: if it cannot be written.
     """
     version = _find_lasting_version(service, planned)
     publication = _identify(planned, version)
@@ -160,7 +160,7 @@ def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> P
 
 
 def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedColumn:
-    """Return a column of merged values, each named by all that it may be; unchanged if none is merged."""
+    """Return a column with merged values, each named by all of its values. Return it unchanged if none is merged."""
     if max(numbers) + 1 == len(numbers):
         return column
     names: list[list[str]] = [[] for _ in range(max(numbers) + 1)]
@@ -181,7 +181,7 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
 
 
 def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFile:
-    """Return the file of an event, if it is there; or its draft, given its name. Raise KH317."""
+    """Return the file of an event, or rename its draft to the final name. Raise KH317 if there is neither."""
     if path.name != event.file:
         raise refuse_second_draw(event.file, event.file_hash)
     if hash_file(path) != event.file_hash:
@@ -193,7 +193,7 @@ def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFi
 
 
 def _list_types(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
-    """Return the columns of an earlier file, in its own order; a column that may be generalised is text."""
+    """Return the columns of an earlier file, in its own order. A column with merged values is text."""
     types = {column.name: column.type_name for column in planned.columns}
     if planned.asked.method is TableMethod.SPS:
         types |= dict.fromkeys(planned.asked.public, "text")

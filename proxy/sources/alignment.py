@@ -36,7 +36,7 @@ def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpa
     index = np.zeros(len(sums[0]), dtype=np.int64)
     inside = np.ones(index.shape, dtype=np.bool_)
     for column, values, found in zip(keys.columns, keys.values, groups, strict=True):
-        position = _positions(column, values, found)
+        position = _find_positions(column, values, found)
         inside &= position >= 0
         index = index * len(values) + position
     if inside.all():
@@ -49,10 +49,10 @@ def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpa
     return into
 
 
-def _positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
+def _find_positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
     """Return where each found value stands among the public ones; -1 where it does not."""
     if column.sql_type in _ORDINAL:
-        return _ordinal_positions(*_sort_ordinals(values), _ordinals(found))
+        return _find_ordinal_positions(*_sort_ordinals(values), _make_ordinals(found))
     places = _number_values(values)
     listed = found.tolist() if isinstance(found, np.ndarray) else found
     if column.sql_type is SqlType.UUID:
@@ -72,14 +72,14 @@ def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], np
 
     Return None if they are in this order.
     """
-    public = _ordinals(values)
+    public = _make_ordinals(values)
     if np.all(public[:-1] <= public[1:]):
         return public, None
     order = np.argsort(public)
     return public[order], order
 
 
-def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
+def _make_ordinals(values: Groups) -> npt.NDArray[np.int64]:
     """Return integers as they are, dates and timestamps as microseconds since 1970."""
     if isinstance(values, np.ndarray):
         return (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).astype(np.int64)
@@ -88,7 +88,7 @@ def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
-def _ordinal_positions(
+def _find_ordinal_positions(
     ordered: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None, found: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Return the positions of found values.

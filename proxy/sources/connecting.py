@@ -12,7 +12,12 @@ from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
 from proxy.sources.failures import log_unreached
-from proxy.sources.source_refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters
+from proxy.sources.source_refusals import (
+    report_full_postgres,
+    report_late_postgres,
+    report_unknown_encoding,
+    report_unreachable_postgres,
+)
 
 OPENING_S = 10
 """To log in at the source: less than a question may take by default, so that a gone source is told as such."""
@@ -35,11 +40,11 @@ class SourceConnection(PunctualConnection):
         try:
             return super().connect(conninfo, **kwargs)
         except psycopg.OperationalError as error:
-            log_unreached("too many connections" if _no_room(error) else "no answer")
+            log_unreached("too many connections" if _lacks_connections(error) else "no answer")
             raise
 
 
-def given_up(*, after_ms: int) -> AbstractContextManager[None]:
+def limit_statements(*, after_ms: int) -> AbstractContextManager[None]:
     """Give the block's statements a time limit.
 
     The source ends them by itself. If it says nothing, the connection is closed `GIVEN_UP_S` later, which is a
@@ -48,7 +53,7 @@ def given_up(*, after_ms: int) -> AbstractContextManager[None]:
     return limit_waits(after_ms / 1000 + GIVEN_UP_S)
 
 
-def reach(url: str) -> None:
+def try_connecting(url: str) -> None:
     """Connect once.
 
     Raises:
@@ -58,25 +63,25 @@ def reach(url: str) -> None:
         with PunctualConnection.connect(url, connect_timeout=OPENING_S) as connection:
             encoding = connection.info.parameter_status("server_encoding")
     except psycopg.Error as error:
-        raise _refusal(error) from None
+        raise _make_refusal(error) from None
     if encoding == "SQL_ASCII":
-        raise postgres_without_letters()
+        raise report_unknown_encoding()
 
 
-def not_reached(url: str) -> KeyholeError:
+def explain_unreached(url: str) -> KeyholeError:
     """Return why the pool has had no connection for `OPENING_S`. Raise it if the cause lasts."""
-    reach(url)
-    return postgres_late()
+    try_connecting(url)
+    return report_late_postgres()
 
 
-def _refusal(error: psycopg.Error) -> KeyholeError:
+def _make_refusal(error: psycopg.Error) -> KeyholeError:
     detail = " ".join(str(error).split())
-    if _no_room(error):
-        return postgres_full(detail=detail)
-    return postgres_unreachable(detail=detail)
+    if _lacks_connections(error):
+        return report_full_postgres(detail=detail)
+    return report_unreachable_postgres(detail=detail)
 
 
-def _no_room(error: psycopg.Error) -> bool:
+def _lacks_connections(error: psycopg.Error) -> bool:
     """Return True if a login failed for lack of connections.
 
     It has no SQLSTATE, only words: PostgreSQL's or a pooler's, as long as they are English.

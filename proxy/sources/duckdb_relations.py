@@ -19,7 +19,7 @@ from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
 from planner.values.sql_literals import text
-from proxy.sources.read_types import check_types, read_by_then
+from proxy.sources.read_types import check_after_reading, check_types
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 Looks: TypeAlias = Mapping[Path, tuple[int, int, int, int]]
@@ -103,8 +103,8 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
         ((database,),) = run("SELECT lower(current_database())")
         names = tuple(name.removeprefix(f"{database}.") for name in stored)
     else:
-        spelled = {f"file {_place(os.path.abspath(path), directory)}" for path in files}
-        followed = {f"file {_place(str(path), directory)}" for one in files.values() for path in one}
+        spelled = {f"file {_find_place(os.path.abspath(path), directory)}" for path in files}
+        followed = {f"file {_find_place(str(path), directory)}" for one in files.values() for path in one}
         names = (*sorted(spelled), *sorted(followed - spelled)) if files else (f"file {relation}",)
     found = {path.stat() for one in files.values() for path in one}
     return RelationIdentity(
@@ -138,7 +138,8 @@ def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
     if not _has_named_columns(relation, [name for name, *_ in rows], run=run):
         return ()
     return tuple(
-        SourceColumn(name=name, declared=_declared_type(kind), nullable=null != "NO") for name, kind, null, *_ in rows
+        SourceColumn(name=name, declared=_name_declared_type(kind), nullable=null != "NO")
+        for name, kind, null, *_ in rows
     )
 
 
@@ -152,7 +153,7 @@ def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool
 
 
 @contextmanager
-def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def check_same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Check that the relations keep their types while the block reads them.
 
     They are looked at before it and behind it: a file may be replaced meanwhile, and no transaction keeps it. Raise
@@ -164,12 +165,12 @@ def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnect
 
     check_types(relations, read_schema)
     yield
-    with read_by_then():
+    with check_after_reading():
         check_types(relations, read_schema)
 
 
 @contextmanager
-def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | None) -> Iterator[None]:
+def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | None) -> Iterator[None]:
     """Check that the relations keep their files while the block reads them by several statements.
 
     One transaction keeps the tables of a database as they are, and files are the same before it and behind it. Raise
@@ -188,7 +189,7 @@ def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
     """Name, size and time of every file that the relation reads, and of the database's own."""
     return describe_files(
-        find_patterns(relation, run=run, database=database), run=run, database=look_at_database(database)
+        find_patterns(relation, run=run, database=database), run=run, database=stat_database(database)
     )
 
 
@@ -204,22 +205,22 @@ def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str
     that stands for none tells no file from another, so such a file is known by its place on the disk, too.
     """
     files = {path for pattern in patterns for path in _glob(pattern, run=run)}
-    found = {**{path: _look(path) for path in files}, **database}
+    found = {**{path: _stat(path) for path in files}, **database}
     top = os.path.commonpath([path.parent for path in found]) if found else ""
     return str([(os.path.relpath(path, top), *_identify(look)) for path, look in sorted(found.items())])
 
 
-def look_at_database(database: Path | None) -> Looks:
+def stat_database(database: Path | None) -> Looks:
     """Look at a database's file, and at the log of writes that are not in it yet. Raise OSError."""
     if database is None:
         return {}
     log = database.with_name(f"{database.name}.wal")
     with suppress(FileNotFoundError):
-        return {database: _look(database), log: _look(log)}
-    return {database: _look(database)}
+        return {database: _stat(database), log: _stat(log)}
+    return {database: _stat(database)}
 
 
-def look_as_open(opened: Looks, now: Looks) -> Looks:
+def stat_open_database(opened: Looks, now: Looks) -> Looks:
     """Return the looks of the database that is open.
 
     A file that was renamed away is read as it was, one that is written over is not.
@@ -228,7 +229,7 @@ def look_as_open(opened: Looks, now: Looks) -> Looks:
     return opened if before[1][0] != after[1][0] else now
 
 
-def _look(path: Path) -> tuple[int, int, int, int]:
+def _stat(path: Path) -> tuple[int, int, int, int]:
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -288,12 +289,12 @@ def _glob(pattern: str, *, run: Run) -> list[Path]:
         return []
 
 
-def _place(file: str, directory: Path) -> str:
+def _find_place(file: str, directory: Path) -> str:
     path, root = Path(file), directory.resolve()
     return str(path.relative_to(root)) if path.is_relative_to(root) else file
 
 
-def _declared_type(kind: str) -> str:
+def _name_declared_type(kind: str) -> str:
     if kind.startswith("DECIMAL"):
         return kind.replace("DECIMAL", "numeric")
     if kind.startswith("ENUM"):

@@ -8,7 +8,7 @@ import duckdb
 
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
-from proxy.sources.duckdb_relations import same_types
+from proxy.sources.duckdb_relations import check_same_types
 from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.rollups import RollupTooLarge
 
@@ -43,8 +43,8 @@ class DuckDBStore:
         timer.start()
         try:
             with (
-                self._pins.reading(rollup.build_from(kept), rollup.pinned) as build,
-                same_types(rollup.relations, cursor),
+                self._pins.provide(rollup.build_from(kept), rollup.pinned) as build,
+                check_same_types(rollup.relations, cursor),
             ):
                 # behind a LIMIT a join of six million rows takes twenty times as long: they are counted first
                 counted = cursor.execute(f"SELECT count(*) > {self._most_rows} FROM (\n{build}\n) AS built").fetchone()

@@ -34,26 +34,26 @@ from proxy.sources.alignment import align_groups, spread_groups
 from proxy.sources.duckdb_relations import (
     EXPLAIN_ALL,
     Looks,
+    check_same_files,
+    check_same_types,
     describe_files,
     estimate_rows,
     find_patterns,
     identify_relation,
-    look_as_open,
-    look_at_database,
     read_columns,
     read_keys,
     read_state,
-    same_files,
-    same_types,
+    stat_database,
+    stat_open_database,
 )
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
-from proxy.sources.failures import explain, no_turn, refuse_unopened
+from proxy.sources.failures import explain, refuse_unopened, refuse_without_turn
 from proxy.sources.pinned_relations import DATABASE as PINNED
 from proxy.sources.pinned_relations import DuckDBPins
-from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
-from proxy.sources.public_tables import UNCOPYABLE, public_rows
+from proxy.sources.protocol import Counts, Row, TrueAggregates, hide_failures, hide_shape_failures, sort_counts
+from proxy.sources.public_tables import UNCOPYABLE, read_public_rows
 from proxy.sources.rollups import MOST_ROWS, Rollups, SourceStatement
-from proxy.sources.source_refusals import DatabaseUnopened, unreachable
+from proxy.sources.source_refusals import DatabaseUnopened, report_unreachable_source
 
 _SEALED = {
     "autoinstall_known_extensions": "false",
@@ -100,36 +100,36 @@ class DuckDBSource:
         questions: int = 8,
         rollups: int = 0,
         rollup_rows: int = MOST_ROWS,
-        held: bool = True,
+        is_held: bool = True,
     ) -> None:
         self._turns = FairTurns(questions)
-        self._openings = _Openings(
+        self._openings = _DatabaseHandle(
             partial(
                 _open_database,
                 database,
                 directories=directories,
                 settings=settings,
-                rollups=rollups if held else 0,
+                rollups=rollups if is_held else 0,
                 rollup_rows=rollup_rows,
             ),
-            held=held,
+            held=is_held,
         )
         self._directory, self._database = directories[0], database
-        with self._openings.used():
+        with self._openings.use():
             pass  # what cannot be opened is refused here
 
     def relations(self) -> tuple[str, ...]:
         """Return tables and views of the database file."""
-        with self._cursor() as cursor:
+        with self._open_cursor() as cursor:
             rows = cursor.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables "
                 "WHERE table_catalog = current_database() ORDER BY 1, 2"
             ).fetchall()
-        return tuple(_qualified_name(schema, name) for schema, name in rows)
+        return tuple(_qualify_name(schema, name) for schema, name in rows)
 
     def hold_open(self) -> AbstractContextManager[None]:
         """Keep a file open that is not held: opening it takes longer than what the catalog is asked. Raise KH008."""
-        return self._openings.kept_open()
+        return self._openings.keep_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns by PostgreSQL's type names. Raise KH006."""
@@ -157,12 +157,12 @@ class DuckDBSource:
         """
 
         def look() -> str:
-            with self._openings.used() as opened:
+            with self._openings.use() as opened:
                 patterns = opened.patterns.get(relation)
                 if patterns is None:
                     patterns = find_patterns(relation, run=opened.run, database=self._database)
                     opened.patterns[relation] = patterns
-                return describe_files(patterns, run=opened.run, database=self._look_as_open(opened))
+                return describe_files(patterns, run=opened.run, database=self._stat_open(opened))
 
         return hide_shape_failures(look, relation=relation)
 
@@ -171,7 +171,7 @@ class DuckDBSource:
 
         Who reads that one ends on it. Raise KH008.
         """
-        self._openings.renew(lambda opened: opened.looks != look_at_database(self._database))
+        self._openings.renew(lambda opened: opened.looks != stat_database(self._database))
 
     def estimate_rows(self, relation: str) -> int:
         """Return an estimate of the relation's rows, by its files' and tables' own word. Raise KH006."""
@@ -179,7 +179,9 @@ class DuckDBSource:
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table, sorted by all columns; `most` and one if it has more. Raise KH006."""
-        return public_rows(relation, columns, self.schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE)
+        return read_public_rows(
+            relation, columns, self.schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE
+        )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Return exact rows, for the owner alone. Raise KH006."""
@@ -194,8 +196,8 @@ class DuckDBSource:
         started = time.monotonic()
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
-                raise no_turn()
-            with self._openings.kept_open(until=started + timeout_ms / 1000):
+                raise refuse_without_turn()
+            with self._openings.keep_open(until=started + timeout_ms / 1000):
                 yield
 
     def aggregates(
@@ -203,22 +205,24 @@ class DuckDBSource:
     ) -> TrueAggregates:
         """Return the true aggregates of a question. Raise KH501."""
 
-        def read_aggregates(opened: _Opened, statement: SourceStatement, left_ms: int) -> TrueAggregates:
-            scans = statement.scans
+        def read_aggregates(opened: _OpenDatabase, statement: SourceStatement, left_ms: int) -> TrueAggregates:
+            scans = statement.is_scan
             if rewritten.blocks and not statement.reads_kept:
                 return read_blocks(opened, left_ms)
             with (
-                opened.pins.reading(statement.sql, rewritten.pinned if scans else ()) as asked,
+                opened.pins.provide(statement.sql, rewritten.pinned if scans else ()) as asked,
                 opened.cursor() as cursor,
-                _interrupted(cursor.interrupt, timeout_ms=left_ms),
-                same_types(rewritten.relations if scans else (), cursor),  # a rollup was held against them when made
+                _interrupt_after(cursor.interrupt, timeout_ms=left_ms),
+                check_same_types(
+                    rewritten.relations if scans else (), cursor
+                ),  # a rollup was held against them when made
             ):
                 found = cursor.execute(asked).fetchnumpy()
             groups = [found[f"k{i}"] for i in range(len(keys.columns))]
             sums = [found[f"f{i}"] for i in range(functionals)]
             return TrueAggregates(align_groups(groups, sums, keys))
 
-        def read_blocks(opened: _Opened, left_ms: int) -> TrueAggregates:
+        def read_blocks(opened: _OpenDatabase, left_ms: int) -> TrueAggregates:
             """Block by block, all in one transaction and on the same files."""
             values = np.zeros((functionals, keys.size), dtype=np.int64)
 
@@ -230,14 +234,14 @@ class DuckDBSource:
 
             with (
                 opened.cursor() as cursor,
-                _interrupted(cursor.interrupt, timeout_ms=left_ms),
-                same_types(rewritten.relations, cursor),
+                _interrupt_after(cursor.interrupt, timeout_ms=left_ms),
+                check_same_types(rewritten.relations, cursor),
                 ExitStack() as pinned,  # what is made for a transaction is made before it
             ):
                 texts = [
-                    pinned.enter_context(opened.pins.reading(one.sql, rewritten.pinned)) for one in rewritten.blocks
+                    pinned.enter_context(opened.pins.provide(one.sql, rewritten.pinned)) for one in rewritten.blocks
                 ]
-                pinned.enter_context(same_files(rewritten.relations, run=opened.run, database=self._database))
+                pinned.enter_context(check_same_files(rewritten.relations, run=opened.run, database=self._database))
                 cursor.begin()
                 work_while_making_next(
                     spread,
@@ -249,7 +253,7 @@ class DuckDBSource:
             return TrueAggregates(values)
 
         def read_one_database() -> TrueAggregates:
-            with self._openings.used() as opened:
+            with self._openings.use() as opened:
                 return opened.rollups.answer(
                     rewritten, version=version, timeout_ms=timeout_ms, read=partial(read_aggregates, opened)
                 )
@@ -261,19 +265,19 @@ class DuckDBSource:
 
         def query() -> Counts:
             with (
-                _kept_interrupts(),
-                self._cursor() as cursor,
-                _interrupted(cursor.interrupt, timeout_ms=timeout_ms),
-                same_types(relations, cursor),
+                _keep_interrupts(),
+                self._open_cursor() as cursor,
+                _interrupt_after(cursor.interrupt, timeout_ms=timeout_ms),
+                check_same_types(relations, cursor),
             ):
-                return counts_in_order(cursor.execute(sql).fetchall())
+                return sort_counts(cursor.execute(sql).fetchall())
 
         return hide_failures(query)
 
     def rollups(self) -> Mapping[str, int]:
         """Return the number of rollups, by state."""
         opened = self._openings.newest
-        return {"ready": 0, "building": 0, "useless": 0} if opened is None else opened.rollups.counts()
+        return {"ready": 0, "building": 0, "useless": 0} if opened is None else opened.rollups.count_by_state()
 
     def settle(self) -> None:
         """Wait for the rollups."""
@@ -284,21 +288,21 @@ class DuckDBSource:
         """Close the database once nothing is read any more. A running read is interrupted, and fails."""
         self._openings.close()
 
-    def _look_as_open(self, opened: "_Opened") -> Looks:
-        return look_as_open(opened.looks, look_at_database(self._database)) if opened.looks else {}
+    def _stat_open(self, opened: "_OpenDatabase") -> Looks:
+        return stat_open_database(opened.looks, stat_database(self._database)) if opened.looks else {}
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
-        with self._cursor() as cursor:
+        with self._open_cursor() as cursor:
             return cursor.execute(sql).fetchall()
 
     @contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._openings.used() as opened, opened.cursor() as cursor:
+    def _open_cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._openings.use() as opened, opened.cursor() as cursor:
             yield cursor
 
 
 @dataclass(slots=True, eq=False)
-class _Opened:
+class _OpenDatabase:
     """An open database, the pinned rows that it was handed, its rollups, and how many read it.
 
     Every cursor starts in the schema `home`, or in the instance's own. `looks` is what its files were when they were
@@ -318,7 +322,7 @@ class _Opened:
     @contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a cursor that finds the database's names. `interrupt` reaches what runs on it."""
-        with closing(_cursor_in(self.connection, self.home)) as cursor:
+        with closing(_make_cursor(self.connection, self.home)) as cursor:
             with self.lock:
                 self.cursors.append(cursor)
             try:
@@ -344,29 +348,29 @@ class _Opened:
         self.connection.close()
 
 
-class _Openings:
+class _DatabaseHandle:
     """The database while somebody reads it.
 
     One that is not held is opened for the first reader and closed behind the last; one that another has replaced is
     closed behind its last reader.
     """
 
-    def __init__(self, open_database: Callable[[], _Opened], *, held: bool) -> None:
+    def __init__(self, open_database: Callable[[], _OpenDatabase], *, held: bool) -> None:
         self._open_database = open_database
         self._held = held
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)
-        self._open: list[_Opened] = []
-        self._opened: _Opened | None = None
+        self._open: list[_OpenDatabase] = []
+        self._opened: _OpenDatabase | None = None
         self._ended = False
 
     @property
-    def newest(self) -> _Opened | None:
+    def newest(self) -> _OpenDatabase | None:
         """The open database, if one is."""
         return self._opened
 
     @contextmanager
-    def used(self, *, until: float | None = None) -> Iterator[_Opened]:
+    def use(self, *, until: float | None = None) -> Iterator[_OpenDatabase]:
         """Use the open database.
 
         With a moment of the monotonic clock it is tried until then, and KH501 refused; else raise KH008 at once.
@@ -386,15 +390,15 @@ class _Openings:
                 opened.close()
 
     @contextmanager
-    def kept_open(self, *, until: float | None = None) -> Iterator[None]:
+    def keep_open(self, *, until: float | None = None) -> Iterator[None]:
         """Keep open a database that is not held; opening it is tried as by `used`."""
         if self._held:
             yield
         else:
-            with self.used(until=until):
+            with self.use(until=until):
                 yield
 
-    def renew(self, is_replaced: Callable[[_Opened], bool]) -> None:
+    def renew(self, is_replaced: Callable[[_OpenDatabase], bool]) -> None:
         """Open the database again, beside the open one, if that is replaced. Raise KH008, and keeps it then."""
         with self._lock:
             before = self._opened
@@ -408,11 +412,11 @@ class _Openings:
         if is_over:
             before.close()
 
-    def _join(self, until: float | None) -> _Opened:
+    def _join(self, until: float | None) -> _OpenDatabase:
         while True:
             with self._lock:
                 if self._ended:
-                    raise unreachable()
+                    raise report_unreachable_source()
                 try:
                     if self._opened is None:
                         self._opened = self._open_database()
@@ -445,19 +449,19 @@ class _Openings:
 
 
 @contextmanager
-def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[None]:
+def _interrupt_after(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[None]:
     timer = threading.Timer(timeout_ms / 1000, interrupt)
     timer.daemon = True
     timer.start()
     try:
-        with _interrupted_by_ctrl_c(interrupt):
+        with _interrupt_on_ctrl_c(interrupt):
             yield
     finally:
         timer.cancel()
 
 
 @contextmanager
-def _interrupted_by_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
+def _interrupt_on_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
     """Let Ctrl-C interrupt the statement, too. DuckDB, which hears of it by itself, waits for its threads."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -476,7 +480,7 @@ def _interrupted_by_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _kept_interrupts() -> Iterator[None]:
+def _keep_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt if Ctrl-C ends a statement. DuckDB clears it, and raises this error in its place."""
     try:
         yield
@@ -495,7 +499,7 @@ def _open_database(
     settings: Mapping[str, str],
     rollups: int,
     rollup_rows: int,
-) -> _Opened:
+) -> _OpenDatabase:
     """Open an instance in memory that has the database attached.
 
     A file that takes its place can be opened beside it, where DuckDB would hand out what is open under the name. Raise
@@ -515,8 +519,8 @@ def _open_database(
     except (duckdb.Error, OSError) as error:
         raise DatabaseUnopened(database, detail=str(error).split("\n")[0], why=_explain_unopened(error)) from None
     pins = DuckDBPins(connection)
-    store = DuckDBStore(partial(_cursor_in, connection, home), pins=pins, most_rows=rollup_rows)
-    return _Opened(connection, home, looks, pins, Rollups(store, most=rollups))
+    store = DuckDBStore(partial(_make_cursor, connection, home), pins=pins, most_rows=rollup_rows)
+    return _OpenDatabase(connection, home, looks, pins, Rollups(store, most=rollups))
 
 
 def _explain_unopened(error: Exception) -> str:
@@ -528,22 +532,22 @@ def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str,
     name = "memory_db" if database.stem == "memory" else None  # that one is the instance's own
     attach = f"ATTACH {text(str(database))}{'' if name is None else f' AS {name}'} (READ_ONLY)"
     while True:
-        before = look_at_database(database) if database.exists() else {}
+        before = stat_database(database) if database.exists() else {}
         connection.execute(attach)
         ((attached,),) = connection.execute(
             "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL"
         ).fetchall()
-        if look_at_database(database) == before:
+        if stat_database(database) == before:
             return f"{identifier(attached)}.main", before
         connection.execute(f"DETACH {identifier(attached)}")  # replaced at this moment: which of both is open?
 
 
-def _cursor_in(connection: duckdb.DuckDBPyConnection, home: str | None) -> duckdb.DuckDBPyConnection:
+def _make_cursor(connection: duckdb.DuckDBPyConnection, home: str | None) -> duckdb.DuckDBPyConnection:
     cursor = connection.cursor()
     if home is not None:
         cursor.execute(f"USE {home}")
     return cursor
 
 
-def _qualified_name(schema: str, name: str) -> str:
+def _qualify_name(schema: str, name: str) -> str:
     return identifier(name) if schema == "main" else f"{identifier(schema)}.{identifier(name)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mechanisms.side_by_side import count_usable_cores
 from planner.policy.sections import SourceSection
-from proxy.sources.spill_folder import spill_folder
+from proxy.sources.spill_folder import make_spill_folder
 
 # of the machine's or container's, for all processes together: DuckDB's own default for one
 MOST_MEMORY_PERCENT = 80
@@ -35,7 +35,7 @@ _READ_WHOLE = {
 """Settings of Spark by which it leaves out blocks, files, or rows of a join, as their values are."""
 
 
-def engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
+def make_engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
     """Return the engine's settings for one of `workers` processes; relative folders are in `directory`. Raise OSError.
 
     DuckDB runs in each of them, and what it spills is encrypted with a key that only its memory holds. A PostgreSQL
@@ -59,7 +59,7 @@ def engine_settings(section: SourceSection, *, directory: Path, workers: int) ->
         "memory_limit": section.memory_limit or f"{max(1, MOST_MEMORY_PERCENT // workers)}%",
         "threads": str(section.threads or max(1, cores // workers)),
         "disabled_optimizers": "" if section.skip_blocks else ",".join(_BY_VALUES),
-        "temp_directory": str(spill_folder(parent)),
+        "temp_directory": str(make_spill_folder(parent)),
         "temp_file_encryption": "true",
         # DuckDB writes encrypted with a library that it does not ship otherwise; this one has random numbers that are
         # not made for secrets, so the folder's mode is what keeps others out, and this what a disk remembers

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from planner.errors import KeyholeError
-from proxy.sources.source_refusals import SourceFailed, too_many_failures, unreachable
+from proxy.sources.source_refusals import SourceFailed, refuse_after_failures, report_unreachable_source
 
 TIME_OVER = "it ran into limits.statement_timeout_ms"
 _STATES = {
@@ -100,13 +100,13 @@ def log_unreached(why: str) -> None:
 def refuse_unopened(error: KeyholeError) -> KeyholeError:
     """Return the refusal of a question that an opened source would have answered, and log why it is not open."""
     log_unreached(getattr(error, "why", "") or explain(error))
-    return unreachable()
+    return report_unreachable_source()
 
 
-def no_turn() -> KeyholeError:
+def refuse_without_turn() -> KeyholeError:
     """Return the refusal of a question that waited in vain for others to end, and log that."""
     log_unreached("as many questions are under way as the source is asked at once")
-    return unreachable()
+    return report_unreachable_source()
 
 
 class SourceFailures:
@@ -128,10 +128,10 @@ class SourceFailures:
                 times.popleft()
             if len(times) < self._most:
                 return
-        raise too_many_failures(self._most)
+        raise refuse_after_failures(self._most)
 
     @contextmanager
-    def counted(self, analyst: str, *, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def count_failure(self, analyst: str, *, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Count a failure of the block, which reads for an analyst.
 
         Parameters:

@@ -13,7 +13,7 @@ from planner.policy.sections import SourceSection
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
 from proxy.sources.rollups import MOST_ROWS
-from proxy.sources.source_refusals import no_database, unknown_url
+from proxy.sources.source_refusals import refuse_file_of_rows, refuse_unknown_url
 from proxy.sources.spark.address import SCHEME as _SPARK
 from proxy.sources.spark.address import parse_address
 
@@ -52,7 +52,7 @@ def open_source(
     rollups: int = 0,
     rollup_rows: int = MOST_ROWS,
     scratch: str | None = None,
-    held: bool = True,
+    is_held: bool = True,
     spark: SparkLogin | None = None,
 ) -> Source:
     """Return the source that a policy's `source.url` names.
@@ -68,9 +68,9 @@ def open_source(
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
     """
     if url.startswith(_DUCKDB):
-        database = database_file(url, directory=directory)
+        database = find_database_file(url, directory=directory)
         if database is not None and database.suffix.lower() in _TABLE_FILES:
-            raise no_database(database)
+            raise refuse_file_of_rows(database)
         from proxy.sources.duckdb_source import DuckDBSource
 
         directories = (directory,) if database is None else (directory, database.parent)
@@ -81,7 +81,7 @@ def open_source(
             settings=settings or {},
             rollups=rollups,
             rollup_rows=rollup_rows,
-            held=held or database is None,
+            is_held=is_held or database is None,
         )
     if url.startswith(("postgresql://", "postgres://")):
         from proxy.sources.postgres_source import PostgresSource
@@ -108,10 +108,10 @@ def open_source(
             required={**(settings or {}), **REQUIRED_SETTINGS},
         )
         return SparkSource(place, dialects=_SPARKS, questions=QUESTIONS)
-    raise unknown_url()
+    raise refuse_unknown_url()
 
 
-def source_dialect(source: SourceSection) -> Dialect:
+def choose_dialect(source: SourceSection) -> Dialect:
     """Return the SQL in which questions are written for a policy's source, which need not be there."""
     match source.kind:
         case "duckdb":
@@ -122,7 +122,7 @@ def source_dialect(source: SourceSection) -> Dialect:
             return POSTGRES
 
 
-def database_file(url: str, *, directory: Path) -> Path | None:
+def find_database_file(url: str, *, directory: Path) -> Path | None:
     """Return the database file that a `source.url` names; None if it names none."""
     if not url.startswith(_DUCKDB):
         return None

@@ -38,8 +38,8 @@ _CHUNKED = 170_000  # the libpq that hands on rows in pieces
 _OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of text, text[]
 
 
-def with_pinned(
-    sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str], *, inlined: bool = False
+def embed_pinned(
+    sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str], *, is_inlined: bool = False
 ) -> str:
     """Return the statement that reads these relations as what `rows` gives for them.
 
@@ -49,7 +49,7 @@ def with_pinned(
     """
     if not pinned:
         return sql
-    how = " NOT MATERIALIZED" if inlined else ""
+    how = " NOT MATERIALIZED" if is_inlined else ""
     named = ",\n".join(f"{one.name} AS{how} (\n{rows(one)}\n)" for one in pinned)
     return f"-- pinned public rows\nWITH {named}\nSELECT * FROM (\n{sql}\n) AS asked"
 
@@ -59,12 +59,12 @@ def _list_named(sql: str, pinned: Sequence[PinnedRelation]) -> list[PinnedRelati
     return [one for one in pinned if one.name in sql]
 
 
-def _as_text(value: Value) -> str:
+def _write_text(value: Value) -> str:
     return format(value, "f") if isinstance(value, Decimal) else encode_value(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class BinaryArray:
     """An array as PostgreSQL reads it in binary, and the type that it is of."""
 
     oid: int
@@ -76,9 +76,9 @@ class _Recent:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: OrderedDict[str, tuple[Array, ...]] = OrderedDict()
+        self._made: OrderedDict[str, tuple[BinaryArray, ...]] = OrderedDict()
 
-    def get(self, relation: PinnedRelation) -> tuple[Array, ...]:
+    def get(self, relation: PinnedRelation) -> tuple[BinaryArray, ...]:
         with self._lock:
             made = self._made.get(relation.name)
             if made is None:
@@ -89,7 +89,7 @@ class _Recent:
             return made
 
 
-def _encode_array(column: PinnedColumn) -> Array:
+def _encode_array(column: PinnedColumn) -> BinaryArray:
     element, array = _OIDS[column.whole]
     size = len(column.values)
     head = (
@@ -98,15 +98,15 @@ def _encode_array(column: PinnedColumn) -> Array:
     if column.whole and None not in column.values:
         items = np.empty(size, dtype=[("length", ">i4"), ("value", ">i8")])
         items["length"], items["value"] = 8, np.array(column.values, dtype=np.int64)
-        return Array(array, head + items.tobytes())
+        return BinaryArray(array, head + items.tobytes())
     written = {value: _encode_item(value, column) for value in set(column.values)}
-    return Array(array, head + b"".join(map(written.__getitem__, column.values)))
+    return BinaryArray(array, head + b"".join(map(written.__getitem__, column.values)))
 
 
 def _encode_item(value: Value | None, column: PinnedColumn) -> bytes:
     if value is None:
         return b"\xff\xff\xff\xff"
-    content = pack(">q", value) if column.whole else _as_text(value).encode()
+    content = pack(">q", value) if column.whole else _write_text(value).encode()
     return pack(">i", len(content)) + content
 
 
@@ -119,13 +119,13 @@ def _array_dumper() -> "type[Dumper]":
     class ArrayDumper(Dumper):
         format = Format.BINARY
 
-        def dump(self, obj: Array) -> bytes:
+        def dump(self, obj: BinaryArray) -> bytes:
             return obj.content
 
-        def get_key(self, obj: Array, format: PyFormat) -> tuple[type, ...]:  # noqa: A002, ARG002 (psycopg's name)
+        def get_key(self, obj: BinaryArray, format: PyFormat) -> tuple[type, ...]:  # noqa: A002, ARG002 (psycopg's name)
             return (self.cls, int if obj.oid == _OIDS[True][1] else str)
 
-        def upgrade(self, obj: Array, format: PyFormat) -> Dumper:  # noqa: A002, ARG002
+        def upgrade(self, obj: BinaryArray, format: PyFormat) -> Dumper:  # noqa: A002, ARG002
             made = ArrayDumper(self.cls)
             made.oid = obj.oid
             return made
@@ -180,14 +180,14 @@ class PostgresPins:
 
     def _bind(
         self, cursor: "psycopg.RawCursor[tuple[Any, ...]]", sql: str, pinned: Sequence[PinnedRelation]
-    ) -> tuple[str, list[Array]]:
+    ) -> tuple[str, list[BinaryArray]]:
         """Return the statement as it is sent, and its parameters: of the relations that it names."""
         pinned = _list_named(sql, pinned)
         if not pinned:
             return sql, []
-        cursor.adapters.register_dumper(Array, _array_dumper())
+        cursor.adapters.register_dumper(BinaryArray, _array_dumper())
         first: dict[str, int] = {}
-        arrays: list[Array] = []
+        arrays: list[BinaryArray] = []
         for relation in pinned:
             first[relation.name] = len(arrays) + 1
             arrays += self._arrays.get(relation)
@@ -202,7 +202,7 @@ class PostgresPins:
             typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
             return f"SELECT {typed} FROM unnest({given}) AS given({names})"
 
-        return with_pinned(sql, pinned, rows), arrays
+        return embed_pinned(sql, pinned, rows), arrays
 
 
 class DuckDBPins:
@@ -219,7 +219,7 @@ class DuckDBPins:
         self._read: Counter[str] = Counter()
 
     @contextmanager
-    def reading(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
+    def provide(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
         """Give the statement as it finds the relations that it names, which stay as long as the block runs."""
         pinned = _list_named(sql, pinned)
         names = [relation.name for relation in pinned]
@@ -228,7 +228,7 @@ class DuckDBPins:
                 self._make(relation)
             self._read.update(names)
         try:
-            yield with_pinned(sql, pinned, lambda one: f"SELECT * FROM {_place(one.name)}", inlined=True)
+            yield embed_pinned(sql, pinned, lambda one: f"SELECT * FROM {_quote_place(one.name)}", is_inlined=True)
         finally:
             with self._lock:
                 self._read.subtract(names)
@@ -238,9 +238,9 @@ class DuckDBPins:
         if relation.name not in self._made:
             cursor = self._connection.cursor()
             try:
-                cursor.register("keyhole_given", {column.name: _as_array(column) for column in relation.columns})
+                cursor.register("keyhole_given", {column.name: _make_array(column) for column in relation.columns})
                 typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
-                cursor.execute(f"CREATE TABLE {_place(relation.name)} AS SELECT {typed} FROM keyhole_given")
+                cursor.execute(f"CREATE TABLE {_quote_place(relation.name)} AS SELECT {typed} FROM keyhole_given")
             finally:
                 cursor.close()
             self._made[relation.name] = None
@@ -252,18 +252,18 @@ class DuckDBPins:
                 del self._made[name], self._read[name]
                 cursor = self._connection.cursor()
                 try:
-                    cursor.execute(f"DROP TABLE {_place(name)}")
+                    cursor.execute(f"DROP TABLE {_quote_place(name)}")
                 finally:
                     cursor.close()
 
 
-def _place(name: str) -> str:
+def _quote_place(name: str) -> str:
     return f"{DATABASE}.main.{name}"
 
 
-def _as_array(column: PinnedColumn) -> Any:
+def _make_array(column: PinnedColumn) -> Any:
     if column.whole and None not in column.values:
         return np.array(column.values, dtype=np.int64)
     different = dict(zip(map(id, column.values), column.values, strict=True))  # equal values are mostly one object
-    texts = {at: None if value is None else _as_text(value) for at, value in different.items()}
+    texts = {at: None if value is None else _write_text(value) for at, value in different.items()}
     return np.array(list(map(texts.__getitem__, map(id, column.values))), dtype=object)

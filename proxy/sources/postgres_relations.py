@@ -13,7 +13,7 @@ import psycopg
 from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
-from proxy.sources.read_types import check_keys, check_types, read_by_then
+from proxy.sources.read_types import check_after_reading, check_keys, check_types
 
 _READ = """
 WITH RECURSIVE read(oid, is_part) AS (
@@ -125,7 +125,7 @@ FROM read JOIN pg_class USING (oid) WHERE relkind IN ('r', 'm', 'f') ORDER BY pg
 a change has another file, too."""
 
 
-def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
+def make_identity(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
     """Return the identity in the rows of `RELATION`. A materialised view shows the rows of its tables, as they were."""
     ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual, keys, foreign_keys),) = [
         row for row in rows if row[0]
@@ -184,7 +184,7 @@ def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[
         connection.execute(f"SELECT 1 FROM {relation.relation} LIMIT 0".encode())
     check_keys(counted_on, read_keys)
     yield
-    with read_by_then():
+    with check_after_reading():
         check_keys(counted_on, read_keys)
 
 

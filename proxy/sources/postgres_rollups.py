@@ -14,10 +14,10 @@ import psycopg
 from accountant.store.pinned_session import pin_settings
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
-from proxy.sources.connecting import OPENING_S, SourceConnection, given_up
+from proxy.sources.connecting import OPENING_S, SourceConnection, limit_statements
 from proxy.sources.pinned_relations import PostgresPins
 from proxy.sources.postgres_relations import check_locked_types, hold_keys
-from proxy.sources.rollups import Busy, RollupTooLarge, limit_rows
+from proxy.sources.rollups import RollupBusy, RollupTooLarge, limit_rows
 
 _PREFIX = "keyhole_rollup"
 _STATEMENTS = 3  # that make a rollup: the table, its index, its statistics
@@ -69,12 +69,12 @@ class PostgresStore:
         with self._held:
             connection = self._open()
             with (
-                given_up(after_ms=_STATEMENTS * timeout_ms),
+                limit_statements(after_ms=_STATEMENTS * timeout_ms),
                 connection.transaction(),
                 hold_keys(rollup.relations, connection),
             ):
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
-                relation = self._name()
+                relation = self._make_name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
                 head = f"CREATE {kind} TABLE {relation} AS\n"
                 build = limit_rows(rollup.build_from(kept), self._most_rows)
@@ -88,14 +88,14 @@ class PostgresStore:
             return relation
 
     @contextmanager
-    def reading(self, *, timeout_ms: int) -> Iterator[SourceConnection]:
+    def borrow_connection(self, *, timeout_ms: int) -> Iterator[SourceConnection]:
         """Take the connection that sees temporary rollups, for reading. Raise `Busy` while another thread has it."""
         if not self._held.acquire(blocking=False):
-            raise Busy
+            raise RollupBusy
         try:
             if self._connection is None:
-                raise Busy
-            with given_up(after_ms=timeout_ms), self._connection.transaction():
+                raise RollupBusy
+            with limit_statements(after_ms=timeout_ms), self._connection.transaction():
                 self._connection.execute("SET TRANSACTION READ ONLY")
                 self._connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
                 yield self._connection
@@ -103,7 +103,7 @@ class PostgresStore:
             self._held.release()
 
     @property
-    def temporary(self) -> bool:
+    def is_temporary(self) -> bool:
         """Return True if only `reading` sees the rollups."""
         return self._scratch is None
 
@@ -125,7 +125,7 @@ class PostgresStore:
             if self._connection is None:
                 return
             try:
-                for relation in self._mine():
+                for relation in self._list_own():
                     _run(self._connection, f"DROP TABLE IF EXISTS {relation}")
             finally:
                 self._connection.close()
@@ -140,20 +140,20 @@ class PostgresStore:
             connection.deferrable = False
             self._session = connection.execute(_SESSION).fetchall()[0][0]
             self._connection = connection
-            for relation in self._left_behind():
+            for relation in self._list_left_behind():
                 _run(connection, f"DROP TABLE IF EXISTS {relation}")
         return self._connection
 
-    def _name(self) -> str:
+    def _make_name(self) -> str:
         name = identifier(f"{_PREFIX}_{self._session}_{next(self._numbers)}")
         return name if self._scratch is None else f"{identifier(self._scratch)}.{name}"
 
-    def _left_behind(self) -> list[str]:
+    def _list_left_behind(self) -> list[str]:
         if self._scratch is None or self._connection is None:
             return []
         return [name for (name,) in self._connection.execute(_LEFT_BEHIND, (self._scratch,))]
 
-    def _mine(self) -> list[str]:
+    def _list_own(self) -> list[str]:
         if self._scratch is None or self._connection is None:
             return []
         found = self._connection.execute(

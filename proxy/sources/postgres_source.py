@@ -19,15 +19,15 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import PinnedRelation, ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import FairTurns
 from proxy.sources.alignment import spread_groups
-from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
-from proxy.sources.failures import no_turn
+from proxy.sources.connecting import OPENING_S, SourceConnection, explain_unreached, limit_statements, try_connecting
+from proxy.sources.failures import refuse_without_turn
 from proxy.sources.pinned_relations import PostgresPins
-from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, hold_keys, identity_of, read_columns
+from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, hold_keys, make_identity, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
-from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
-from proxy.sources.public_tables import public_rows
+from proxy.sources.protocol import Counts, Row, TrueAggregates, hide_failures, hide_shape_failures, sort_counts
+from proxy.sources.public_tables import read_public_rows
 from proxy.sources.rollups import MOST_ROWS, Rollups, SourceStatement
-from proxy.sources.source_refusals import not_granted, unreachable
+from proxy.sources.source_refusals import report_missing_grant, report_unreachable_source
 
 _SETTINGS = {
     "search_path": "public",
@@ -95,7 +95,7 @@ class PostgresSource:
         self._settings = {**_SETTINGS, **settings}
         self._turns = FairTurns(connections)
         self._url = url
-        reach(url)
+        try_connecting(url)
         self._pool: ConnectionPool[SourceConnection] = ConnectionPool(
             url,
             connection_class=SourceConnection,
@@ -107,12 +107,12 @@ class PostgresSource:
             reconnect_timeout=_RECONNECT_S,
             configure=self._configure,
             # a connection that the server dropped meanwhile is replaced: it must not cost a reservation
-            check=_check,
+            check=_check_connection,
             kwargs={"prepare_threshold": None, "connect_timeout": OPENING_S},
             name="keyhole-source",
         )
         if not self._is_ready():
-            raise not_reached(url)
+            raise explain_unreached(url)
         self._pins = PostgresPins()
         self._store = PostgresStore(
             url, scratch=scratch, settings=self._settings, pins=self._pins, most_rows=rollup_rows
@@ -138,7 +138,7 @@ class PostgresSource:
         connection.deferrable = False
 
     @contextmanager
-    def _owners(self) -> Iterator[SourceConnection]:
+    def _connect_for_owner(self) -> Iterator[SourceConnection]:
         """Open a connection for requests of the owner, not of an analyst. Raise KH008, with the cause if it lasts."""
         with ExitStack() as held:
             try:
@@ -146,12 +146,12 @@ class PostgresSource:
             except PoolTimeout:
                 connection = None
             if connection is None:
-                raise not_reached(self._url)
+                raise explain_unreached(self._url)
             yield connection
 
     def relations(self) -> tuple[str, ...]:
         """Return the tables and views that the role may select from, without rollups and parts of other tables."""
-        with self._owners() as connection:
+        with self._connect_for_owner() as connection:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
@@ -161,13 +161,13 @@ class PostgresSource:
         """
 
         def query() -> tuple[SourceColumn, ...]:
-            with self._owners() as connection:
+            with self._connect_for_owner() as connection:
                 try:
                     found = read_columns(relation, connection)
                 except psycopg.errors.InsufficientPrivilege:  # of the schema
                     found = ()
                 if not found:
-                    raise not_granted(relation, connection.info.user)
+                    raise report_missing_grant(relation, connection.info.user)
                 return found
 
         return hide_shape_failures(query, relation=relation)
@@ -176,8 +176,8 @@ class PostgresSource:
         """Return the relation's identity, by name and by oid. Raise KH006, and KH008 when nothing answers."""
 
         def query() -> RelationIdentity:
-            with self._owners() as connection:
-                return identity_of(connection.execute(RELATION, (relation, relation)).fetchall())
+            with self._connect_for_owner() as connection:
+                return make_identity(connection.execute(RELATION, (relation, relation)).fetchall())
 
         return hide_shape_failures(query, relation=relation)
 
@@ -188,7 +188,7 @@ class PostgresSource:
         """
 
         def query() -> str:
-            with self._owners() as connection:
+            with self._connect_for_owner() as connection:
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (_STATE_TIMEOUT_MS,))
                 _run(connection, f"SELECT FROM {relation} LIMIT 0")  # a load that holds the table's lock is awaited
                 return str(connection.execute(STATE, (relation,)).fetchall())
@@ -212,7 +212,7 @@ class PostgresSource:
         """
 
         def query() -> int:
-            with self._owners() as connection:
+            with self._connect_for_owner() as connection:
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (_STATE_TIMEOUT_MS,))
                 ((plan,),) = _run(connection, f"EXPLAIN (FORMAT json) SELECT * FROM {relation}")
                 return int(plan[0]["Plan"]["Plan Rows"])
@@ -226,16 +226,16 @@ class PostgresSource:
         """
 
         def run(sql: str) -> list[tuple[Any, ...]]:
-            with self._owners() as connection, limit_waits(_ROWS_S):
+            with self._connect_for_owner() as connection, limit_waits(_ROWS_S):
                 return _run(connection, sql)
 
-        return public_rows(relation, columns, self.schema(relation), most=most, run=run)
+        return read_public_rows(relation, columns, self.schema(relation), most=most, run=run)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Return exact rows, for the owner alone. Raise KH006, and KH008 when nothing answers."""
 
         def query() -> tuple[Row, ...]:
-            with self._owners() as connection, limit_waits(_ROWS_S):
+            with self._connect_for_owner() as connection, limit_waits(_ROWS_S):
                 return tuple(_run(connection, sql))
 
         return hide_shape_failures(query, relation=relation)
@@ -248,12 +248,12 @@ class PostgresSource:
         """
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
-                raise no_turn()
-            if not self._alive(timeout_ms):
-                raise unreachable()
+                raise refuse_without_turn()
+            if not self._has_live_connection(timeout_ms):
+                raise report_unreachable_source()
             yield
 
-    def _alive(self, timeout_ms: int) -> bool:
+    def _has_live_connection(self, timeout_ms: int) -> bool:
         longest_s = max(_CHECK_S, min(_OPENING_S, timeout_ms / 1000))
         try:
             with limit_waits(longest_s), self._pool.connection(timeout=longest_s):
@@ -271,15 +271,15 @@ class PostgresSource:
         """
 
         def read_aggregates(statement: SourceStatement, left_ms: int) -> TrueAggregates:
-            own = self._store.temporary and statement.reads_kept
+            own = self._store.is_temporary and statement.reads_kept
             with (
-                self._looked_at_again(rewritten.relations, left_ms=left_ms),
-                self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection,
-                hold_keys(rewritten.relations if statement.scans else (), connection),
+                self._check_missing_column(rewritten.relations, left_ms=left_ms),
+                self._store.borrow_connection(timeout_ms=left_ms) if own else self._limit_time(left_ms) as connection,
+                hold_keys(rewritten.relations if statement.is_scan else (), connection),
             ):
-                pinned = rewritten.pinned if statement.scans else ()
+                pinned = rewritten.pinned if statement.is_scan else ()
                 values = self._read_values(connection, statement.sql, pinned, keys, functionals=functionals)
-                if statement.scans:  # a rollup was held against them when it was made
+                if statement.is_scan:  # a rollup was held against them when it was made
                     check_locked_types(rewritten.relations, connection)
             return TrueAggregates(values)
 
@@ -288,7 +288,7 @@ class PostgresSource:
         )
 
     @contextmanager
-    def _looked_at_again(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
+    def _check_missing_column(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
         """Check a missing column again after the block, which reads the relations.
 
         The column may be one that a view computes by, row by row. If it is gone from the relation itself, nothing was
@@ -297,7 +297,7 @@ class PostgresSource:
         try:
             yield
         except psycopg.errors.UndefinedColumn:
-            with self._timed(left_ms) as connection:
+            with self._limit_time(left_ms) as connection:
                 check_locked_types(relations, connection)
             raise
 
@@ -332,25 +332,25 @@ class PostgresSource:
 
         def query() -> Counts:
             with (
-                self._looked_at_again(relations, left_ms=timeout_ms),
-                self._timed(timeout_ms) as connection,
+                self._check_missing_column(relations, left_ms=timeout_ms),
+                self._limit_time(timeout_ms) as connection,
                 hold_keys(relations, connection),
             ):
-                found = counts_in_order(_run(connection, sql))
+                found = sort_counts(_run(connection, sql))
                 check_locked_types(relations, connection)
                 return found
 
         return hide_failures(query)
 
     @contextmanager
-    def _timed(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-        with given_up(after_ms=timeout_ms), self._pool.connection(timeout=timeout_ms / 1000) as connection:
+    def _limit_time(self, timeout_ms: int) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        with limit_statements(after_ms=timeout_ms), self._pool.connection(timeout=timeout_ms / 1000) as connection:
             connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
             yield connection
 
     def rollups(self) -> Mapping[str, int]:
         """Return the number of rollups, by state."""
-        return self._rollups.counts()
+        return self._rollups.count_by_state()
 
     def settle(self) -> None:
         """Wait for the rollups."""
@@ -362,7 +362,7 @@ class PostgresSource:
         self._pool.close()
 
 
-def _check(connection: SourceConnection) -> None:
+def _check_connection(connection: SourceConnection) -> None:
     """Check that an idle connection still answers. Raise psycopg.Error; the pool then tries another."""
     with limit_waits(_CHECK_S):
         ConnectionPool.check_connection(connection)

@@ -17,7 +17,7 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.sources.failures import explain
 from proxy.sources.read_types import ColumnGone
-from proxy.sources.source_refusals import SourceFailed, no_such_relation
+from proxy.sources.source_refusals import SourceFailed, report_unknown_relation
 
 Row = tuple[Value | None, ...]
 _Result = TypeVar("_Result")
@@ -139,7 +139,7 @@ class Source(Protocol):
         """Release the connections."""
 
 
-def counts_in_order(rows: Iterable[Row]) -> Counts:
+def sort_counts(rows: Iterable[Row]) -> Counts:
     """Return the counts of rows (place, counts), by place."""
     found: dict[Any, Any] = {row[0]: row[1] for row in rows}
     return tuple(tuple(int(one) for one in found[place]) for place in sorted(found))
@@ -154,7 +154,7 @@ def hide_failures(query: Callable[[], _Result]) -> _Result:
     try:
         return query()
     except Exception as error:
-        failure = SourceFailed(explain(error), unread=isinstance(error, ColumnGone))
+        failure = SourceFailed(explain(error), is_unread=isinstance(error, ColumnGone))
     # outside the handler, so that the engine's error does not become this one's context
     raise failure
 
@@ -170,11 +170,11 @@ def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Resu
     except KeyholeError:
         raise
     except Exception:
-        failure = no_such_relation(relation)
+        failure = report_unknown_relation(relation)
     raise failure
 
 
-def as_value(value: object) -> Value | None:
+def convert_value(value: object) -> Value | None:
     """Return a driver's value as one of the catalog's; a value without counterpart becomes text."""
     match value:
         case None | bool() | int() | str() | Decimal() | date():

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from proxy.sources.failures import TIME_OVER
-from proxy.sources.source_refusals import could_not_answer
+from proxy.sources.source_refusals import report_failed_question
 
 _Result = TypeVar("_Result")
 
@@ -60,10 +60,10 @@ class PublicMoments:
         self._has_failed = True
         left = keeping.pop_all()
         under_way.add_done_callback(lambda _: left.close())
-        raise could_not_answer(TIME_OVER)
+        raise report_failed_question(TIME_OVER)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def release(self) -> Iterator[None]:
         """Let the block end at a public moment: the deadline where reading failed in it, else the next multiple."""
         try:
             yield

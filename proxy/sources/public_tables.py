@@ -7,8 +7,8 @@ from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
 from planner.values.sql_literals import identifier
-from proxy.sources.protocol import Row, as_value, hide_shape_failures
-from proxy.sources.source_refusals import uncopyable_value, unreadable_rows
+from proxy.sources.protocol import Row, convert_value, hide_shape_failures
+from proxy.sources.source_refusals import report_uncopyable_value, report_unreadable_rows
 
 UNCOPYABLE: Mapping[SqlType, str] = {
     SqlType.DATE: "{0} < DATE '0001-01-01' OR {0} >= DATE '10000-01-01'",
@@ -18,7 +18,7 @@ UNCOPYABLE: Mapping[SqlType, str] = {
 """By type, which values of a column have no counterpart: infinite ones, which DuckDB's driver replaces, among them."""
 
 
-def public_rows(
+def read_public_rows(
     relation: str,
     columns: Sequence[str],
     schema: Sequence[SourceColumn],
@@ -51,8 +51,8 @@ def public_rows(
 
     rows, column = _read_rows(fetch, relation=relation)
     if column is not None:
-        raise uncopyable_value(relation, column)
-    return tuple(tuple(as_value(value) for value in row) for row in rows)
+        raise report_uncopyable_value(relation, column)
+    return tuple(tuple(convert_value(value) for value in row) for row in rows)
 
 
 def _read_rows(
@@ -63,6 +63,6 @@ def _read_rows(
     except KeyholeError:
         raise
     except Exception:
-        failure = unreadable_rows(relation)
+        failure = report_unreadable_rows(relation)
     # outside the handler: the engine's error quotes rows
     raise failure

@@ -71,7 +71,7 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
 
 
 @contextmanager
-def read_by_then() -> Iterator[None]:
+def check_after_reading() -> Iterator[None]:
     """Check the types of columns after the block, once rows were read. Raise `TypesChanged` if one is gone by then."""
     try:
         yield

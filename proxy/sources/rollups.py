@@ -56,7 +56,7 @@ class RollupTooLarge(Exception):
     """A rollup of more rows than may be kept; the scan answers, and it is not tried again."""
 
 
-class Busy(Exception):
+class RollupBusy(Exception):
     """A rollup that cannot be read at this moment; the scan answers, and the rollup stays."""
 
 
@@ -66,7 +66,7 @@ class _Kept:
 
     rollup: Rollup
     relation: str | None = None
-    useless: bool = False
+    is_useless: bool = False
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class SourceStatement:
     """
 
     sql: str
-    scans: bool = True
+    is_scan: bool = True
     reads_kept: bool = False
 
 
@@ -127,34 +127,36 @@ class Rollups:
         def left_ms() -> int:
             return max(int((deadline - time.monotonic()) * 1000), _SHORTEST_MS)
 
-        found = None if rollup is None else self._ready(self._rollups, rollup, version)
+        found = None if rollup is None else self._find_ready(self._rollups, rollup, version)
         if found is not None and rollup is not None:
             rolled = f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {found.relation}),\n{rollup.sql}"
             with suppress(Exception):
-                return self._read_kept([found], SourceStatement(rolled, scans=False, reads_kept=True), timeout_ms, read)
+                return self._read_kept(
+                    [found], SourceStatement(rolled, is_scan=False, reads_kept=True), timeout_ms, read
+                )
         apart = None if rewritten.blocks else rewritten.apart
         if apart is not None and (listed := self._find_all(_list_read(apart), version)):
             statement = SourceStatement(apart.read_kept(_name_relations(listed)), reads_kept=True)
             with suppress(Exception):
                 return self._read_kept(listed, statement, left_ms(), read)
-        found_steps = (self._ready(self._steps, rows, version) for rows in _list_steps(rewritten))
+        found_steps = (self._find_ready(self._steps, rows, version) for rows in _list_steps(rewritten))
         steps = [one for one in found_steps if one is not None]
         if steps:
             with suppress(Exception):
                 statement = SourceStatement(rewritten.read_kept(_name_relations(steps)), reads_kept=True)
                 result = self._read_kept(steps, statement, left_ms(), read)
-                self._want_all(rewritten, version, timeout_ms=timeout_ms)
+                self._request_all(rewritten, version, timeout_ms=timeout_ms)
                 return result
         result = read(SourceStatement(rewritten.sql), left_ms())
-        self._want_all(rewritten, version, timeout_ms=timeout_ms)
+        self._request_all(rewritten, version, timeout_ms=timeout_ms)
         return result
 
-    def counts(self) -> Mapping[str, int]:
+    def count_by_state(self) -> Mapping[str, int]:
         """Return how many rollups there are: ready, being built, and found to be useless."""
         with self._lock:
             kept = self._rollups.kept.values()
-            useless = sum(one.useless for one in kept)
-            ready = sum(one.relation is not None and not one.useless for one in kept)
+            useless = sum(one.is_useless for one in kept)
+            ready = sum(one.relation is not None and not one.is_useless for one in kept)
             return {"ready": ready, "building": len(kept) - ready - useless, "useless": useless}
 
     def settle(self) -> None:
@@ -186,55 +188,57 @@ class Rollups:
     ) -> _Result:
         try:
             return read(statement, left_ms)
-        except Busy:
+        except RollupBusy:
             raise
         except Exception:
             with self._lock:
                 for kept in several:
-                    kept.useless = True
+                    kept.is_useless = True
             raise
 
-    def _ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
+    def _find_ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
         """Return the kept rows, if they are there for this version; those of another version are dropped."""
         with self._lock:
             if shelf.versions.get(rollup.table) != version:
                 shelf.versions[rollup.table] = version
                 for kept in [kept for kept in shelf.kept.values() if kept.rollup.table == rollup.table]:
                     self._retire(shelf, kept)
-            found = shelf.kept.get(_name(rollup))
-            if found is None or found.relation is None or found.useless:
+            found = shelf.kept.get(_make_name(rollup))
+            if found is None or found.relation is None or found.is_useless:
                 return None
-            shelf.kept.move_to_end(_name(rollup))
+            shelf.kept.move_to_end(_make_name(rollup))
             return found
 
     def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_Kept]:
         """Return the kept rows of these steps; nothing if one of them is missing."""
-        found = [self._ready(self._steps, rows, version) for rows in steps]
+        found = [self._find_ready(self._steps, rows, version) for rows in steps]
         ready = [one for one in found if one is not None]
         return ready if len(ready) == len(found) else []
 
-    def _want_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
+    def _request_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
         """Have built what would have served the statement: steps, and its rollup if it is cheap or wanted often."""
         steps = _list_steps(rewritten)
         for rows in steps:
-            self._want(self._steps, rows, version, timeout_ms=timeout_ms)
+            self._request(self._steps, rows, version, timeout_ms=timeout_ms)
         if rewritten.apart is not None and not rewritten.blocks:
-            self._want_apart(_list_read(rewritten.apart), version, timeout_ms=timeout_ms)
+            self._request_lists(_list_read(rewritten.apart), version, timeout_ms=timeout_ms)
         rollup = rewritten.rollup
-        if rollup is not None and (len(steps) <= _FEW_STEPS or self._note_wish(f"{_name(rollup)} {version}") >= OFTEN):
-            self._want(self._rollups, rollup, version, timeout_ms=timeout_ms)
+        if rollup is not None and (
+            len(steps) <= _FEW_STEPS or self._note_wish(f"{_make_name(rollup)} {version}") >= OFTEN
+        ):
+            self._request(self._rollups, rollup, version, timeout_ms=timeout_ms)
 
-    def _want_apart(self, lists: Sequence[Rollup], version: str, *, timeout_ms: int) -> None:
+    def _request_lists(self, lists: Sequence[Rollup], version: str, *, timeout_ms: int) -> None:
         """Build lists at once while there is room for many, and then only lists that are asked for again.
 
         A question whose threshold is in what it adds up has lists of its own.
         """
-        is_known = self._note_wish(" ".join([*map(_name, lists), version])) > 1
+        is_known = self._note_wish(" ".join([*map(_make_name, lists), version])) > 1
         with self._lock:
             has_room = 2 * len(self._steps.kept) <= self._steps.most
         if is_known or has_room:
             for rows in lists:
-                self._want(self._steps, rows, version, timeout_ms=timeout_ms)
+                self._request(self._steps, rows, version, timeout_ms=timeout_ms)
 
     def _note_wish(self, wish: str) -> int:
         """Return how often it has been wished for, as far as that is remembered."""
@@ -244,23 +248,23 @@ class Rollups:
                 self._wished.popitem(last=False)
             return self._wished[wish]
 
-    def _want(self, shelf: _Shelf, rollup: Rollup, version: str, *, timeout_ms: int) -> None:
+    def _request(self, shelf: _Shelf, rollup: Rollup, version: str, *, timeout_ms: int) -> None:
         with self._lock:
-            name = _name(rollup)
+            name = _make_name(rollup)
             if self._closed or name in shelf.kept or shelf.versions.get(rollup.table) != version:
                 return
             if name in self._too_large:
-                shelf.kept[name] = _Kept(rollup, useless=True)
+                shelf.kept[name] = _Kept(rollup, is_useless=True)
                 return
             kept = shelf.kept[name] = _Kept(rollup)
-            useful = [one for one in shelf.kept.values() if not one.useless]
+            useful = [one for one in shelf.kept.values() if not one.is_useless]
             for one in useful[: max(0, len(useful) - shelf.most)]:
                 self._retire(shelf, one)
             self._submit(lambda: self._build(shelf, kept, timeout_ms=timeout_ms))
 
     def _build(self, shelf: _Shelf, kept: _Kept, *, timeout_ms: int) -> None:
         with self._lock:
-            wanted = shelf.kept.get(_name(kept.rollup)) is kept
+            wanted = shelf.kept.get(_make_name(kept.rollup)) is kept
             # of the same version, as long as the rollup is wanted; what drops them waits behind this build
             read = _name_relations(self._list_ready(kept.rollup))
         if not wanted:
@@ -268,25 +272,25 @@ class Rollups:
         try:
             relation = self._store.build(kept.rollup, kept=read, timeout_ms=timeout_ms)
         except Exception as error:
-            kept.useless = True
+            kept.is_useless = True
             if isinstance(error, RollupTooLarge):
                 with self._lock:
-                    _remember(self._too_large, _name(kept.rollup), most=_MOST_LARGE)
+                    _remember(self._too_large, _make_name(kept.rollup), most=_MOST_LARGE)
             return
         with self._lock:
             kept.relation = relation
-            wanted = shelf.kept.get(_name(kept.rollup)) is kept
+            wanted = shelf.kept.get(_make_name(kept.rollup)) is kept
         if not wanted:
             self._drop(relation)
 
     def _list_ready(self, rollup: Rollup) -> list[_Kept]:
         """Return, under the lock, what is kept of the steps that a rollup's build reads."""
         found = (self._steps.kept.get(f"{step.name} {rollup.table}") for step in rollup.steps)
-        return [one for one in found if one is not None and one.relation is not None and not one.useless]
+        return [one for one in found if one is not None and one.relation is not None and not one.is_useless]
 
     def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
         """Forget a rollup or step under the lock; a build that is under way drops its own."""
-        del shelf.kept[_name(kept.rollup)]
+        del shelf.kept[_make_name(kept.rollup)]
         relation = kept.relation
         if relation is not None:
             self._submit(lambda: self._drop(relation))
@@ -315,7 +319,7 @@ def _name_relations(several: Sequence[_Kept]) -> dict[str, str]:
     return {one.rollup.name: one.relation for one in several if one.relation is not None}
 
 
-def _name(rollup: Rollup) -> str:
+def _make_name(rollup: Rollup) -> str:
     """Return a name for one table's rows. Tables that share a step may have other versions."""
     return f"{rollup.name} {rollup.table}"
 

@@ -8,15 +8,15 @@ from typing import cast
 from planner.catalog.fault import Fault
 from planner.lower.dialects.dialect import Dialect
 from planner.policy.file import Policy
-from proxy.sources.engine_settings import engine_settings
-from proxy.sources.open import Source, SparkLogin, database_file, open_source, source_dialect
+from proxy.sources.engine_settings import make_engine_settings
+from proxy.sources.open import Source, SparkLogin, choose_dialect, find_database_file, open_source
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
     """Open the source that a policy names, in one of `workers` processes. Raise KH008."""
     source = policy.source
     try:
-        settings = engine_settings(source, directory=policy.directory, workers=workers)
+        settings = make_engine_settings(source, directory=policy.directory, workers=workers)
     except OSError as error:
         fault = Fault("KH008", f"cannot be used ({error.strerror})", hint="Name a folder that Keyhole may write to.")
         raise policy.refuse(("source", "temp_directory"), fault) from None
@@ -27,7 +27,7 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
         rollups=source.rollups,
         rollup_rows=source.rollup_rows,
         scratch=source.scratch,
-        held=source.hold,
+        is_held=source.hold,
         spark=SparkLogin(
             engine=source.engine,
             token=source.token,
@@ -38,13 +38,13 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
     )
 
 
-def same_source(one: Policy, other: Policy) -> bool:
+def is_same_source(one: Policy, other: Policy) -> bool:
     """Return True if two policies mean the same source: by the same name, and from where they lie."""
-    return one.source == other.source and _file(one) == _file(other)
+    return one.source == other.source and _find_file(one) == _find_file(other)
 
 
 @dataclass(frozen=True, slots=True)
-class UnopenedSource:
+class NoSource:
     """A source that nobody asks anything: commands that read the ledger alone need not have it."""
 
     dialect: Dialect
@@ -61,10 +61,10 @@ class SharedSource:
     """
 
     def __init__(
-        self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None, opened: bool = True
+        self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None, is_opened: bool = True
     ) -> None:
-        unopened = UnopenedSource(source_dialect(policy.source))
-        self.source = open_policy_source(policy, workers=workers) if opened else cast("Source", unopened)
+        unopened = NoSource(choose_dialect(policy.source))
+        self.source = open_policy_source(policy, workers=workers) if is_opened else cast("Source", unopened)
         self._workers = workers
         self._policy = policy
         self._users = 1
@@ -74,7 +74,7 @@ class SharedSource:
 
     def is_of(self, policy: Policy) -> bool:
         """Return True if a policy means this very source."""
-        return same_source(policy, self._policy)
+        return is_same_source(policy, self._policy)
 
     def following_source(self, policy: Policy) -> "SharedSource":
         """Return the source of a policy that follows.
@@ -91,7 +91,9 @@ class SharedSource:
         return any(known._clashes_with(policy) for known in tuple(self._all_open))
 
     def _clashes_with(self, policy: Policy) -> bool:
-        return _file(policy) is not None and _file(policy) == _file(self._policy) and not self.is_of(policy)
+        return (
+            _find_file(policy) is not None and _find_file(policy) == _find_file(self._policy) and not self.is_of(policy)
+        )
 
     def _join(self) -> bool:
         """Count one more user. Return False if the last one has left."""
@@ -109,5 +111,5 @@ class SharedSource:
             self._all_open.remove(self)
 
 
-def _file(policy: Policy) -> Path | None:
-    return database_file(policy.source.url, directory=policy.directory)
+def _find_file(policy: Policy) -> Path | None:
+    return find_database_file(policy.source.url, directory=policy.directory)

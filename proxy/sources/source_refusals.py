@@ -12,22 +12,22 @@ _FILE = re.compile(r"(?:\(SELECT .* FROM )?read_(?:csv|parquet)\('((?:[^']|'')*)
 class SourceFailed(KeyholeError):
     """KH501, the same for every failure. `why` is for the log; `unread`: a column or key is gone: no row was read."""
 
-    def __init__(self, why: str, *, unread: bool = False) -> None:
+    def __init__(self, why: str, *, is_unread: bool = False) -> None:
         super().__init__(
             "KH501",
             "the source could not answer",
             hint="Ask again later or ask the data owner. The budget reserved for this question stays spent.",
         )
         self.why = why
-        self.unread = unread
+        self.unread = is_unread
 
 
-def could_not_answer(why: str) -> KeyholeError:
+def report_failed_question(why: str) -> KeyholeError:
     """Return the error for an analyst when a question fails in the source, whatever the cause, which the log has."""
     return SourceFailed(why)
 
 
-def column_gone() -> KeyholeError:
+def report_missing_column() -> KeyholeError:
     """Return the error for people whose question or release was given back.
 
     The source has not the columns that it would read, or no longer keeps a key unique.
@@ -40,7 +40,7 @@ def column_gone() -> KeyholeError:
     )
 
 
-def unreachable() -> KeyholeError:
+def report_unreachable_source() -> KeyholeError:
     """Return the error for an analyst when the source does not answer before a reservation, whatever the cause."""
     return KeyholeError(
         "KH501",
@@ -50,7 +50,7 @@ def unreachable() -> KeyholeError:
     )
 
 
-def too_many_failures(most: int) -> KeyholeError:
+def refuse_after_failures(most: int) -> KeyholeError:
     """Return the error for an analyst whose questions failed in the source again and again."""
     return KeyholeError(
         "KH503",
@@ -60,7 +60,7 @@ def too_many_failures(most: int) -> KeyholeError:
     )
 
 
-def no_database(file: Path) -> KeyholeError:
+def refuse_file_of_rows(file: Path) -> KeyholeError:
     """Return the error for an owner whose source is a file of rows."""
     return KeyholeError(
         "KH008",
@@ -70,7 +70,7 @@ def no_database(file: Path) -> KeyholeError:
     )
 
 
-def no_such_relation(relation: str) -> KeyholeError:
+def report_unknown_relation(relation: str) -> KeyholeError:
     """Return the error for the owner when a relation's shape cannot be learned. A file is called by its path."""
     if found := _FILE.match(relation):
         path = found[1].replace("''", "'")
@@ -86,7 +86,7 @@ def no_such_relation(relation: str) -> KeyholeError:
     )
 
 
-def not_granted(relation: str, role: str) -> KeyholeError:
+def report_missing_grant(relation: str, role: str) -> KeyholeError:
     """Return the error for the owner when the source has a relation that its reader may not select from."""
     return KeyholeError(
         "KH006",
@@ -95,7 +95,7 @@ def not_granted(relation: str, role: str) -> KeyholeError:
     )
 
 
-def unreadable_rows(relation: str) -> KeyholeError:
+def report_unreadable_rows(relation: str) -> KeyholeError:
     """Return the error for the owner when a public table cannot be copied."""
     return KeyholeError(
         "KH006",
@@ -104,7 +104,7 @@ def unreadable_rows(relation: str) -> KeyholeError:
     )
 
 
-def uncopyable_value(relation: str, column: str) -> KeyholeError:
+def report_uncopyable_value(relation: str, column: str) -> KeyholeError:
     """Return the error for the owner when a public table holds what the shadow cannot."""
     return KeyholeError(
         "KH006",
@@ -115,7 +115,7 @@ def uncopyable_value(relation: str, column: str) -> KeyholeError:
     )
 
 
-def unknown_url() -> KeyholeError:
+def refuse_unknown_url() -> KeyholeError:
     """Return the refusal of a `source.url` of another kind."""
     return KeyholeError(
         "KH008",
@@ -137,7 +137,7 @@ class DatabaseUnopened(KeyholeError):
         self.why = why
 
 
-def postgres_unreachable(*, detail: str) -> KeyholeError:
+def report_unreachable_postgres(*, detail: str) -> KeyholeError:
     """Return the error for a PostgreSQL source that lets nobody in."""
     return KeyholeError(
         "KH008",
@@ -147,7 +147,7 @@ def postgres_unreachable(*, detail: str) -> KeyholeError:
     )
 
 
-def postgres_full(*, detail: str) -> KeyholeError:
+def report_full_postgres(*, detail: str) -> KeyholeError:
     """Return the error for a PostgreSQL source without a connection left."""
     return KeyholeError(
         "KH008",
@@ -158,7 +158,7 @@ def postgres_full(*, detail: str) -> KeyholeError:
     )
 
 
-def postgres_late() -> KeyholeError:
+def report_late_postgres() -> KeyholeError:
     """Return the error for a PostgreSQL source that can be reached, but gave no connection in time."""
     return KeyholeError(
         "KH008",
@@ -167,7 +167,7 @@ def postgres_late() -> KeyholeError:
     )
 
 
-def postgres_without_letters() -> KeyholeError:
+def report_unknown_encoding() -> KeyholeError:
     """Return the error for a PostgreSQL source whose text is of no known encoding."""
     return KeyholeError(
         "KH008",

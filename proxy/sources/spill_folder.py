@@ -17,24 +17,24 @@ _TOKEN_BYTES = 8  # so that nobody else can have made the folder before
 
 
 @cache
-def spill_folder(parent: Path | None) -> Path:
+def make_spill_folder(parent: Path | None) -> Path:
     """Return the folder of this process in `parent`, or in the system's temporary folder. Raise OSError.
 
     DuckDB makes it when it needs it, by the process's umask, which the `keyhole` command sets. There is one for all
     sources of a process: DuckDB opens a file a second time only with the same settings.
     """
     where = Path(tempfile.gettempdir()) if parent is None else parent.resolve(strict=True)
-    own = f"{_PREFIX}-{_process_namespace()}-"
+    own = f"{_PREFIX}-{_find_process_namespace()}-"
     for left in where.glob(f"{own}*"):
         number = left.name.removeprefix(own).partition("-")[0]
-        if number.isdecimal() and not _lives(int(number)):
+        if number.isdecimal() and not _is_alive(int(number)):
             shutil.rmtree(left, ignore_errors=True)
     folder = where / f"{own}{os.getpid()}-{secrets.token_hex(_TOKEN_BYTES)}"
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _process_namespace() -> int:
+def _find_process_namespace() -> int:
     """Return the namespace of process numbers. Containers may share a folder and have numbers of their own."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
@@ -42,7 +42,7 @@ def _process_namespace() -> int:
         return 0  # a system without such namespaces
 
 
-def _lives(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -32,10 +32,10 @@ def copied_ledgers() -> Iterator[None]:
         yield
 
 
-def _make_engine_that_compiles_once(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
-    """`_engine` of the store. SQLAlchemy keeps the texts of statements by engine and dialect, and would write all of
-    them anew for each ledger."""
-    engine = _make_engine(url, timeout_ms=timeout_ms, can_create=create)
+def _make_engine_that_compiles_once(url: str, *, timeout_ms: int, can_create: bool) -> sa.Engine:
+    """`_make_engine` of the store. SQLAlchemy keeps the texts of statements by engine and dialect, and would write all
+    of them anew for each ledger."""
+    engine = _make_engine(url, timeout_ms=timeout_ms, can_create=can_create)
     if engine.dialect.name == "sqlite":
         known = _known_sqlite()
         assert type(engine.dialect) is type(known.dialect)

@@ -201,9 +201,9 @@ def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
 def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) -> "Iterator[RiskQuestion]":
     """Yield the questions, planned without a source."""
     from proxy.owner.risk.question_risks import plan_questions
-    from proxy.sources.open import source_dialect
+    from proxy.sources.open import choose_dialect
 
-    dialect = source_dialect(policy.source)
+    dialect = choose_dialect(policy.source)
     for name, text, spelled in texts:
         catalog = simulate_catalog(policy, spelled, pins=pins, keys=keys).catalog
         planned = tuple(plan_questions(name, text, catalog, dialect))

@@ -1,6 +1,7 @@
-"""Questions that still fit: the hint of every refusal for budget, found by really planning the cheaper question.
+"""The hints of refusals for budget: cheaper questions that fit, each of them really planned.
 
-Where no setting is enough and no other groups are left, only the data owner can help, and the hint says how.
+If no setting suffices and no other groups have budget, only the data owner can help. The hint then has the owner's
+commands.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ _OF_ANALYSTS = (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNI
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """The advice on a refused question: settings, each of them alone enough, and the whole hint."""
+    """The advice on a refused question: settings of which each one suffices, and the text of the hint."""
 
     settings: tuple[str, ...] = ()
     hint: str = ""
@@ -48,7 +49,7 @@ class _Advice:
 
 
 def find_left(service: Service, claim: Claim) -> QuestionBalance:
-    """Return the balances for this question, and what would make it pass if it does not now."""
+    """Return the balances for a question, with advice that would make it fit if it does not fit now."""
     plan = claim.plan
     room = _find_room(service, claim)
     stored = _find_stored(service, claim)
@@ -135,7 +136,7 @@ def _find_least(room: Headroom, claim: Claim) -> int:
 
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
-    """Return the offers for a question that does not fit, in the order in which they change the answer least.
+    """Return advice on a question that does not fit, with the smallest changes of the answer first.
 
     Larger groups come first, then another aggregate, less accuracy, and last fewer groups. All of them were planned and
     fit.
@@ -168,12 +169,12 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
 def _spell_offers(
     asked: Asked, service: Service, offers: tuple[Offer, ...], target: Target, *, left: float
 ) -> Iterator[str]:
-    """Yield the offers as statements.
+    """Yield the offers as statements to run.
 
-    One that would use all that is left says so, with a tolerance that uses half of it.
+    An offer that would use up the balance says so, and adds a tolerance that uses half of it.
 
     Parameters:
-        left: the largest worst case of a group that the balances admit, whatever one question may cost.
+        left: the largest worst case of a group that the balances admit, without the cap on one question.
     """
     alone = [offer for offer in offers if len(offer.settings) == 1]
     empties = any(offer.epsilon > ALL * left for offer in offers)
@@ -193,7 +194,7 @@ def _find_shortage(service: Service, claim: Claim) -> OverBudget | None:
 
 
 def _offer_without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
-    """Return the setting that ends the session's own cap on one question, if the question fits except for that."""
+    """Return an offer to lift the session's own cap on one question, if the question fits otherwise."""
     if settings.max_epsilon(claim.asked.settings) is None:
         return ()
     asked = replace(claim.asked, settings={**claim.asked.settings, "keyhole.max_epsilon": None})
@@ -203,14 +204,14 @@ def _offer_without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
 
 
 def _offer_separate_noise(plan: Plan, epsilon: float) -> tuple[Offer, ...]:
-    """Return the setting that chooses noise which serves no other question, if that makes this one fit."""
+    """Return an offer of noise that no other question can reuse, if that makes the question fit."""
     if plan.sharing is None or plan.sharing.epsilon_in_blocks > epsilon:
         return ()
     return (Offer(("keyhole.reuse = off",), plan.sharing.epsilon_in_blocks, 1.0),)
 
 
 def _spell_owner_commands(claim: Claim, shortage: OverBudget | None) -> str:
-    """Return the owner's commands, if no change by an analyst is enough."""
+    """Return the owner's commands, in words, for the case that nothing an analyst can change suffices."""
     nothing = "No setting makes this question fit, and there are no other groups: only the data owner can help."
     if shortage is None:
         return nothing

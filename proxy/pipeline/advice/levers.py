@@ -1,8 +1,8 @@
-"""The levers that make a question cheaper: settings and the number of a guard, each really planned before it is told.
+"""The offers that make a question cheaper: other settings, or a larger guard. Each one is planned before it is shown.
 
-Tried are `keyhole.min_rows`, where means are compared, `keyhole.tolerance` and `keyhole.fnr`, each alone and in the
-order in which they change an answer least; two together where none is enough; and the number of a count that says how
-large groups are. No tolerance above `MOST_TOLERANCE` is offered, and no rate above `MOST_MISSES`.
+Each of `keyhole.min_rows` (for means), `keyhole.tolerance` and `keyhole.fnr` is tried alone, the smallest change of the
+answer first. If none suffices, two are tried together. A count that bounds group sizes may get a larger number. No
+tolerance above `MOST_TOLERANCE` is offered, and no rate above `MOST_MISSES`.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ _Accurately: TypeAlias = Callable[[Accuracy], Question]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Settings that together make a question fit, its worst case with them, and by which factor they change it."""
+    """Settings that together make a question fit, with its worst case then, and the factor by which they change."""
 
     settings: tuple[str, ...]
     epsilon: float
@@ -55,7 +55,7 @@ class Offer:
 
     @property
     def text(self) -> str:
-        """The settings as EXPLAIN names them."""
+        """The settings in EXPLAIN's words."""
         return " and ".join(self.settings)
 
     @property
@@ -65,12 +65,12 @@ class Offer:
 
 
 def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """Return settings with which a question costs at most the target, or fits otherwise.
+    """Return settings with which a question costs at most the target, or is affordable for another reason.
 
     Larger groups come first, then a wider tolerance, then more misses.
 
     Parameters:
-        plan: of the question as it was asked.
+        plan: the plan of the question as it was asked.
     """
     accuracy = asked.read_accuracy(catalog)
 
@@ -95,12 +95,10 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
-    """Return the smallest tolerance, in the place of all others, that reaches the target.
+    """Return the smallest tolerance that reaches the target, replacing all others.
 
-    It is in percent of each threshold. It is in percent of the declared bounds if it was so before, or if a percentage
-    of a threshold of 0 is none.
-
-    It is at most twice what it was, if that is enough, else at most `MOST_TOLERANCE`.
+    It is a percentage of each threshold. It is a percentage of the declared bounds if it was that before, or if a
+    threshold is 0. It is at most twice the old tolerance if that suffices, else at most `MOST_TOLERANCE`.
     """
     accuracy = asked.read_accuracy(catalog)
     default = parse_tolerances(accuracy.tolerance).default
@@ -135,9 +133,9 @@ def _make_offer(setting: str, fit: Fit | None) -> Offer | None:
 
 
 def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
-    """Return the smallest amount by which groups may be apart and stand in either order.
+    """Return an offer with the smallest sufficient tolerance of a ranking, as an amount.
 
-    No threshold bounds it, as it does a percentage.
+    Groups that differ by less may stand in either order. No threshold limits the amount.
     """
     ranked = plan.asked.ranked
     if ranked is None:
@@ -155,7 +153,7 @@ def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, 
 
 
 def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
-    """Return the amounts by which differences may err at a fixed price, all times the smallest sufficient number."""
+    """Return an offer of tolerances for differences: their amounts at a fixed price, times the smallest factor."""
     if not plan.asked.priced:
         return None
 
@@ -172,13 +170,13 @@ def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Pl
 
 
 def _find_tolerance_rows(plan: Plan) -> int | None:
-    """Return the largest group size for which a tolerance of the question is meant; None if none depends on one."""
+    """Return the largest group size on which a tolerance of the question depends. Return None if none does."""
     rows = max((functional.rows for functional in plan.question.functionals), default=1)
     return rows if rows > 1 else None
 
 
 def _find_rows(plan: Plan, catalog: Catalog) -> int:
-    """Return the owner's approximate number of rows of the table; no group has more."""
+    """Return the declared approximate number of rows of the table, as the largest possible group."""
     size = find_size(plan.question.table, dict(catalog.sizes))
     return _MOST_ROWS if size is None else int(size[0])
 
@@ -193,9 +191,9 @@ def _find_group_size(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, targ
 
 
 def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """Return a wider tolerance and, of means, larger groups, or else more misses.
+    """Return an offer of two changes by the smallest sufficient factor: a wider tolerance, and one other setting.
 
-    Both change by the least sufficient factor.
+    The other one is larger groups for means, else more misses.
     """
     rows = _find_tolerance_rows(plan)
     if sum(1 for formula in plan.question.formulas for _ in list_literals(formula)) > _MOST_LITERALS:
@@ -227,9 +225,9 @@ def _find_percentage(tolerance: str) -> Decimal:
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:
-    """Return the question, in words, with a larger number in the count that bounds group sizes.
+    """Return the question's text with a larger number in the count that bounds group sizes.
 
-    Return None if none does it, or the text has it otherwise than as one number.
+    Return None if no number suffices, or if the text does not have it as one number.
     """
     guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _list_numbers(atom.guard)]
     if len({number for _, number in guards}) != 1:
@@ -252,7 +250,7 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
 
 
 def _list_numbers(guard: str) -> Iterator[int]:
-    """Yield the number that a count is compared with."""
+    """Yield the numbers that a count is compared with."""
     written = guard.rpartition(" ")[2]
     if written.isdigit():
         yield int(written)

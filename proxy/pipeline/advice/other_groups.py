@@ -1,7 +1,6 @@
-"""Other questions in the place of a refused one: about groups that have enough left, or units in the place of rows.
+"""Alternatives to a refused question: about groups with enough budget, or about units instead of rows.
 
-What is left for an analyst's question about single groups, EXPLAIN tells that analyst as well: naming the groups that
-are short says the same of many at once.
+Naming the groups that are short reveals nothing new: EXPLAIN shows the analyst the rest for each single group as well.
 """
 
 from dataclasses import dataclass, replace
@@ -24,9 +23,9 @@ _MOST_NAMED = 5  # groups that a message names; it counts the others
 
 @dataclass(frozen=True, slots=True)
 class ShortGroups:
-    """Groups whose balances do not cover a question: `names` in words, and the `question` about the others, which fits.
+    """The groups whose balances do not cover a question, in words, and the fitting question about all others, if any.
 
-    Return None where there is none, or its text cannot be written.
+    `question` is None if there is no such question, or if its text cannot be written.
     """
 
     names: str
@@ -34,7 +33,7 @@ class ShortGroups:
 
 
 def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
-    """Return the groups that are short; None if all are, or one balance is that of all. Raise KH502."""
+    """Return the groups that are short. Return None if all are, or if all groups share one balance. Raise KH502."""
     short = _list_short(refused, shortage)
     if short is None:
         return None
@@ -42,9 +41,9 @@ def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortG
 
 
 def find_units(service: Service, refused: Claim) -> str | None:
-    """Return the question about numbers of privacy units in the place of rows, if that fits; None otherwise.
+    """Return the question with privacy units counted instead of rows, if that fits. Return None otherwise.
 
-    A unit changes such a number by one, whatever its rows. Raises KH502.
+    A unit changes such a count by one, whatever its rows. Raise KH502.
     """
     question = refused.plan.asked
     if len(question.table.unit) != 1:
@@ -54,7 +53,7 @@ def find_units(service: Service, refused: Claim) -> str | None:
 
 
 def name_short(refused: Claim, shortage: OverBudget) -> str:
-    """Return the groups that are short, in words; "" if all are, or one balance is that of all."""
+    """Return the groups that are short, in words. Return "" if all are, or if all groups share one balance."""
     short = _list_short(refused, shortage)
     return "" if short is None else _spell_groups(refused, short)
 
@@ -76,7 +75,11 @@ def _spell_groups(refused: Claim, short: Booleans) -> str:
 
 
 def _ask_about_others(service: Service, refused: Claim, short: Booleans) -> str | None:
-    """Return the question without the values of one key that have short groups: of the key that leaves most groups."""
+    """Return the question without those values of one key that have short groups.
+
+    The key that leaves the most groups is chosen. Return None if no groups are left, the text cannot be written, or it
+    does not fit.
+    """
     keys = refused.plan.question.keys
     found: list[tuple[int, int, Booleans]] = []
     for axis in range(short.ndim):

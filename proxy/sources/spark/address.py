@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from proxy.sources.spark.spark_refusals import malformed_url, plain_token, unusable_authority
+from proxy.sources.spark.spark_refusals import refuse_malformed_url, refuse_plain_token, report_unusable_authority
 
 SCHEME = "sc://"
 _PORT = 15002  # where Spark Connect is served unless somebody says otherwise
@@ -50,31 +50,31 @@ def parse_address(url: str, *, token: str | None = None, authority: Path | None 
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise malformed_url("host and port cannot be read") from None
+        raise refuse_malformed_url("host and port cannot be read") from None
     if parts.scheme != "sc" or not host or parts.username is not None or parts.query or parts.fragment:
-        raise malformed_url("it is sc://host:port and parameters behind /;")
+        raise refuse_malformed_url("it is sc://host:port and parameters behind /;")
     path, _, written = parts.path.partition(";")
     if path not in ("", "/"):
-        raise malformed_url("nothing but parameters stands behind the host")
+        raise refuse_malformed_url("nothing but parameters stands behind the host")
     given: dict[str, str] = {}
     for one in filter(None, written.split(";")):
         name, equals, value = one.partition("=")
         if not equals or name in given:
-            raise malformed_url("a parameter is name=value, each once")
+            raise refuse_malformed_url("a parameter is name=value, each once")
         given[name] = unquote(value)
     in_url, use_ssl = given.pop("token", None), given.pop("use_ssl", "false").lower()
     user = given.pop("user_id", _USER)
     if use_ssl not in ("true", "false"):
-        raise malformed_url("use_ssl is true or false")
+        raise refuse_malformed_url("use_ssl is true or false")
     for name in given:
         if not _HEADER.fullmatch(name):
-            raise malformed_url("its parameters are use_ssl, user_id, token, and headers that begin with x-")
+            raise refuse_malformed_url("its parameters are use_ssl, user_id, token, and headers that begin with x-")
     content = None
     if authority is not None:
         try:
             content = authority.read_bytes()
         except OSError as error:
-            raise unusable_authority(authority.name, detail=error.strerror or "") from None
+            raise report_unusable_authority(authority.name, detail=error.strerror or "") from None
     address = SparkAddress(
         host=host,
         port=port or _PORT,
@@ -85,5 +85,5 @@ def parse_address(url: str, *, token: str | None = None, authority: Path | None 
         authority=content,
     )
     if address.token is not None and not (address.use_ssl or address.is_loopback):
-        raise plain_token()
+        raise refuse_plain_token()
     return address

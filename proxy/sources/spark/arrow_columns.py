@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def key_column(column: "pa.ChunkedArray") -> Any:
+def read_key_column(column: "pa.ChunkedArray") -> Any:
     """Return the values of a key: an array of numbers or moments if all are there, else a list with None."""
     import pyarrow as pa
 
@@ -19,7 +19,7 @@ def key_column(column: "pa.ChunkedArray") -> Any:
     return column.to_pylist()
 
 
-def integers(column: "pa.ChunkedArray") -> npt.NDArray[np.int64]:
+def read_integers(column: "pa.ChunkedArray") -> npt.NDArray[np.int64]:
     """Return the values as they are, int64.
 
     Raises:

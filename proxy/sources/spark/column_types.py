@@ -24,7 +24,9 @@ _BYTES = re.compile(r"string( collate utf8_binary)?")
 _TEXT_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps what it reads as a string
 
 
-def source_column(name: str, *, simple: str, nullable: bool, metadata: dict[str, object] | None = None) -> SourceColumn:
+def make_source_column(
+    name: str, *, simple: str, nullable: bool, metadata: dict[str, object] | None = None
+) -> SourceColumn:
     """Return a column of a relation.
 
     A text of another collation than by bytes is told as such; `char(n)` is a type that Keyhole does not compute with.
@@ -36,7 +38,7 @@ def source_column(name: str, *, simple: str, nullable: bool, metadata: dict[str,
     kind = str((metadata or {}).get(_TEXT_TYPE, simple)).lower()
     return SourceColumn(
         name=name,
-        declared=_declared_type(kind),
+        declared=_name_declared_type(kind),
         nullable=nullable,
         has_nondeterministic_collation=_is_collated(kind),
     )
@@ -46,7 +48,7 @@ def _is_collated(kind: str) -> bool:
     return kind.startswith("string") and _BYTES.fullmatch(kind) is None
 
 
-def _declared_type(kind: str) -> str:
+def _name_declared_type(kind: str) -> str:
     if kind.startswith("string"):
         return "text"
     if found := _DECIMAL.fullmatch(kind):

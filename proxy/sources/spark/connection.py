@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from proxy.sources.spark.address import SparkAddress
-from proxy.sources.spark.spark_refusals import missing_client
+from proxy.sources.spark.spark_refusals import report_missing_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +41,7 @@ def import_client() -> Any:
             from pyspark.logger import PySparkLogger
             from pyspark.sql.connect import session
     except ImportError:
-        raise missing_client() from None
+        raise report_missing_client() from None
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     return session
@@ -55,7 +55,7 @@ class SparkSession:
     """
 
     def __init__(self, address: SparkAddress) -> None:
-        session = _client_session()
+        session = _make_session_class()
         builder = _make_builder(address)
         self._session = session(connection=builder, userId=address.user)
         self._channel = builder.opened
@@ -78,7 +78,7 @@ class SparkSession:
         found = dict(self._client.config(proto.ConfigRequest.Operation(get_option=wanted)).pairs)
         return {name: found.get(name) for name in names}
 
-    def use(self, *, catalog: str | None = None, database: str | None = None) -> None:
+    def set_place(self, *, catalog: str | None = None, database: str | None = None) -> None:
         """Let names without a place mean those there."""
         if catalog is not None:
             self._session.catalog.setCurrentCatalog(catalog)
@@ -105,21 +105,21 @@ class SparkSession:
         if on_schema is not None:
             on_schema()
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
+    def read_rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a small statement, by column."""
         return [row for part in self.read(sql) for row in part.to_pylist()]
 
-    def tuples(self, sql: str) -> list[tuple[Any, ...]]:
+    def read_tuples(self, sql: str) -> list[tuple[Any, ...]]:
         """Return the rows of a small statement, whatever its columns are called."""
         return [
             row for part in self.read(sql) for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
         ]
 
-    def columns(self, relation: str) -> Any:
+    def read_fields(self, relation: str) -> Any:
         """Return the fields of a relation, as the client's own types."""
         return self._query(f"SELECT * FROM {relation}").schema.fields
 
-    def files(self, relation: str) -> list[str]:
+    def list_files(self, relation: str) -> list[str]:
         """Return the files that a relation's rows lie in, as the server calls them; none if it does not say."""
         return sorted(self._query(f"SELECT * FROM {relation}").inputFiles())
 
@@ -141,7 +141,7 @@ class SparkSession:
         self._session.createDataFrame(rows, schema).createOrReplaceTempView(name)
 
     @contextmanager
-    def stopped(self, *, after_ms: int) -> Iterator[None]:
+    def stop_after(self, *, after_ms: int) -> Iterator[None]:
         """Give the block's statements a time limit.
 
         If the server does not say that they have stopped, the channel is closed `GIVEN_UP_S` later, and the block
@@ -177,7 +177,7 @@ class SparkSession:
         return True
 
     @contextmanager
-    def limited(self, seconds: float) -> Iterator[None]:
+    def close_after(self, seconds: float) -> Iterator[None]:
         """Close the channel unless the block ends within so long."""
         timer = threading.Timer(seconds, self.abandon)
         timer.daemon = True
@@ -199,7 +199,7 @@ class SparkSession:
     def _release(self) -> None:
         if self._closed.is_set():
             return
-        with suppress(Exception), self.limited(_RELEASING_S):
+        with suppress(Exception), self.close_after(_RELEASING_S):
             self._client.release_session()
         self.abandon()
 
@@ -216,7 +216,7 @@ def explain_failure(error: Exception) -> str:
 
 
 @cache
-def _client_session() -> Any:
+def _make_session_class() -> Any:
     """Return the client's session, except for its end when Python forgets it.
 
     That would end a pool of threads that all sessions of the process share, and wait for them. It may be forgotten in
@@ -240,7 +240,7 @@ def _make_builder(address: SparkAddress) -> Any:
         opened: Any = None
 
         def toChannel(self) -> grpc.Channel:  # noqa: N802 (the client's name)
-            credentials = _credentials(address)
+            credentials = _make_credentials(address)
             if credentials is None:
                 self.opened = self._insecure_channel(self.endpoint)
             else:
@@ -253,7 +253,7 @@ def _make_builder(address: SparkAddress) -> Any:
     return builder
 
 
-def _credentials(address: SparkAddress) -> Any:
+def _make_credentials(address: SparkAddress) -> Any:
     """Return how the server is identified and learns who comes; None for neither."""
     import grpc
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, read_sql_type
-from proxy.sources.protocol import Row, as_value
-from proxy.sources.source_refusals import no_such_relation, uncopyable_value, unreadable_rows
+from proxy.sources.protocol import Row, convert_value
+from proxy.sources.source_refusals import report_uncopyable_value, report_unknown_relation, report_unreadable_rows
 from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.spark_relations import quote_name
 
@@ -33,7 +33,7 @@ def read_public_rows(
     """
     kinds = {column.name: read_sql_type(column.declared) for column in schema}
     if not set(columns) <= set(kinds):
-        raise no_such_relation(relation)
+        raise report_unknown_relation(relation)
     checks = {column: _UNCOPYABLE[kinds[column]] for column in columns if kinds[column] in _UNCOPYABLE}
     place = {column: f"c{i}" for i, column in enumerate(columns)}
     asked = [f"coalesce(bool_or({check.format(place[one])}), false) AS {place[one]}" for one, check in checks.items()]
@@ -42,14 +42,14 @@ def read_public_rows(
     # none beyond it is looked at, and sorting comes after it: an engine may stop as soon as it has so many
     found = f"(SELECT {listed} FROM {relation} LIMIT {most + 1}) AS found"
     try:
-        beyond = session.tuples(f"SELECT {', '.join(asked)} FROM {found}")[0] if asked else ()
+        beyond = session.read_tuples(f"SELECT {', '.join(asked)} FROM {found}")[0] if asked else ()
         wrong = next((column for column, has_one in zip(checks, beyond, strict=True) if has_one), None)
-        rows = session.tuples(f"SELECT {order} FROM {found} ORDER BY {order}") if wrong is None else []
+        rows = session.read_tuples(f"SELECT {order} FROM {found} ORDER BY {order}") if wrong is None else []
     except Exception:
-        failure = unreadable_rows(relation)
+        failure = report_unreadable_rows(relation)
     else:
         if wrong is not None:
-            raise uncopyable_value(relation, wrong)
-        return tuple(tuple(map(as_value, row)) for row in rows)
+            raise report_uncopyable_value(relation, wrong)
+        return tuple(tuple(map(convert_value, row)) for row in rows)
     # outside the handler: the engine's error quotes rows
     raise failure

@@ -14,11 +14,11 @@ from planner.errors import KeyholeError
 from proxy.sources.spark.address import SparkAddress
 from proxy.sources.spark.connection import SparkSession, explain_failure
 from proxy.sources.spark.spark_refusals import (
-    no_place,
-    other_engine,
-    spark_unreachable,
-    unkept_meaning,
-    unkept_setting,
+    refuse_other_engine,
+    refuse_unkept_meaning,
+    refuse_unkept_setting,
+    report_missing_place,
+    report_unreachable_spark,
 )
 
 _Result = TypeVar("_Result")
@@ -61,7 +61,7 @@ def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
     """
     session = SparkSession(place.address)
     try:
-        with session.limited(seconds):
+        with session.close_after(seconds):
             _reach(lambda: session.configure({**place.settings, **place.required}))
             check_session(session, engine=place.engine, required=place.required)
             _use(session, place)
@@ -75,27 +75,27 @@ def check_session(session: SparkSession, *, engine: str | None, required: Mappin
     """Raise KH008 if the session's SQL would mean something else."""
     kept = _reach(lambda: session.read_settings(tuple(required)))
     told = _try_constants(session)
-    found = find_engine(session) if isinstance(told, KeyholeError) else _engine_of(told[0])
+    found = find_engine(session) if isinstance(told, KeyholeError) else _name_engine(told[0])
     if engine is not None and found != engine:
-        raise other_engine(engine, found)
+        raise refuse_other_engine(engine, found)
     for name, wanted in required.items():
         value = kept[name]
         if value is None or value.lower() != wanted.lower():
-            raise unkept_setting(name, wanted=wanted, found="unknown there" if value is None else value)
+            raise refuse_unkept_setting(name, wanted=wanted, found="unknown there" if value is None else value)
     if isinstance(told, KeyholeError):
         raise told
     for (name, (_, wanted)), given in zip(_MEANINGS.items(), told[1:], strict=True):
         if given != wanted:
-            raise unkept_meaning(name, wanted=wanted, found=str(given))
+            raise refuse_unkept_meaning(name, wanted=wanted, found=str(given))
 
 
 def find_engine(session: SparkSession) -> str:
     """Return the engine that answers: `spark`, `sail`, or what it says it is. Raise KH008."""
-    ((version,),) = (row.values() for row in _reach(lambda: session.rows("SELECT version() AS version")))
-    return _engine_of(version)
+    ((version,),) = (row.values() for row in _reach(lambda: session.read_rows("SELECT version() AS version")))
+    return _name_engine(version)
 
 
-def _engine_of(version: object) -> str:
+def _name_engine(version: object) -> str:
     if (spark := _SPARK_VERSION.fullmatch(str(version))) is not None:
         return "spark" if int(spark[1]) >= _OLDEST_SPARK else f"Apache Spark {version}"
     return "sail" if _SAIL_VERSION.fullmatch(str(version)) else str(version)[:60]
@@ -107,9 +107,9 @@ def _try_constants(session: SparkSession) -> tuple[object, ...] | KeyholeError:
     columns = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(tried))
     try:
         # from a relation of constants: Spark computes these where it plans, and sends no worker anything
-        (row,) = session.tuples(f"SELECT {columns} FROM VALUES (1) AS one(x)")
+        (row,) = session.read_tuples(f"SELECT {columns} FROM VALUES (1) AS one(x)")
     except Exception as error:
-        return unkept_meaning("its SQL", wanted="values", found=explain_failure(error))
+        return refuse_unkept_meaning("its SQL", wanted="values", found=explain_failure(error))
     return row
 
 
@@ -118,9 +118,9 @@ def _use(session: SparkSession, place: SparkPlace) -> None:
         if name is None:
             continue
         try:
-            session.use(**{what: name})
+            session.set_place(**{what: name})
         except Exception:
-            failure = no_place(name, what=what)
+            failure = report_missing_place(name, what=what)
         else:
             continue
         raise failure
@@ -133,5 +133,5 @@ def _reach(work: Callable[[], _Result]) -> _Result:
     except KeyholeError:
         raise
     except Exception as error:
-        failure = spark_unreachable(detail=explain_failure(error))
+        failure = report_unreachable_spark(detail=explain_failure(error))
     raise failure

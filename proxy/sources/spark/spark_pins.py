@@ -33,30 +33,30 @@ class SparkPins:
         with self._lock:
             made = self._made.get(relation.name)
             if made is None:
-                made = self._made[relation.name] = _as_table(relation)
+                made = self._made[relation.name] = _make_table(relation)
                 while len(self._made) > _KEPT:
                     self._made.popitem(last=False)
             self._made.move_to_end(relation.name)
             return made
 
 
-def _as_table(relation: PinnedRelation) -> "pa.Table":
+def _make_table(relation: PinnedRelation) -> "pa.Table":
     import pyarrow as pa
 
-    return pa.table({column.name: _as_array(column) for column in relation.columns})
+    return pa.table({column.name: _make_array(column) for column in relation.columns})
 
 
-def _as_array(column: PinnedColumn) -> "pa.Array":
+def _make_array(column: PinnedColumn) -> "pa.Array":
     import pyarrow as pa
 
     if column.whole:
         return pa.array(column.values, type=pa.int64())
-    kind, convert = _arrow_type(column.type_name)
+    kind, convert = _choose_arrow_type(column.type_name)
     written = {value: None if value is None else convert(value) for value in set(column.values)}
     return pa.array([written[value] for value in column.values], type=kind)
 
 
-def _arrow_type(type_name: str) -> tuple[Any, Any]:
+def _choose_arrow_type(type_name: str) -> tuple[Any, Any]:
     """Return Arrow's type for one of Spark's, and the converter of the catalog's values to it."""
     import pyarrow as pa
 
@@ -69,16 +69,16 @@ def _arrow_type(type_name: str) -> tuple[Any, Any]:
         case "boolean":
             return pa.bool_(), bool
         case "date":
-            return pa.date32(), _as_date
+            return pa.date32(), _convert_date
         case "timestamp" | "timestamp_ntz":
-            return pa.timestamp("us"), _as_moment
+            return pa.timestamp("us"), _convert_moment
         case _:
             return pa.string(), encode_value
 
 
-def _as_date(value: Value) -> object:
+def _convert_date(value: Value) -> object:
     return date.fromisoformat(value) if isinstance(value, str) else value
 
 
-def _as_moment(value: Value) -> object:
+def _convert_moment(value: Value) -> object:
     return datetime.fromisoformat(value) if isinstance(value, str) else value

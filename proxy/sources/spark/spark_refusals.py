@@ -3,7 +3,7 @@
 from planner.errors import KeyholeError
 
 
-def missing_client() -> KeyholeError:
+def report_missing_client() -> KeyholeError:
     """Return the error for a missing library of Spark Connect."""
     return KeyholeError(
         "KH008",
@@ -12,7 +12,7 @@ def missing_client() -> KeyholeError:
     )
 
 
-def malformed_url(problem: str) -> KeyholeError:
+def refuse_malformed_url(problem: str) -> KeyholeError:
     """Return the refusal of a `source.url` that no Spark server has."""
     return KeyholeError(
         "KH008",
@@ -22,7 +22,7 @@ def malformed_url(problem: str) -> KeyholeError:
     )
 
 
-def unusable_authority(name: str, *, detail: str) -> KeyholeError:
+def report_unusable_authority(name: str, *, detail: str) -> KeyholeError:
     """Return the error for an unreadable file of certificates."""
     return KeyholeError(
         "KH008",
@@ -32,7 +32,7 @@ def unusable_authority(name: str, *, detail: str) -> KeyholeError:
     )
 
 
-def plain_token() -> KeyholeError:
+def refuse_plain_token() -> KeyholeError:
     """Return the refusal of a token that would be sent unencrypted."""
     return KeyholeError(
         "KH008",
@@ -41,7 +41,7 @@ def plain_token() -> KeyholeError:
     )
 
 
-def spark_unreachable(*, detail: str) -> KeyholeError:
+def report_unreachable_spark(*, detail: str) -> KeyholeError:
     """Return the error for a server without a session."""
     return KeyholeError(
         "KH008",
@@ -51,21 +51,21 @@ def spark_unreachable(*, detail: str) -> KeyholeError:
     )
 
 
-def other_engine(wanted: str, found: str) -> KeyholeError:
+def refuse_other_engine(wanted: str, found: str) -> KeyholeError:
     """Return the refusal of another engine than the policy says, or a version whose SQL is another."""
     if found not in ("spark", "sail"):
-        return unknown_engine(found)
+        return refuse_unknown_engine(found)
     hint = f'Write engine = "{found}" under [source].'
     return KeyholeError("KH008", f"the engine is {wanted} in the policy, and the source is {found}", hint=hint)
 
 
-def unknown_engine(found: str) -> KeyholeError:
+def refuse_unknown_engine(found: str) -> KeyholeError:
     """Return the refusal of a server of Spark Connect for which no SQL is written."""
     hint = "Keyhole writes SQL for Apache Spark 4 and for Sail."
     return KeyholeError("KH008", f"the source is {found}, neither Apache Spark 4 nor Sail", hint=hint)
 
 
-def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
+def refuse_unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
     """Return the refusal of a setting on which the meaning of the SQL depends, and that the server does not keep."""
     return KeyholeError(
         "KH008",
@@ -75,7 +75,7 @@ def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
     )
 
 
-def unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
+def refuse_unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
     """Return the refusal of a setting that is kept in name alone."""
     return KeyholeError(
         "KH008",
@@ -85,7 +85,7 @@ def unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
     )
 
 
-def no_place(name: str, *, what: str) -> KeyholeError:
+def report_missing_place(name: str, *, what: str) -> KeyholeError:
     """Return the error for a catalog or database that the server does not have."""
     return KeyholeError(
         "KH008",
@@ -94,7 +94,7 @@ def no_place(name: str, *, what: str) -> KeyholeError:
     )
 
 
-def unread_view(relation: str) -> KeyholeError:
+def refuse_unread_view(relation: str) -> KeyholeError:
     """Return the refusal of a view whose reads are unknown."""
     return KeyholeError(
         "KH006",
@@ -103,7 +103,7 @@ def unread_view(relation: str) -> KeyholeError:
     )
 
 
-def no_table_listed() -> KeyholeError:
+def report_empty_catalog() -> KeyholeError:
     """Return the error for a server whose catalog is empty, as Sail's is in each new session."""
     hint = "Name what is to be in the policy: --table 'parquet.`/data/visits`', once for each."
     return KeyholeError("KH006", "the source lists no table", hint=hint)

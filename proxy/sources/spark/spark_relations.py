@@ -11,9 +11,9 @@ from sqlglot.errors import SqlglotError
 
 from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
-from proxy.sources.spark.column_types import source_column
+from proxy.sources.spark.column_types import make_source_column
 from proxy.sources.spark.connection import SparkSession
-from proxy.sources.spark.spark_refusals import unread_view
+from proxy.sources.spark.spark_refusals import refuse_unread_view
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -35,10 +35,12 @@ def list_relations(session: SparkSession, *, database: str | None) -> tuple[str,
 
     Those of the current one by name alone.
     """
-    current = str(session.rows("SELECT current_database() AS name")[0]["name"])
+    current = str(session.read_rows("SELECT current_database() AS name")[0]["name"])
     found = []
-    for place in [database] if database is not None else [_first(row) for row in session.rows("SHOW DATABASES")]:
-        for row in session.rows(f"SHOW TABLES IN {quote_name(place)}"):
+    for place in (
+        [database] if database is not None else [_read_first(row) for row in session.read_rows("SHOW DATABASES")]
+    ):
+        for row in session.read_rows(f"SHOW TABLES IN {quote_name(place)}"):
             if row["isTemporary"]:
                 continue
             parts = (row["tableName"],) if place == current else (place, row["tableName"])
@@ -49,10 +51,10 @@ def list_relations(session: SparkSession, *, database: str | None) -> tuple[str,
 def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ...]:
     """Return the relation's columns by PostgreSQL's type names."""
     return tuple(
-        source_column(
+        make_source_column(
             field.name, simple=field.dataType.simpleString(), nullable=field.nullable, metadata=dict(field.metadata)
         )
-        for field in session.columns(relation)
+        for field in session.read_fields(relation)
     )
 
 
@@ -66,7 +68,7 @@ def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
     leaves = {one.name for one in _follow(known, session)}
     return RelationIdentity(
         names=(known.name,),
-        bases=frozenset(leaves | {f"file {file}" for file in _files(relation, session)}),
+        bases=frozenset(leaves | {f"file {file}" for file in _list_files(relation, session)}),
         is_view=known.view is not None,
         is_join=len(leaves) > 1,
     )
@@ -74,21 +76,21 @@ def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
 
 def read_state(relation: str, session: SparkSession) -> str:
     """Return a digest of the names of the files that the relation's rows lie in; constant if the server names none."""
-    return sha256("\n".join(_files(relation, session)).encode()).hexdigest()
+    return sha256("\n".join(_list_files(relation, session)).encode()).hexdigest()
 
 
 def estimate_rows(relation: str, session: SparkSession) -> int:
     """Return the number of rows of the relation in the engine's own plan; by its bytes if it has counted none."""
-    plan = _first(session.rows(f"EXPLAIN COST SELECT * FROM {relation}")[0])
+    plan = _read_first(session.read_rows(f"EXPLAIN COST SELECT * FROM {relation}")[0])
     if (rows := _ROWS.search(plan)) is not None:
         return int(float(rows[1]))
     (size,) = _BYTES.findall(plan)[:1]
-    width = _VALUE_BYTES * max(1, len(session.columns(relation)))
+    width = _VALUE_BYTES * max(1, len(session.read_fields(relation)))
     return int(float(size[0]) * 1024 ** _UNITS.index(size[1]) / width)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _DescribedRelation:
     """A relation by its whole name; a view has its text and the place where the names in it are looked up."""
 
     name: str
@@ -96,28 +98,28 @@ class _Known:
     place: tuple[str, ...] = ()
 
 
-def _describe(relation: str, session: SparkSession) -> _Known:
+def _describe(relation: str, session: SparkSession) -> _DescribedRelation:
     parts = tuple(quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(relation))
     if len(parts) == 2 and parts[0].lower() in _FORMATS and "/" in parts[1]:
-        return _Known(f"{parts[0].lower()} {parts[1]}")
+        return _DescribedRelation(f"{parts[0].lower()} {parts[1]}")
     told: dict[str, str] = {}
     seen_head = False
-    for row in session.rows(f"DESCRIBE TABLE EXTENDED {relation}"):
+    for row in session.read_rows(f"DESCRIBE TABLE EXTENDED {relation}"):
         seen_head = seen_head or str(row["col_name"]).startswith("# Detailed")
         if seen_head:  # a column may be called like what is told of the table
             told.setdefault(str(row["col_name"]), str(row["data_type"]))
-    catalog = told.get("Catalog") or _first(session.rows("SELECT current_catalog()")[0])
+    catalog = told.get("Catalog") or _read_first(session.read_rows("SELECT current_catalog()")[0])
     place = (catalog, told["Database"]) if "Database" in told else (catalog, *parts[:-1])
     name = ".".join((*place, told.get("Table", parts[-1])))
     if told.get("Type", "").upper() != "VIEW":
-        return _Known(f"table {name}")
+        return _DescribedRelation(f"table {name}")
     text = told.get("View Text")
     if not text:
-        raise unread_view(relation)
-    return _Known(f"view {name}", view=text, place=place)
+        raise refuse_unread_view(relation)
+    return _DescribedRelation(f"view {name}", view=text, place=place)
 
 
-def _follow(known: _Known, session: SparkSession) -> Iterator[_Known]:
+def _follow(known: _DescribedRelation, session: SparkSession) -> Iterator[_DescribedRelation]:
     """Yield the tables and files under a relation."""
     waiting, seen = [known], {known.name}
     while waiting:
@@ -125,28 +127,28 @@ def _follow(known: _Known, session: SparkSession) -> Iterator[_Known]:
         if one.view is None:
             yield one
             continue
-        for named in _named_in(one):
+        for named in _list_named(one):
             further = _describe(named, session)
             if further.name not in seen:
                 seen.add(further.name)
                 waiting.append(further)
         if len(seen) > _MOST_VIEWS:
-            raise unread_view(known.name)
+            raise refuse_unread_view(known.name)
 
 
-def _named_in(view: _Known) -> Iterator[str]:
+def _list_named(view: _DescribedRelation) -> Iterator[str]:
     """Yield the relations that a view's text names, with their place."""
     try:
         tree = sqlglot.parse_one(view.view or "", read="spark")
     except SqlglotError:
         tree = None
     if tree is None or not isinstance(tree, exp.Query):
-        raise unread_view(view.name)
+        raise refuse_unread_view(view.name)
     steps = {one.alias_or_name for one in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         parts = [part.name for part in table.parts]
         if not all(parts):
-            raise unread_view(view.name)  # a function
+            raise refuse_unread_view(view.name)  # a function
         if len(parts) == 1 and parts[0] in steps:
             continue
         is_path = len(parts) == 2 and parts[0].lower() in _FORMATS and "/" in parts[1]
@@ -154,12 +156,12 @@ def _named_in(view: _Known) -> Iterator[str]:
         yield ".".join(map(quote_name, (*missing, *parts)))
 
 
-def _files(relation: str, session: SparkSession) -> list[str]:
+def _list_files(relation: str, session: SparkSession) -> list[str]:
     try:
-        return session.files(relation)
+        return session.list_files(relation)
     except Exception:
         return []  # a table of a kind that names no files
 
 
-def _first(row: dict[str, object]) -> str:
+def _read_first(row: dict[str, object]) -> str:
     return str(next(iter(row.values())))

@@ -16,17 +16,17 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import FairTurns
 from proxy.sources.alignment import spread_groups
-from proxy.sources.failures import no_turn, refuse_unopened
-from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
+from proxy.sources.failures import refuse_unopened, refuse_without_turn
+from proxy.sources.protocol import Counts, Row, TrueAggregates, convert_value, hide_failures, sort_counts
 from proxy.sources.protocol import hide_shape_failures as hide_shapes
-from proxy.sources.read_types import check_types, read_by_then
-from proxy.sources.source_refusals import no_such_relation
-from proxy.sources.spark.arrow_columns import integers, key_column
+from proxy.sources.read_types import check_after_reading, check_types
+from proxy.sources.source_refusals import report_unknown_relation
+from proxy.sources.spark.arrow_columns import read_integers, read_key_column
 from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.public_rows import read_public_rows
 from proxy.sources.spark.sessions import SparkPlace, find_engine, open_session
 from proxy.sources.spark.spark_pins import SparkPins
-from proxy.sources.spark.spark_refusals import unknown_engine
+from proxy.sources.spark.spark_refusals import refuse_unknown_engine
 from proxy.sources.spark.spark_relations import (
     estimate_rows,
     identify_relation,
@@ -65,31 +65,31 @@ class SparkSource:
         self._pins = SparkPins()
         self._lock = threading.Lock()
         self._ready: list[SparkSession] = []
-        self.engine = place.engine or self._for_owner(find_engine)
+        self.engine = place.engine or self._run_for_owner(find_engine)
         if place.engine is not None:
-            self._for_owner(lambda _: None)
+            self._run_for_owner(lambda _: None)
         if self.engine not in dialects:
-            raise unknown_engine(self.engine)
+            raise refuse_unknown_engine(self.engine)
         self.dialect: Dialect = dialects[self.engine]
 
     def relations(self) -> tuple[str, ...]:
         """Return tables and views of the policy's database, or of all in the catalog."""
-        return self._for_owner(lambda session: list_relations(session, database=self._place.database))
+        return self._run_for_owner(lambda session: list_relations(session, database=self._place.database))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns by PostgreSQL's type names. Raise KH006 and KH008."""
-        columns = self._shape(relation, lambda session: read_columns(relation, session))
+        columns = self._read_shape(relation, lambda session: read_columns(relation, session))
         if not columns:  # what Sail makes of files that are not there
-            raise no_such_relation(relation)
+            raise report_unknown_relation(relation)
         return columns
 
     def identify(self, relation: str) -> RelationIdentity:
         """Return the relation's identity, by its whole name or its path. Raise KH006 and KH008."""
-        return self._shape(relation, lambda session: identify_relation(relation, session))
+        return self._read_shape(relation, lambda session: identify_relation(relation, session))
 
     def state(self, relation: str) -> str:
         """Return the files that the relation's rows lie in. Raise KH006 and KH008."""
-        return self._shape(relation, lambda session: read_state(relation, session))
+        return self._read_shape(relation, lambda session: read_state(relation, session))
 
     def read_files(self, relation: str) -> None:
         """Return None: the server keeps the rows."""
@@ -103,7 +103,7 @@ class SparkSource:
 
     def estimate_rows(self, relation: str) -> int:
         """Return an estimate of the relation's rows, by the engine's own plan. Raise KH006 and KH008."""
-        return self._shape(relation, lambda session: estimate_rows(relation, session))
+        return self._read_shape(relation, lambda session: estimate_rows(relation, session))
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table, sorted by all columns; `most` and one if it has more.
@@ -111,15 +111,15 @@ class SparkSource:
         Raise KH006, KH008.
         """
         schema = self.schema(relation)
-        return self._for_owner(
+        return self._run_for_owner(
             lambda session: read_public_rows(relation, columns, schema, session, most=most), within_s=_ROWS_S
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Return exact rows, for the owner alone. Raise KH006 and KH008."""
-        return self._shape(
+        return self._read_shape(
             relation,
-            lambda session: tuple(tuple(map(as_value, row)) for row in session.tuples(sql)),
+            lambda session: tuple(tuple(map(convert_value, row)) for row in session.read_tuples(sql)),
             within_s=_ROWS_S,
         )
 
@@ -128,7 +128,7 @@ class SparkSource:
         """Take a turn, of a fixed number, once a tested session is there. Raise KH501, nothing reserved."""
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
-                raise no_turn()
+                raise refuse_without_turn()
             session = self._open(max(_SHORTEST_S, min(_OPENING_S, timeout_ms / 1000)))
             with self._lock:
                 self._ready.append(session)
@@ -171,15 +171,15 @@ class SparkSource:
                 check_types(rewritten.relations, lambda relation: read_columns(relation, session))
 
             def check_late() -> None:
-                with read_by_then():
+                with check_after_reading():
                     check()
 
             check()
             found = np.zeros((functionals, keys.size), dtype=np.int64)
             keeps_types = self.engine in _KEEP_TYPES
             for part in session.read(rewritten.sql, on_schema=check_late if keeps_types else None):
-                groups = [key_column(part.column(f"k{i}")) for i in range(len(keys.columns))]
-                sums = [integers(part.column(f"f{i}")) for i in range(functionals)]
+                groups = [read_key_column(part.column(f"k{i}")) for i in range(len(keys.columns))]
+                sums = [read_integers(part.column(f"f{i}")) for i in range(functionals)]
                 if sums:  # else a formula of public columns alone
                     spread_groups(groups, sums, keys, into=found)
             if not keeps_types:
@@ -193,8 +193,8 @@ class SparkSource:
 
         def query(session: SparkSession) -> Counts:
             check_types(relations, lambda relation: read_columns(relation, session))
-            found = counts_in_order(session.tuples(sql))
-            with read_by_then():
+            found = sort_counts(session.read_tuples(sql))
+            with check_after_reading():
                 check_types(relations, lambda relation: read_columns(relation, session))
             return found
 
@@ -209,7 +209,7 @@ class SparkSource:
             session = open_session(self._place, seconds=timeout_ms / 1000)
         left_ms = timeout_ms - int((time.monotonic() - started) * 1000)
         try:
-            with session.stopped(after_ms=max(1, left_ms)):
+            with session.stop_after(after_ms=max(1, left_ms)):
                 return query(session)
         finally:
             session.close()
@@ -228,13 +228,15 @@ class SparkSource:
         for session in left:
             session.close()
 
-    def _for_owner(self, work: Callable[[SparkSession], _Result], *, within_s: float = _SHAPES_S) -> _Result:
+    def _run_for_owner(self, work: Callable[[SparkSession], _Result], *, within_s: float = _SHAPES_S) -> _Result:
         session = open_session(self._place, seconds=_FIRST_S)
         try:
-            with session.limited(within_s):
+            with session.close_after(within_s):
                 return work(session)
         finally:
             session.close()
 
-    def _shape(self, relation: str, work: Callable[[SparkSession], _Result], *, within_s: float = _SHAPES_S) -> _Result:
-        return hide_shapes(lambda: self._for_owner(work, within_s=within_s), relation=relation)
+    def _read_shape(
+        self, relation: str, work: Callable[[SparkSession], _Result], *, within_s: float = _SHAPES_S
+    ) -> _Result:
+        return hide_shapes(lambda: self._run_for_owner(work, within_s=within_s), relation=relation)

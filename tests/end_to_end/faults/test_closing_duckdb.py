@@ -46,7 +46,11 @@ def test_a_process_survives_that_closes_right_after_a_timeout(tmp_path: Path) ->
 
 @pytest.mark.parametrize("held", [True, False])
 def test_closing_ends_what_is_read(tmp_path: Path, *, held: bool) -> None:
-    source, began, failed = DuckDBSource(None, directories=(tmp_path,), settings={}, held=held), threading.Event(), []
+    source, began, failed = (
+        DuckDBSource(None, directories=(tmp_path,), settings={}, is_held=held),
+        threading.Event(),
+        [],
+    )
 
     def read() -> None:
         began.set()

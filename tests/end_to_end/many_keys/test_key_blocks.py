@@ -17,7 +17,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages
 from proxy.pipeline.key_rows import KeyRows
 from proxy.pipeline.messages import Answer, KeySet
-from proxy.sources.duckdb_relations import DataMoved, same_files
+from proxy.sources.duckdb_relations import DataMoved, check_same_files
 from tests.effort import rounds
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION, lay_out
@@ -89,11 +89,11 @@ def test_a_file_that_changes_between_blocks_is_no_answer(tmp_path: Path) -> None
         def run(sql: str) -> list[tuple[object, ...]]:
             return connection.execute(sql).fetchall()
 
-        with same_files([relation], run=run, database=None):
+        with check_same_files([relation], run=run, database=None):
             pass
         with (
             pytest.raises(DataMoved),
-            same_files([relation], run=run, database=None),
+            check_same_files([relation], run=run, database=None),
         ):
             (tmp_path / "seen").write_text("xy", encoding="utf-8")
 

@@ -26,7 +26,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_as_document, explain_question
 from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from proxy.pipeline.virtual_rows import list_virtual_rows
-from proxy.sources.source_refusals import could_not_answer
+from proxy.sources.source_refusals import report_failed_question
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 from tests.worlds import shop
@@ -491,7 +491,7 @@ def broken(service: Service) -> Iterator[None]:
     """Let the source fail once a question was reserved."""
 
     def fail(*_: object, **__: object) -> None:
-        raise could_not_answer("a test")
+        raise report_failed_question("a test")
 
     with pytest.MonkeyPatch.context() as breaking:
         breaking.setattr(service.source, "aggregates", fail)

@@ -85,7 +85,7 @@ def test_a_held_file_keeps_loaders_out(file: Path) -> None:
 
 def test_a_file_that_is_not_held_is_written_between_questions(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "_notice", failures._Notice())
-    source = open_source("duckdb:///visits.duckdb", directory=file.parent, held=False)
+    source = open_source("duckdb:///visits.duckdb", directory=file.parent, is_held=False)
     try:
         assert counts(source) == [3, 0]
         with loading(file, "INSERT INTO visits VALUES ('b'), ('b')"), capture_logs() as logged:

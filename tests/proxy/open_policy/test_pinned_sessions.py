@@ -45,7 +45,7 @@ def test_a_session_keeps_none_of_the_defaults(contrary: str) -> None:
     with psycopg.connect(contrary) as plain:
         before: dict[str, str] = dict(plain.execute(_SETTINGS, (names,)).fetchall())
     with opened(contrary) as source:
-        with source._owners() as pooled:
+        with source._connect_for_owner() as pooled:
             assert pooled.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
             assert pooled.execute("SHOW transaction_read_only").fetchone() == ("on",)
             assert pooled.execute("SHOW transaction_deferrable").fetchone() == ("off",)

@@ -175,7 +175,7 @@ def test_the_log_says_that_it_was_the_timeout(*, is_over: bool, named: str) -> N
     with (
         capture_logs() as logs,
         pytest.raises(KeyholeError),
-        SourceFailures().counted("ada", is_over=passed),
+        SourceFailures().count_failure("ada", is_over=passed),
     ):
         raise KeyholeError("KH501", "the source could not answer")
     (line,) = logs

@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import SourceSection
 from proxy.sources.duckdb_source import DuckDBSource
-from proxy.sources.engine_settings import engine_settings
+from proxy.sources.engine_settings import make_engine_settings
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.shared import open_policy_source
 from tests.children import forked
@@ -43,7 +43,7 @@ def policy(directory: Path, source: str, *, more: str = "") -> Policy:
 def test_workers_share_the_machine() -> None:
     section = SourceSection(url=DUCKDB)
     cores = len(os.sched_getaffinity(0))
-    shares = {number: engine_settings(section, directory=Path(), workers=number) for number in (1, 2, 7, 64)}
+    shares = {number: make_engine_settings(section, directory=Path(), workers=number) for number in (1, 2, 7, 64)}
     assert {number: one["memory_limit"] for number, one in shares.items()} == {1: "80%", 2: "40%", 7: "11%", 64: "1%"}
     assert {number: one["threads"] for number, one in shares.items()} == {
         number: str(max(1, cores // number)) for number in shares
@@ -95,7 +95,7 @@ def test_postgresql_takes_what_the_policy_says_and_nothing_otherwise(postgres_ur
         shop.fill_postgres(url)
         more = 'work_mem = "3MB"\nmax_parallel_workers_per_gather = 1\n'
         loaded = policy(tmp_path, url, more=more)
-        assert engine_settings(loaded.source, directory=tmp_path, workers=3) == {
+        assert make_engine_settings(loaded.source, directory=tmp_path, workers=3) == {
             "work_mem": "3MB",
             "max_parallel_workers_per_gather": "1",
             "enable_bitmapscan": "off",
@@ -106,7 +106,7 @@ def test_postgresql_takes_what_the_policy_says_and_nothing_otherwise(postgres_ur
             with source._pool.connection() as connection:
                 assert connection.execute("SHOW work_mem").fetchone() == ("3MB",)
                 assert connection.execute("SHOW max_parallel_workers_per_gather").fetchone() == ("1",)
-        assert engine_settings(SourceSection(url=url, skip_blocks=True), directory=tmp_path, workers=3) == {
+        assert make_engine_settings(SourceSection(url=url, skip_blocks=True), directory=tmp_path, workers=3) == {
             "enable_nestloop": "off"
         }
 

@@ -16,7 +16,7 @@ from planner.policy.file import Policy
 from proxy.open_policy import pins
 from proxy.open_policy.pins import MAX_PUBLIC_ROWS, Pinning, pin
 from proxy.sources.open import open_source
-from proxy.sources.public_tables import public_rows
+from proxy.sources.public_tables import read_public_rows
 
 POLICY = """\
 [source]
@@ -168,7 +168,7 @@ def test_one_row_more_than_may_be_copied_is_all_that_is_read(engine: str, postgr
             sent.append(len(rows))
             return list(rows)
 
-        rows = public_rows("ward", ("x",), (SourceColumn("x", "date", nullable=True),), most=2, run=run)
+        rows = read_public_rows("ward", ("x",), (SourceColumn("x", "date", nullable=True),), most=2, run=run)
     assert len(rows) == 3
     assert list(rows) == sorted(rows)
     assert max(sent) == 3

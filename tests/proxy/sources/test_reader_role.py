@@ -21,7 +21,7 @@ from planner.errors import KeyholeError
 from planner.question.plan import Rewritten
 from proxy.sources import connecting, failures, postgres_source
 from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
-from proxy.sources.source_refusals import unreachable
+from proxy.sources.source_refusals import report_unreachable_source
 from tests.worlds.house import eventually, locked
 from tests.worlds.served import ROOT
 
@@ -246,7 +246,7 @@ def test_the_owner_learns_that_there_are_too_many_and_the_analyst_what_is_always
         with pytest.raises(KeyholeError) as refused, source.turn(analyst="ada", timeout_ms=1000):
             pass
         eventually(lambda: "no connection to the source" in {line["event"] for line in logged})
-        told = unreachable()
+        told = report_unreachable_source()
         assert (refused.value.message, refused.value.detail) == (told.message, told.detail)
         with pytest.raises(KeyholeError, match="KH008: the PostgreSQL source takes no more connections"):
             source.schema("visits")

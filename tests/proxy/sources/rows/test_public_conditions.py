@@ -17,7 +17,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.policy.sections import SourceSection
-from proxy.sources.engine_settings import engine_settings
+from proxy.sources.engine_settings import make_engine_settings
 from tests.effort import examples
 from tests.planner.asked import asked
 from tests.proxy.sources.test_work_of_a_row import lowest, walk
@@ -163,7 +163,7 @@ def test_public_rows_are_searched_whoever_there_is(engines: Engines, asking: str
     values = [list(one.values) for one in pinned.columns]
     writer = engines.writer
     writer.execute(loads.replace("?", "%s").encode(), values)
-    settings = engine_settings(SourceSection(url="duckdb://"), directory=engines.folder, workers=1)
+    settings = make_engine_settings(SourceSection(url="duckdb://"), directory=engines.folder, workers=1)
     with duckdb.connect(config={"disabled_optimizers": settings["disabled_optimizers"]}) as duck:
         duck.execute(loads, values)
         for buyers in BUYERS:

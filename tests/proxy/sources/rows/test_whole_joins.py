@@ -23,8 +23,8 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.policy.sections import SourceSection
 from planner.question.plan import Rewritten
-from proxy.sources.engine_settings import engine_settings
-from proxy.sources.pinned_relations import with_pinned
+from proxy.sources.engine_settings import make_engine_settings
+from proxy.sources.pinned_relations import embed_pinned
 from tests.planner.asked import asked
 from tests.proxy.sources.test_work_of_a_row import walk
 from tests.proxy.sources.unit_paths.shop import TYPES, compiled
@@ -98,7 +98,7 @@ QUESTIONS = {
 
 @contextmanager
 def on_duckdb(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    settings = engine_settings(SourceSection(url="duckdb://"), directory=folder, workers=1)
+    settings = make_engine_settings(SourceSection(url="duckdb://"), directory=folder, workers=1)
     with duckdb.connect(config={"disabled_optimizers": settings["disabled_optimizers"]}) as connection:
         for name, columns in FILLED.items():
             connection.execute(f"CREATE TABLE {name} AS {_fill(name, columns)}")
@@ -108,7 +108,7 @@ def on_duckdb(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def on_postgres(url: str, folder: Path) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    settings = engine_settings(SourceSection(url=url), directory=folder, workers=1)
+    settings = make_engine_settings(SourceSection(url=url), directory=folder, workers=1)
     with new_database(url) as made, psycopg.connect(made, autocommit=True) as connection:
         for name, columns in FILLED.items():
             connection.execute(f"CREATE TABLE {name} AS {_fill(name, columns)}; ANALYZE {name}".encode())
@@ -143,7 +143,7 @@ def write(dialect: Dialect, *, keys: bool) -> Iterator[tuple[str, str, str]]:
 
 
 def _with_articles(rewritten: Rewritten) -> str:
-    return with_pinned(rewritten.sql, rewritten.pinned, lambda _: "TABLE pinned_articles")
+    return embed_pinned(rewritten.sql, rewritten.pinned, lambda _: "TABLE pinned_articles")
 
 
 def _keep_keys(table: Table) -> Table:
