@@ -51,7 +51,7 @@ def make_charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payloa
 
 
 def parse_charge(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Charge:
-    """Parse a payload of `charge_payload`; `domains` gives the key values by digest."""
+    """Parse a payload of `make_charge_payload`; `domains` gives the key values by digest."""
     family = payload["family"]
     version = family["version"]
     continuing = payload["continuing"] if payload["v"] >= 2 else None
@@ -90,7 +90,7 @@ def add_wording(payload: Payload, wording: Wording | None) -> Payload:
 
 
 def parse_wording(payload: Mapping[str, Any]) -> Wording | None:
-    """Parse the wording in a payload of `worded_payload`."""
+    """Parse the wording in a payload of `add_wording`."""
     told = payload["wording"] if payload["v"] >= 3 else None
     if told is None:
         return None
@@ -108,7 +108,7 @@ def make_spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
 
 
 def parse_spent(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
-    """Parse a payload of `spent_payload`. Return None if its losses per key do not match the digest.
+    """Parse a payload of `make_spent_payload`. Return None if its losses per key do not match the digest.
 
     Raise `LedgerMisuse` if the written largest loss is not that of the losses per key.
     """
@@ -135,7 +135,7 @@ def make_loss_payload(spent: Spent) -> Payload:
 
 
 def parse_loss(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
-    """Parse a payload of `loss_payload`. Return None if its losses per key do not match the digest."""
+    """Parse a payload of `make_loss_payload`. Return None if its losses per key do not match the digest."""
     if payload["keys"] != (None if keys is None else digest(keys)):
         return None
     spent = Spent(payload["epsilon_nano"], payload["unit_epsilon_nano"], keys)
@@ -154,7 +154,7 @@ def make_grant_payload(grant: Grant) -> Payload:
 
 
 def parse_grant(payload: Mapping[str, Any]) -> Grant:
-    """Parse a payload of `grant_payload`."""
+    """Parse a payload of `make_grant_payload`."""
     return Grant(
         scope=BalanceScope(payload["scope"]),
         amount_nano=payload["amount_nano"],
@@ -169,7 +169,7 @@ def make_states_payload(states: Iterable[PathState]) -> list[list[str]]:
 
 
 def parse_states(payload: Iterable[Iterable[str]]) -> tuple[PathState, ...]:
-    """Parse a payload of `states_payload`."""
+    """Parse a payload of `make_states_payload`."""
     return tuple(PathState(*state) for state in payload)
 
 

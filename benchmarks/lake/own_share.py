@@ -19,8 +19,8 @@ from typing import Any
 from unittest.mock import patch
 
 from deploy.spark.lake import write_lake
-from deploy.spark.sail_server import running_sail
-from deploy.spark.show import make_asked, scaled_questions, write_policy
+from deploy.spark.sail_server import run_sail
+from deploy.spark.show import make_asked, scale_questions, write_policy
 from proxy.cli.demo import DemoQuestion
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -78,7 +78,7 @@ def main(*, rows: int, url: str | None, engine: str, repeats: int = REPEATS) -> 
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-lake-")))
         copies = write_lake(folder, rows=rows)
         if url is None:
-            url, engine = running.enter_context(running_sail()), "sail"
+            url, engine = running.enter_context(run_sail()), "sail"
         policy = write_policy(
             folder / "keyhole.toml",
             source=f'url = "{url}"\nengine = "{engine}"\nskip_blocks = {str(engine == "sail").lower()}',
@@ -90,7 +90,7 @@ def main(*, rows: int, url: str | None, engine: str, repeats: int = REPEATS) -> 
         shares = []
         print(f"{rows:,} rows on {engine}, {repeats} times each")
         # thresholds of their own, so that no answer is one that was given
-        for asked in zip(*(scaled_questions(copies + one) for one in range(repeats)), strict=True):
+        for asked in zip(*(scale_questions(copies + one) for one in range(repeats)), strict=True):
             whole, there = measure(service, asked)
             shares.append(1 - there / whole)
             print(

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from deploy.demo import build
-from deploy.superset.browser import Browser, browser
+from deploy.superset.browser import Browser, open_browser
 from proxy.cli import check as checking
 from proxy.cli.demo import PASSWORD, USER
 from proxy.open_policy.service import Service
@@ -58,12 +58,12 @@ def take_pictures(folder: Path, walks: tuple[str, ...]) -> None:
     """Walk through the console and write a picture of each step into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in walks:
-        with served(MORE if name != "analyst" else "") as (_, site), browser() as window:
+        with serve_demo(MORE if name != "analyst" else "") as (_, site), open_browser() as window:
             WALKS[name](window, site, folder)
 
 
 @contextmanager
-def served(more: str) -> Iterator[tuple[Service, str]]:
+def serve_demo(more: str) -> Iterator[tuple[Service, str]]:
     """Open a demo and yield its address; if its policy says `more`, it lets no expensive question pass unseen."""
     with tempfile.TemporaryDirectory(prefix="keyhole-pictures-") as directory:
         policy = build.install(Path(directory))
@@ -231,7 +231,7 @@ def _see_answer(window: Browser) -> None:
 
 def _take(window: Browser, path: Path) -> None:
     window.wait_for("return new Promise((drawn) => requestAnimationFrame(() => setTimeout(() => drawn(true), 400)))")
-    path.write_bytes(window.picture())
+    path.write_bytes(window.take_picture())
 
 
 WALKS: dict[str, Callable[[Browser, str, Path], None]] = {

@@ -8,8 +8,8 @@ import statistics
 import sys
 
 from accountant.charges import NANO, Cells, Charge, Family
-from deploy.console.pictures import MORE, log_owner_in, served
-from deploy.superset.browser import Browser, browser
+from deploy.console.pictures import MORE, log_owner_in, serve_demo
+from deploy.superset.browser import Browser, open_browser
 from proxy.console.page import TABS
 from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service
@@ -41,16 +41,16 @@ def measure(window: Browser, address: str, script: str, *, times: int) -> list[f
 
 def watch(times: int) -> None:
     """Print a line for each page."""
-    with served(MORE) as (service, site), browser() as window:
+    with serve_demo(MORE) as (service, site), open_browser() as window:
         charge_square(service)
         log_owner_in(window, site)
         for tab in TABS["owner"]:
-            tell(f"{tab.title}: first paint", measure(window, site + tab.href, _PAINTED, times=times))
+            print_line(f"{tab.title}: first paint", measure(window, site + tab.href, _PAINTED, times=times))
         square = f"{site}/console/owner/budget?table=square"
-        tell(f"{SIDE * SIDE:,} groups: drawn", measure(window, square, _DRAWN, times=times))
+        print_line(f"{SIDE * SIDE:,} groups: drawn", measure(window, square, _DRAWN, times=times))
 
 
-def tell(what: str, found: list[float]) -> None:
+def print_line(what: str, found: list[float]) -> None:
     """One line."""
     print(f"{what:32} {statistics.median(found):6.0f} ms, {found[-1]:6.0f} at most")  # noqa: T201
 

@@ -11,7 +11,7 @@ _STARTED_S = 120.0  # on a busy machine
 
 
 @contextmanager
-def running_sail() -> Iterator[str]:
+def run_sail() -> Iterator[str]:
     """Run a Sail while the block runs, and yield its address. Raise TimeoutError if it does not start."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

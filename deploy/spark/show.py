@@ -18,7 +18,7 @@ from rich.console import Console
 
 from deploy.demo import build
 from deploy.spark.lake import write_lake
-from deploy.spark.sail_server import running_sail
+from deploy.spark.sail_server import run_sail
 from mechanisms.formula import Integers, relax_formula
 from planner.catalog.key_space import format_value
 from planner.functionals.per_key_offsets import subtract_offsets
@@ -39,7 +39,7 @@ _BUDGET = re.compile(r"(epsilon_per_(?:predicate|unit|query) = )([0-9.]+)")
 _SIZE = re.compile(r"((?:count|sum)\([^)]*\)(?: FILTER \([^)]*\))? >=? )(\d+)")
 
 
-def scaled_questions(copies: int) -> tuple[DemoQuestion, ...]:
+def scale_questions(copies: int) -> tuple[DemoQuestion, ...]:
     """Return the questions of `questions.toml`, with sizes of groups as many times as large."""
     return tuple(
         replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql))
@@ -75,7 +75,7 @@ def show(*, rows: int, url: str | None, engine: str) -> bool:
             copies = write_lake(folder, rows=rows)
         if url is None:
             with step(console, "Sail started"):
-                url, engine = running.enter_context(running_sail()), "sail"
+                url, engine = running.enter_context(run_sail()), "sail"
         lines = f'url = "{url}"\nengine = "{engine}"' + ("\nskip_blocks = true" if engine == "sail" else "")
         with step(console, f"policies checked on {engine} and on DuckDB"):
             asked = write_policy(
@@ -92,7 +92,7 @@ def show(*, rows: int, url: str | None, engine: str) -> bool:
             )
             on_spark = running.enter_context(Service.open(asked))
             on_duckdb = running.enter_context(Service.open(exact))
-        agreed = [_ask(console, one, on_spark, on_duckdb) for one in scaled_questions(copies)]
+        agreed = [_ask(console, one, on_spark, on_duckdb) for one in scale_questions(copies)]
     return all(agreed)
 
 

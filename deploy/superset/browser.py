@@ -28,7 +28,7 @@ _QUIET = (
 )
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Return a port of loopback that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
@@ -77,12 +77,12 @@ class Browser:
         """Make the window as large as that."""
         self._call("POST", "/window/rect", {"width": width, "height": height})
 
-    def errors(self) -> list[str]:
+    def read_errors(self) -> list[str]:
         """Return what pages logged as errors since the last call; it counts what their policy forbade."""
         logged = self._call("POST", "/se/log", {"type": "browser"})
         return [str(one["message"]) for one in logged if one["level"] == "SEVERE"]
 
-    def picture(self) -> bytes:
+    def take_picture(self) -> bytes:
         """Return the window as PNG."""
         return base64.b64decode(self._call("GET", "/screenshot", None))
 
@@ -94,10 +94,10 @@ _TEXT = "return document.body.innerText"
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def open_browser() -> Iterator[Browser]:
     """Open a browser for the block. Raise FileNotFoundError if Chromium or its driver is missing."""
-    chromium, driver = _program("chromium", "google-chrome", "chrome"), _program("chromedriver")
-    port = free_port()
+    chromium, driver = _find_program("chromium", "google-chrome", "chrome"), _find_program("chromedriver")
+    port = find_free_port()
     with tempfile.TemporaryDirectory(prefix="keyhole-browser-") as profile:
         process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -115,7 +115,7 @@ def browser() -> Iterator[Browser]:
             process.wait()
 
 
-def _program(*names: str) -> str:
+def _find_program(*names: str) -> str:
     for name in names:
         found = shutil.which(name)
         if found is not None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from deploy.demo.build import install
-from deploy.superset.browser import Browser, browser, free_port
+from deploy.superset.browser import Browser, find_free_port, open_browser
 from deploy.superset.superset_api import Refused, SupersetApi
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Server:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def said(self) -> str:
+    def read_log(self) -> str:
         """Return the text written so far."""
         return self.log.read_text(encoding="utf-8")
 
@@ -77,79 +77,79 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, default=ROOT / "docs" / "bi", help="where the screenshots go")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="keyhole-superset-") as folder, ExitStack() as running:
-        database = running.enter_context(keyhole(Path(folder) / "demo"))
-        url = running.enter_context(superset(given.superset.resolve(), Path(folder) / "superset"))
+        database = running.enter_context(serve_keyhole(Path(folder) / "demo"))
+        url = running.enter_context(serve_superset(given.superset.resolve(), Path(folder) / "superset"))
         show(SupersetApi(url, user=USER, password=USER), database, pictures=given.pictures)
 
 
 def show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
     """Run the show."""
     database = api.connect("Keyhole", url=database_url, options="-c keyhole.fnr=0.04")
-    say("Connected", "schemas", ", ".join(api.schemas(database)))
-    for name, kind in api.relations(database, "public"):
-        columns = api.columns(database, "public", name)
+    say("Connected", "schemas", ", ".join(api.list_schemas(database)))
+    for name, kind in api.list_relations(database, "public"):
+        columns = api.list_columns(database, "public", name)
         say(f"  {kind} {name}", "columns", ", ".join(f"{column} {declared}" for column, declared, _ in columns))
 
-    rows = api.sql_lab(database, QUESTION)
-    say("SQL Lab", f"{len(rows)} keys pass; spent at most", spent(api, database))
+    rows = api.run_in_sql_lab(database, QUESTION)
+    say("SQL Lab", f"{len(rows)} keys pass; spent at most", read_spent(api, database))
     try:
-        api.sql_lab(database, TOO_MUCH)
+        api.run_in_sql_lab(database, TOO_MUCH)
         raise SystemExit("an aggregate over a private table was answered")
     except Refused as refused:
-        say("An aggregate over a private table", "refused with", code(refused))
+        say("An aggregate over a private table", "refused with", find_code(refused))
 
-    dataset, dashboard = api.dataset(database, "public", "busy_markets"), api.dashboard(DASHBOARD)
-    first = api.chart_data(dataset, columns=["country", "month"], metrics=["count"])[1]
-    before = spent(api, database)
+    dataset, dashboard = api.make_dataset(database, "public", "busy_markets"), api.make_dashboard(DASHBOARD)
+    first = api.read_chart_data(dataset, columns=["country", "month"], metrics=["count"])[1]
+    before = read_spent(api, database)
     say("Dataset busy_markets", f"{len(first)} keys pass; spent at most", before)
     filters = [{"col": "country", "op": "IN", "val": ["France"]}]
     for times, chosen in ((3, ()), (1, filters)):
         for _ in range(times):
-            text, again = api.chart_data(dataset, columns=["country", "month"], metrics=["count"], filters=chosen)
-    say("Refreshed three times, then filtered", f"{len(again)} keys; spent at most", spent(api, database))
+            text, again = api.read_chart_data(dataset, columns=["country", "month"], metrics=["count"], filters=chosen)
+    say("Refreshed three times, then filtered", f"{len(again)} keys; spent at most", read_spent(api, database))
     say("  Superset's SQL", "", " ".join(text.split()))
-    if spent(api, database) != before:
+    if read_spent(api, database) != before:
         raise SystemExit("a refresh has cost something")
-    private = api.dataset(database, "public", "sales")
+    private = api.make_dataset(database, "public", "sales")
     try:
-        api.chart_data(private, columns=["country"], metrics=["count"])
+        api.read_chart_data(private, columns=["country"], metrics=["count"])
         raise SystemExit("a chart of a private table was drawn")
     except Refused as refused:
-        say("A chart that counts a private table", "refused with", code(refused))
+        say("A chart that counts a private table", "refused with", find_code(refused))
     threshold = {"expressionType": "SQL", "sqlExpression": f"({LARGE})::int", "label": "large"}
-    text, rows = api.chart_data(private, columns=["country"], metrics=[threshold])
+    text, rows = api.read_chart_data(private, columns=["country"], metrics=[threshold])
     large = ", ".join(row["country"] for row in rows if row["large"])
-    say("A chart with a threshold as its metric", f"{large}; spent at most", spent(api, database))
+    say("A chart with a threshold as its metric", f"{large}; spent at most", read_spent(api, database))
     say("  Superset's SQL", "", " ".join(text.split()))
 
-    charts = draw(api, dataset, dashboard)
+    charts = make_charts(api, dataset, dashboard)
     api.lay_out(dashboard, charts)
     scorecard = show_scorecard(api, database_url)
-    with browser() as window:
+    with open_browser() as window:
         window.visit(f"{api.url}/static/assets/images/favicon.png")
         for name, value in api.cookies:
             window.add_cookie(name, value)
-        save(pictures / "superset-sqllab.png", in_sql_lab(window, api.url, database))
-        save(pictures / "superset-chart.png", on_dashboard(window, api.url, dashboard, shows="Germany"))
-        save(pictures / "superset-scorecard.png", on_dashboard(window, api.url, scorecard, shows="Apr 2011"))
-    say("After two pages in a browser", "spent at most", spent(api, database))
+        save(pictures / "superset-sqllab.png", show_sql_lab(window, api.url, database))
+        save(pictures / "superset-chart.png", show_dashboard(window, api.url, dashboard, shows="Germany"))
+        save(pictures / "superset-scorecard.png", show_dashboard(window, api.url, scorecard, shows="Apr 2011"))
+    say("After two pages in a browser", "spent at most", read_spent(api, database))
 
 
 def show_scorecard(api: SupersetApi, database_url: str) -> int:
     """Make a dataset of SQL with predicates in its select list, and a dashboard with its heat map and pivot table."""
     database = api.connect("Keyhole, wide tolerance", url=database_url, options=SCORECARD_OPTIONS)
-    dataset = api.virtual_dataset(database, "scorecard", SCORECARD)  # Superset reads one row of it, which asks it
-    say("Dataset of a scorecard", "spent at most", asked := spent(api, database))
-    highest = {measure: maximum(measure) for measure in ("sales", "customers")}
-    text, rows = api.chart_data(dataset, columns=["country", "month"], metrics=[highest["sales"]])
-    say("A chart of it", f"{len(rows)} rows; spent at most", spent(api, database))
+    dataset = api.make_virtual_dataset(database, "scorecard", SCORECARD)  # Superset reads one row of it, which asks it
+    say("Dataset of a scorecard", "spent at most", asked := read_spent(api, database))
+    highest = {measure: make_maximum(measure) for measure in ("sales", "customers")}
+    text, rows = api.read_chart_data(dataset, columns=["country", "month"], metrics=[highest["sales"]])
+    say("A chart of it", f"{len(rows)} rows; spent at most", read_spent(api, database))
     say("  Superset's SQL", "", " ".join(text.split()))
     in_bands = [{"col": "sales", "op": ">=", "val": 1}]
-    _, high = api.chart_data(dataset, columns=["country"], metrics=[highest["customers"]], filters=in_bands)
-    say("Filtered by a band", f"{len(high)} countries; spent at most", spent(api, database))
-    if spent(api, database) != asked:
+    _, high = api.read_chart_data(dataset, columns=["country"], metrics=[highest["customers"]], filters=in_bands)
+    say("Filtered by a band", f"{len(high)} countries; spent at most", read_spent(api, database))
+    if read_spent(api, database) != asked:
         raise SystemExit("a chart of the scorecard has cost something")
-    dashboard = api.dashboard(SCORECARD_DASHBOARD)
+    dashboard = api.make_dashboard(SCORECARD_DASHBOARD)
     heat = {
         "x_axis": "month",
         "time_grain_sqla": "P1M",
@@ -163,7 +163,7 @@ def show_scorecard(api: SupersetApi, database_url: str) -> int:
         "sort_x_axis": "alpha_asc",
         "sort_y_axis": "alpha_desc",
         "row_limit": 1000,
-        "adhoc_filters": in_band("sales"),
+        "adhoc_filters": exclude_lowest_band("sales"),
     }
     pivot = {
         "groupbyRows": ["country"],
@@ -174,29 +174,33 @@ def show_scorecard(api: SupersetApi, database_url: str) -> int:
         "aggregateFunction": "Maximum",
         "valueFormat": "d",
         "row_limit": 1000,
-        "adhoc_filters": in_band("customers"),
+        "adhoc_filters": exclude_lowest_band("customers"),
     }
     first, second = "Sales: bands of 20,000, 40,000 and 80,000 pounds", "Customers: bands of 20, 40 and 80"
-    ranking, bars = rank(api, database_url)
+    ranking, bars = make_ranking(api, database_url)
     third = "The five countries that bought most: five points for the first"
     charts = [
-        (api.chart(first, dataset=dataset, kind="heatmap_v2", dashboard=dashboard, shown=heat), first, 5),
-        (api.chart(second, dataset=dataset, kind="pivot_table_v2", dashboard=dashboard, shown=pivot), second, 4),
-        (api.chart(third, dataset=ranking, kind="echarts_timeseries_bar", dashboard=dashboard, shown=bars), third, 3),
+        (api.make_chart(first, dataset=dataset, kind="heatmap_v2", dashboard=dashboard, shown=heat), first, 5),
+        (api.make_chart(second, dataset=dataset, kind="pivot_table_v2", dashboard=dashboard, shown=pivot), second, 4),
+        (
+            api.make_chart(third, dataset=ranking, kind="echarts_timeseries_bar", dashboard=dashboard, shown=bars),
+            third,
+            3,
+        ),
     ]
     api.lay_out(dashboard, charts)
     return dashboard
 
 
-def rank(api: SupersetApi, database_url: str) -> tuple[int, dict[str, object]]:
+def make_ranking(api: SupersetApi, database_url: str) -> tuple[int, dict[str, object]]:
     """Make a dataset of a ranking, and the fields of a bar chart of it."""
     database = api.connect("Keyhole, rankings", url=database_url, options=RANKING_OPTIONS)
-    dataset = api.virtual_dataset(database, "best_countries", RANKING)
-    asked, points = spent(api, database), maximum("points")
-    rows = api.chart_data(dataset, columns=["country"], metrics=[points])[1]
+    dataset = api.make_virtual_dataset(database, "best_countries", RANKING)
+    asked, points = read_spent(api, database), make_maximum("points")
+    rows = api.read_chart_data(dataset, columns=["country"], metrics=[points])[1]
     in_order = sorted(rows, key=lambda row: -int(row["points"]))
     say("A ranking", f"{', '.join(row['country'] for row in in_order)}; spent at most", asked)
-    if spent(api, database) != asked:
+    if read_spent(api, database) != asked:
         raise SystemExit("a chart of the ranking has cost something")
     return dataset, {
         "x_axis": "country",
@@ -212,17 +216,17 @@ def rank(api: SupersetApi, database_url: str) -> tuple[int, dict[str, object]]:
     }
 
 
-def maximum(column: str) -> dict[str, object]:
+def make_maximum(column: str) -> dict[str, object]:
     """Return the metric that every cell of a chart needs: of the one row that it has."""
     return {"expressionType": "SQL", "sqlExpression": f"MAX({column})", "label": column}
 
 
-def in_band(column: str) -> list[dict[str, object]]:
+def exclude_lowest_band(column: str) -> list[dict[str, object]]:
     """Return a chart's filter: no group in the lowest band."""
     return [{"expressionType": "SQL", "clause": "WHERE", "sqlExpression": f"{column} >= 1"}]
 
 
-def draw(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str, int]]:
+def make_charts(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str, int]]:
     """Two charts of a dataset: id, title and width."""
     bars = {
         "x_axis": "month",
@@ -244,12 +248,16 @@ def draw(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str,
     keys = {"query_mode": "raw", "all_columns": ["country", "month"], "table_timestamp_format": "%b %Y"}
     first, second = "Countries with more than 20 customers, month by month", "The keys that pass"
     return [
-        (api.chart(first, dataset=dataset, kind="echarts_timeseries_bar", dashboard=dashboard, shown=bars), first, 8),
-        (api.chart(second, dataset=dataset, kind="table", dashboard=dashboard, shown=keys), second, 4),
+        (
+            api.make_chart(first, dataset=dataset, kind="echarts_timeseries_bar", dashboard=dashboard, shown=bars),
+            first,
+            8,
+        ),
+        (api.make_chart(second, dataset=dataset, kind="table", dashboard=dashboard, shown=keys), second, 4),
     ]
 
 
-def in_sql_lab(window: Browser, url: str, database: int) -> bytes:
+def show_sql_lab(window: Browser, url: str, database: int) -> bytes:
     """Show SQL Lab with the question and its answer."""
     opened = {"dbid": database, "schema": "public", "sql": QUESTION, "name": "Busy markets", "autorun": "true"}
     window.visit(f"{url}/sqllab/?{urllib.parse.urlencode(opened)}")
@@ -257,25 +265,25 @@ def in_sql_lab(window: Browser, url: str, database: int) -> bytes:
     window.run(OPEN_SCHEMA)
     window.wait_for("return document.body.innerText.includes('busy_markets')")
     time.sleep(2)  # fonts and transitions
-    return window.picture()
+    return window.take_picture()
 
 
-def on_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> bytes:
+def show_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> bytes:
     """Show the dashboard with its charts, of which a table shows a text."""
     window.visit(f"{url}/superset/dashboard/{dashboard}/")
     window.wait_for(
         f"return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('{shows}')"
     )
     time.sleep(3)  # the bars grow
-    return window.picture()
+    return window.take_picture()
 
 
-def spent(api: SupersetApi, database: int) -> str:
+def read_spent(api: SupersetApi, database: int) -> str:
     """Return the most that a customer's month has lost, from `keyhole.budget`, asked through Superset."""
-    return f"{api.sql_lab(database, SPENT)[0]['spent'] or 0} epsilon"
+    return f"{api.run_in_sql_lab(database, SPENT)[0]['spent'] or 0} epsilon"
 
 
-def code(refused: Refused) -> str:
+def find_code(refused: Refused) -> str:
     """Return the refusal as Superset shows it, in one line."""
     found = re.search(r"KH\d{3}: [^\\\"]*", str(refused))
     if found is None:
@@ -296,19 +304,19 @@ def say(what: str, between: str, result: object) -> None:
 
 
 @contextmanager
-def keyhole(folder: Path) -> Iterator[str]:
+def serve_keyhole(folder: Path) -> Iterator[str]:
     """`keyhole serve` over the demo on a free port; yields what Superset connects to."""
     folder.mkdir()
     policy = install(folder)
     command = [Path(sys.executable).with_name("keyhole")]
     subprocess.run([*command, "check", "--policy", policy], check=True, stdout=subprocess.DEVNULL)
-    with process([*command, "serve", "--policy", policy, "--port", "0", "--rest-port", "0"], {}, folder) as server:
-        address = wait_for(server, lambda: re.search(r"endpoint postgresql://([^,]+),", server.said()))
+    with run_process([*command, "serve", "--policy", policy, "--port", "0", "--rest-port", "0"], {}, folder) as server:
+        address = wait_for(server, lambda: re.search(r"endpoint postgresql://([^,]+),", server.read_log()))
         yield f"postgresql://demo:demo@{address[1]}"
 
 
 @contextmanager
-def superset(programs: Path, home: Path) -> Iterator[str]:
+def serve_superset(programs: Path, home: Path) -> Iterator[str]:
     """Superset with a fresh database of its own on a free port; yields its URL."""
     home.mkdir()
     environment = {
@@ -333,16 +341,16 @@ def superset(programs: Path, home: Path) -> Iterator[str]:
             )
         if done.returncode:
             raise SystemExit((home / "setup.log").read_text(encoding="utf-8")[-3000:])
-    port = free_port()
+    port = find_free_port()
     serving = ["--bind", f"127.0.0.1:{port}", "--threads", "8", "--timeout", "120", "superset.app:create_app()"]
-    with process([programs / "gunicorn", *serving], environment, home) as server:
+    with run_process([programs / "gunicorn", *serving], environment, home) as server:
         url = f"http://127.0.0.1:{port}"
-        wait_for(server, lambda: answers(f"{url}/health"))
+        wait_for(server, lambda: is_answering(f"{url}/health"))
         yield url
 
 
 @contextmanager
-def process(command: list[str | Path], environment: Mapping[str, str], folder: Path) -> Iterator[Server]:
+def run_process(command: list[str | Path], environment: Mapping[str, str], folder: Path) -> Iterator[Server]:
     """Run a server for the block."""
     path = folder / "server.log"
     with path.open("w", encoding="utf-8") as log:
@@ -354,7 +362,7 @@ def process(command: list[str | Path], environment: Mapping[str, str], folder: P
         started.wait()
 
 
-def answers(url: str) -> bool:
+def is_answering(url: str) -> bool:
     """Whether somebody answers there."""
     try:
         with urllib.request.urlopen(url, timeout=5):
@@ -368,7 +376,7 @@ def wait_for(server: Server, look: Callable[[], T | None], *, timeout_s: float =
     deadline = time.monotonic() + timeout_s
     while not (found := look()):
         if server.process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"a server did not start:\n{server.said()[-3000:]}")
+            raise SystemExit(f"a server did not start:\n{server.read_log()[-3000:]}")
         time.sleep(0.2)
     return found
 

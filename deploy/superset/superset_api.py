@@ -34,46 +34,46 @@ class SupersetApi:
         made: int = self._post("/api/v1/database/", body)["id"]
         return made
 
-    def schemas(self, database: int) -> list[str]:
+    def list_schemas(self, database: int) -> list[str]:
         """Return the names of the database's schemas."""
         found: list[str] = self._get(f"/api/v1/database/{database}/schemas/")["result"]
         return found
 
-    def relations(self, database: int, schema: str) -> list[tuple[str, str]]:
+    def list_relations(self, database: int, schema: str) -> list[tuple[str, str]]:
         """Name and kind of what can be chosen in a schema."""
         found = self._get(f"/api/v1/database/{database}/tables/?q=(schema_name:{schema},force:!t)")["result"]
         return [(each["value"], each["type"]) for each in found]
 
-    def columns(self, database: int, schema: str, relation: str) -> list[tuple[str, str, str]]:
+    def list_columns(self, database: int, schema: str, relation: str) -> list[tuple[str, str, str]]:
         """Name, type and comment of a relation's columns."""
         found = self._get(f"/api/v1/database/{database}/table_metadata/?name={relation}&schema={schema}")["columns"]
         return [(each["name"], each["longType"], each["comment"] or "") for each in found]
 
-    def sql_lab(self, database: int, sql: str) -> list[dict[str, Any]]:
+    def run_in_sql_lab(self, database: int, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a statement that is run as in SQL Lab."""
         body = {"database_id": database, "schema": "public", "sql": sql, "runAsync": False, "queryLimit": 1000}
         found: list[dict[str, Any]] = self._post("/api/v1/sqllab/execute/", body)["data"]
         return found
 
-    def dataset(self, database: int, schema: str, relation: str) -> int:
+    def make_dataset(self, database: int, schema: str, relation: str) -> int:
         """Make a dataset of a relation."""
         made: int = self._post("/api/v1/dataset/", {"database": database, "schema": schema, "table_name": relation})[
             "id"
         ]
         return made
 
-    def virtual_dataset(self, database: int, name: str, sql: str) -> int:
+    def make_virtual_dataset(self, database: int, name: str, sql: str) -> int:
         """Make a dataset of SQL of one's own."""
         body = {"database": database, "schema": "public", "table_name": name, "sql": sql}
         made: int = self._post("/api/v1/dataset/", body)["id"]
         return made
 
-    def dashboard(self, title: str) -> int:
+    def make_dashboard(self, title: str) -> int:
         """Make an empty dashboard."""
         made: int = self._post("/api/v1/dashboard/", {"dashboard_title": title, "published": True})["id"]
         return made
 
-    def chart(self, title: str, *, dataset: int, kind: str, dashboard: int, shown: Mapping[str, Any]) -> int:
+    def make_chart(self, title: str, *, dataset: int, kind: str, dashboard: int, shown: Mapping[str, Any]) -> int:
         """Make a chart of a dataset, on a dashboard; `shown` are the chart's own fields."""
         form = {"viz_type": kind, "datasource": f"{dataset}__table", **shown}
         body = {
@@ -108,7 +108,7 @@ class SupersetApi:
             }
         self._call("PUT", f"/api/v1/dashboard/{dashboard}", {"position_json": json.dumps(position)})
 
-    def chart_data(
+    def read_chart_data(
         self, dataset: int, *, columns: Sequence[str], metrics: Sequence[Any], filters: Sequence[Mapping[str, Any]] = ()
     ) -> tuple[str, list[dict[str, Any]]]:
         """Return the SQL and the rows of a chart, asked of the database and of no cache."""

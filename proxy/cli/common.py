@@ -60,10 +60,10 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
         raise typer.Exit(_STOPPED) from None
     except KeyholeError as error:
         from proxy.report.report_refusals import write_as_psql
-        from proxy.rest.problems import problem
+        from proxy.rest.problems import make_problem
 
         if as_json:
-            print(json.dumps(problem(error), indent=2, ensure_ascii=False))
+            print(json.dumps(make_problem(error), indent=2, ensure_ascii=False))
         else:
             print(write_as_psql(error, sql=sql), file=sys.stderr)
         raise typer.Exit(1) from None

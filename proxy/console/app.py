@@ -22,7 +22,7 @@ from proxy.console.play.routes import add_play_routes, name_owner, name_player
 from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import Hall
-from proxy.rest.app import AddPages, Doors
+from proxy.rest.app import AddPages, RestServices
 from proxy.security.mock_users import MockUsers
 
 BEGIN = "/console"
@@ -40,7 +40,7 @@ def console_pages(
     if not section.enabled:
         return None
 
-    def add_pages(app: FastAPI, doors: Doors) -> str:
+    def add_pages(app: FastAPI, doors: RestServices) -> str:
         parts = ConsoleParts(
             serving=doors.serving,
             gate=doors.gate,

@@ -18,7 +18,7 @@ from proxy.console.console_refusals import from_another_site, no_session, no_suc
 from proxy.console.page import FILES, PLAYGROUND, error_page
 from proxy.console.parts import ConsoleParts
 from proxy.console.session_cookie import ANALYST, OWNER, ConsoleSession, credential_of, sent_cookie
-from proxy.rest.app import StrictRequest, address_of
+from proxy.rest.app import StrictRequest, find_address
 from proxy.rest.middleware import LEAVING
 from proxy.rest.request_refusals import respond_to_malformed, respond_to_unserved
 
@@ -48,7 +48,7 @@ def analyst_routes(parts: ConsoleParts) -> APIRouter:
         parts.gate.count(analyst)
         streams = request.url.path.endswith(_EVENTS)
         request.scope[LEAVING].enter_context(
-            parts.gate.stream_of(analyst) if streams else parts.gate.together_of(analyst)
+            parts.gate.take_stream(analyst) if streams else parts.gate.take_place(analyst)
         )
 
     return _router(parts, let_in, otherwise=LOGIN)
@@ -121,7 +121,7 @@ def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:
     """
     if parts.section.owner_from == "anywhere":
         return
-    if not (_is_loopback(address_of(request.scope)) and names_this_machine(request.headers.get("host", ""))):
+    if not (_is_loopback(find_address(request.scope)) and names_this_machine(request.headers.get("host", ""))):
         raise no_such_page()
 
 

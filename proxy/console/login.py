@@ -28,9 +28,9 @@ from proxy.console.guarded_routes import (
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.console.session_cookie import ANALYST, OWNER, credential_of, set_cookie, take_cookie
-from proxy.rest.app import address_of
+from proxy.rest.app import find_address
 from proxy.rest.gate import authenticate
-from proxy.rest.problems import http_status
+from proxy.rest.problems import choose_http_status
 from proxy.security.mock_users import MockUsers
 from proxy.security.scram import Verifier, check_password
 
@@ -62,9 +62,9 @@ def _add_analyst_login(router: APIRouter, parts: ConsoleParts) -> None:
         form = await read_form(request)
         place = _place(form.get("next", ""), START)
         try:
-            analyst = await _prove(parts, form, address=address_of(request.scope))
+            analyst = await _prove(parts, form, address=find_address(request.scope))
         except KeyholeError as refusal:
-            return page(request, "login.html", status=http_status(refusal), next=place, problem=refusal)
+            return page(request, "login.html", status=choose_http_status(refusal), next=place, problem=refusal)
         minutes = parts.section.session_minutes
         value = parts.seal.seal(ANALYST, analyst.name, credential=credential_of(analyst), minutes=minutes)
         response = RedirectResponse(place, status_code=303)
@@ -96,9 +96,9 @@ def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
         form = await read_form(request)
         place = _place(form.get("next", ""), OWNER_START)
         try:
-            credential = _prove_owner(parts, form.get("token", ""), address=address_of(request.scope))
+            credential = _prove_owner(parts, form.get("token", ""), address=find_address(request.scope))
         except KeyholeError as refusal:
-            status, is_open = http_status(refusal), _has_token(parts)
+            status, is_open = choose_http_status(refusal), _has_token(parts)
             return page(request, "owner_login.html", status=status, next=place, problem=refusal, is_open=is_open)
         minutes = parts.section.session_minutes
         response = RedirectResponse(place, status_code=303)
@@ -144,7 +144,7 @@ async def _prove(parts: ConsoleParts, form: dict[str, str], *, address: str) -> 
         return _prove_token(parts, analysts, token, address=address)
     # one at a time: however many come at once, no password too many is looked at
     async with parts.proving:
-        parts.gate.insist_heard(address, user=user)
+        parts.gate.check_heard(address, user=user)
         analyst = await asyncio.to_thread(find_by_password, analysts, user, password, strangers=parts.strangers)
         if analyst is None:
             parts.gate.note_failure(address, user=user)
@@ -154,7 +154,7 @@ async def _prove(parts: ConsoleParts, form: dict[str, str], *, address: str) -> 
 
 
 def _prove_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
-    parts.gate.insist_heard(address)
+    parts.gate.check_heard(address)
     try:
         analyst = authenticate(analysts, token)
     except KeyholeError:
@@ -182,7 +182,7 @@ def _has_token(parts: ConsoleParts) -> bool:
 
 def _prove_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
     """Return the owner's credential, if the token is the owner's. Raise KH401, KH430."""
-    parts.gate.insist_heard(address)
+    parts.gate.check_heard(address)
     known = parts.section.owner_token_sha256
     if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:
         parts.gate.note_failure(address)

@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from proxy.console.static_files import StaticFolder
 from proxy.report.terminal import make_visible
 from proxy.rest.middleware import CODE
-from proxy.rest.problems import problem
+from proxy.rest.problems import make_problem
 from proxy.rest.request_refusals import HttpRefusal
 
 FILES = "console.files"  # in the state of a request: where its page finds what it loads
@@ -97,7 +97,7 @@ def page(request: Request, template: str, *, section: str = "", status: int = 20
 
 def error_page(request: Request, refusal: KeyholeError) -> HTMLResponse:
     """Return a refusal as a page, with its text and what to do."""
-    document = problem(refusal, status=refusal.status if isinstance(refusal, HttpRefusal) else None)
+    document = make_problem(refusal, status=refusal.status if isinstance(refusal, HttpRefusal) else None)
     setattr(request.state, CODE, refusal.code)
     response = page(
         request, "error.html", status=document["status"], problem={"detail": None, "hint": None, **document}

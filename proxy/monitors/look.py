@@ -59,7 +59,7 @@ class WatchedRun:
         Raises:
             KeyholeError: KH501 where a column is gone. The window does not begin, since no row can be read for it: what
                 a window costs that never began is given back.
-            LedgerError: `MonitorStopped` where the monitor was paused or ended meanwhile, `WindowOver`, `WindowLost`,
+            LedgerError: `MonitorStopped` where the monitor was paused or ended meanwhile, `WindowClosed`, `WindowLost`,
                 `LedgerUnavailable`.
         """
         if state is None:
@@ -84,7 +84,7 @@ class PreparedLook:
         """Decide on the true values of the window's keys, shape (functionals, keys), and record what it came to.
 
         Raises:
-            LedgerError: `LookTaken` where somebody else has recorded it, and as `WatchedRun.prepare`.
+            LedgerError: `LookAlreadyRecorded` where somebody else has recorded it, and as `WatchedRun.prepare`.
             ValueError: a state that this version cannot read.
         """
         watched, due = self.watched, self.due

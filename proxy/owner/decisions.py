@@ -1,4 +1,4 @@
-"""Decisions of the data owner, read from what was typed and checked against the policy: grants, ids, monitors."""
+"""The data owner's decisions: parsing typed grants, ids and changes of monitors, and checking them with the policy."""
 
 import re
 from enum import StrEnum
@@ -41,7 +41,7 @@ _SHARED = {
 
 
 def read_fingerprint(text: str) -> str:
-    """Return the id of a question. Raise `Mistyped` if it is none."""
+    """Parse the id of a question. Raise `Mistyped` for any other text."""
     question = text.strip().lower()
     if not _FINGERPRINT.fullmatch(question):
         raise Mistyped("id", "the 64 characters of the refusal's DETAIL")
@@ -49,7 +49,7 @@ def read_fingerprint(text: str) -> str:
 
 
 def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analyst: str | None) -> Grant:
-    """Return the grant that raises a cap of the policy by so much. Raise `Mistyped` if there is no such cap."""
+    """Return the grant that raises a cap of the policy by `epsilon`. Raise `Mistyped` if there is no such cap."""
     if not 0 < epsilon <= MOST_GRANTED:
         raise Mistyped("epsilon", f"more than 0, at most {MOST_GRANTED}")
     if table is not None and table not in policy.private_tables:
@@ -85,7 +85,7 @@ def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None)
 
 
 def find_ledger_table(policy: Policy, table: str) -> str:
-    """Return the table under which the ledger keeps the cost of questions about `table`."""
+    """Return the ledger's table for questions about `table`."""
     while (leads_to := policy.tables[table].leads_to) is not None:
         table = leads_to
     return table
@@ -102,7 +102,7 @@ def find_run(ledger: Ledger, name: str) -> MonitorRun:
 def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str, why: str) -> None:
     """Pause, resume or end the newest run of a monitor.
 
-    Raise KH606 where it was never started, or does not do what it would have to do.
+    Raise KH606 if it was never started, or if its state does not allow the change.
     """
     run = find_run(ledger, name).run
     verbs = {

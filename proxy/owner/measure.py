@@ -1,6 +1,6 @@
-"""`keyhole check --measure`: what the policy's bounds and domains leave out of the private data, for the owner alone.
+"""The figures of `keyhole check --measure`: the rows that the policy's bounds and domains leave out, for the owner.
 
-The figures are exact and protected by nothing. Nothing is charged, since nothing is released.
+The figures are exact and not protected. Nothing is charged, since nothing is released.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,13 +41,13 @@ class Share:
 
     @property
     def left_out(self) -> float:
-        """The share that does not count, by size: of a total of both signs what is missing."""
+        """The share that does not count, by absolute size."""
         return abs(self.all - self.counted) / abs(self.all) if self.all else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLeftOut:
-    """A group with the units and rows that bounding leaves out of it."""
+    """One group, with the numbers of its units and rows, and how many of them bounding keeps."""
 
     key: tuple[str, ...]
     units: Share
@@ -56,11 +56,11 @@ class GroupLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class GroupingLeftOut:
-    """Rows and units that bounding leaves out of the groups by some keys; without keys, of all rows as one group.
+    """The rows and units that bounding leaves out of the groups by `keys`. Without keys, all rows are one group.
 
-    `possible` are the groups that there may be, `groups` those with rows; of these `groups_past_tenth` and
-    `groups_past_half` lose more than that of their rows. `told` is what the policy tells everybody of `rows`, which it
-    cannot of groups that are computed (`is_computed`).
+    `possible` is the number of groups in the key domains, `groups` the number of those with rows. Of these,
+    `groups_past_tenth` and `groups_past_half` lose more than a tenth, or half, of their rows. `told` is the policy's
+    public statement about the share of `rows`. Computed groups (`is_computed`) cannot have one.
     """
 
     keys: tuple[str, ...]
@@ -83,7 +83,7 @@ class GroupingLeftOut:
 
     @property
     def share_to_tell(self) -> str:
-        """The share of rows that is left out, rounded up to whole percent, which tells little more than is meant."""
+        """The share of rows that is left out, rounded up to whole percent, so that it reveals little."""
         return f"{ceil(100 * self.rows.left_out - _ROUNDING)} %"
 
 
@@ -100,7 +100,7 @@ class ClippedValues:
 
 @dataclass(frozen=True, slots=True)
 class OutsideDomain:
-    """Rows whose key is not in its public domain, and which values they have most."""
+    """The rows whose key is not in its public domain, with their most frequent values."""
 
     name: str
     rows: int
@@ -109,9 +109,9 @@ class OutsideDomain:
 
 @dataclass(frozen=True, slots=True)
 class Unconverted:
-    """The number of a column's values that are none of its type, and so NULL to questions.
+    """The number of a column's values that are not valid for its type, and so NULL in questions.
 
-    `kind` is how they are stored.
+    `kind` is the type in which they are stored.
     """
 
     name: str
@@ -122,9 +122,9 @@ class Unconverted:
 
 @dataclass(frozen=True, slots=True)
 class JoinLeftOut:
-    """Units and rows that joins leave out, which read a public number of a unit's rows.
+    """The units and rows that a join leaves out, as it reads only a public number of a unit's rows.
 
-    `tables` are joined with it, `rows_of_unit` are read; `units_cut` of the units have more.
+    `tables` are joined with the table. `rows_of_unit` rows of each unit are read. `units_cut` units have more.
     """
 
     tables: tuple[str, ...]
@@ -232,10 +232,10 @@ def _suggest_policy_line(found: GroupingLeftOut) -> Iterator[str]:
 
 
 def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
-    """Return the rows left out of each private table, by its declared groupings, by each key alone, and without keys.
+    """Measure each private table: the rows left out by its declared groupings, by each key alone, and without keys.
 
     Parameters:
-        catalog: the policy's, with everything pinned.
+        catalog: the policy's catalog, with everything pinned.
 
     Raises:
         KeyholeError: KH006, KH008.
@@ -249,7 +249,10 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
 
 
 def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
-    """Count the texts of a CSV file that are no values, by column; none of another table. Raise KH006."""
+    """Count, by column, the texts of a CSV file that are not values of its type. Raise KH006.
+
+    Return none for a table that is no CSV file.
+    """
     file = read_pins(find_pins_path(policy)).get_csv_file(table)
     if file is None:
         return ()
@@ -266,7 +269,7 @@ def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverte
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
-    """Return the same in an open source. Raise KH006, KH008."""
+    """Measure the private tables of an open source, as `measure` does. Raise KH006, KH008."""
     return tuple(_measure_table(table, source, catalog.tables) for table in catalog.tables)
 
 
@@ -300,9 +303,9 @@ def _count_unread(table: Table, reading: LeftOutRows, source: Source) -> Iterato
 
 
 def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:
-    """Yield the tables with which it may be joined: each by itself, and all together if there are several.
+    """Yield the joins of a table that are measured: with each other table alone, and with all of them together.
 
-    Of joins that read as many rows of a unit the first one is enough.
+    Of several joins that read the same number of rows of a unit, only the first one is yielded.
     """
     if not table.unit or table.row_cap is not None:
         return
@@ -336,7 +339,7 @@ def measure_groupings(
 
 
 def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]:
-    """Measure the declared groupings of computed keys, if the policy alone says which groups there are."""
+    """Measure the declared groupings of computed keys, if their groups follow from the policy alone."""
     for grouping in table.groupings:
         if grouping.computed:
             known, keys = read_grouping(table, grouping)
@@ -408,7 +411,7 @@ def _measure_bounding(keys: tuple[Column, ...], source: Source, table: Table) ->
 
 
 def _name_group(key: Column, value: Any) -> str:
-    """Return what a person calls the group of a key's value: of a computed one by a value that lies in it."""
+    """Return the name of a group for people. A group of a computed key is named by one value in it."""
     if not isinstance(key.derivation, ValueGroups):
         return str(value)
     lies = key.derivation.shown_values[int(value)]

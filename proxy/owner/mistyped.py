@@ -1,11 +1,11 @@
-"""Errors in the owner's typed text. A command reads this file before any other of the owner's."""
+"""The error for the owner's mistyped text. It is a module of its own so that commands can import it quickly."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Mistyped(Exception):
-    """The error for a text typed into `field` that says nothing, or nothing that this policy has."""
+    """The error for a text typed into `field` that is empty, or that names nothing in this policy."""
 
     field: str
     problem: str
@@ -15,7 +15,7 @@ class Mistyped(Exception):
 
 
 def read_reason(why: str) -> str:
-    """Return a reason that says something. Raise `Mistyped` if it says nothing."""
+    """Return the typed reason, stripped. Raise `Mistyped` if it is empty."""
     if not why.strip():
         raise Mistyped("why", "say why, for later readers of the ledger")
     return why.strip()

@@ -1,6 +1,6 @@
-"""How fast a source works, measured by `keyhole check` on rows that the engine makes up.
+"""The speed of a source, measured by `keyhole check` on rows that the engine generates.
 
-Guarantee: no relation of the source is read, so that what is measured tells nothing of private rows.
+Guarantee: no relation of the source is read, so the measured times reveal nothing of private rows.
 """
 
 import time
@@ -32,7 +32,7 @@ _NAME = "generated"
 def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pins:
     """Return the pins with the source's pace, if a table of the policy declares its size.
 
-    A pace that is pinned stays until the source or its settings are others, or the owner says `confirm`. Raises KH501.
+    A pinned pace stays until the source or its settings change, or the owner says `confirm`. Raise KH501.
     """
     if all(table.size is None for table in policy.private_tables.values()):
         return replace(pins, pace=None)
@@ -47,7 +47,7 @@ def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
 
     Parameters:
         engine: a digest of the source and its settings.
-        rows: of how many generated rows the largest questions are.
+        rows: the number of generated rows of the largest questions.
     """
     works: list[EngineWork] = []
     seconds: list[float] = []
@@ -138,7 +138,7 @@ def _make_question(
 
 
 def _measure(source: Source, asked: Plan) -> float:
-    """Return the seconds that the source takes for a question. Making up a row stands for reading a stored one."""
+    """Return the seconds that the source takes for a question. Generating a row replaces reading a stored one."""
     rewritten, keys, functionals = (
         replace(asked.rewritten, relations=(), rollup=None),
         asked.question.keys,
@@ -157,7 +157,7 @@ def _time_fastest(run: Callable[[], object]) -> float:
 
 
 def _fit(works: Sequence[EngineWork], seconds: Sequence[float]) -> EngineWork:
-    """Return the seconds per part, none below 0, whose relative errors have the least squares."""
+    """Fit the seconds per part of a question, none below 0, by least squares of relative errors."""
     import numpy as np  # only here: no other process waits for it
     from scipy.optimize import nnls
 

@@ -1,4 +1,4 @@
-"""A compiled policy in words, as `keyhole check` prints it and the console shows it."""
+"""A compiled policy in words, for `keyhole check` and the console."""
 
 from collections.abc import Iterator
 
@@ -51,7 +51,7 @@ def _describe_bands(bands: Bands) -> str:
 
 
 def describe_budget(catalog: Catalog) -> tuple[str, ...]:
-    """Return the caps, and the questions that wait for approval."""
+    """Return the policy's caps in words, with the threshold for approval."""
     budget = catalog.budget
     unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
     table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"

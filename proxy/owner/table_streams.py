@@ -1,7 +1,7 @@
-"""`keyhole play --policy`: the counts of one private table by two of its keys, for the eyes of its owner alone.
+"""The data of `keyhole play --policy`: the counts of one private table by two of its keys, for its owner alone.
 
-Counts are as Keyhole would count them, with its bounds and over its public key domains, and have no noise. Nothing is
-charged, since nothing is released: anybody who calls this shows them to nobody else.
+The counts are those of a question, with its bounds and over its public key domains, but without noise. Nothing is
+charged, since nothing is released: a caller may show them to the owner only.
 """
 
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
     """Return the true counts of a table by two of its keys.
 
     Raises:
-        Mistyped: a table or key that the policy does not have, or that is too large for a page.
+        Mistyped: if the policy does not have the table or key, or it is too large for a page.
         KeyholeError: KH001 to KH010 and KH501.
     """
     with read_for_owner(Policy.load(policy_path)) as reading:

@@ -1,6 +1,6 @@
-"""Numbers and shares as people type them behind a flag.
+"""Parsing numbers and shares that people type after a flag.
 
-Anybody who types one in another form is told the form that is read, with their own number in it.
+An error for another form shows the accepted form with the typed number.
 """
 
 import re
@@ -31,7 +31,7 @@ def read_number(text: str) -> Decimal:
 
 
 def read_epsilon(text: str) -> Fraction:
-    """Return a privacy loss that a release may have. Raise ValueError as `read_number` does."""
+    """Return a privacy loss for a release, above 0. Raise ValueError as `read_number` does."""
     value = read_number(text)
     if not 0 < value <= _MOST_EPSILON:
         raise ValueError(f"more than 0, at most {_MOST_EPSILON}")
@@ -39,7 +39,7 @@ def read_epsilon(text: str) -> Fraction:
 
 
 def read_share(text: str) -> Fraction:
-    """Return a share between none and all, as a number or in percent.
+    """Return a share between 0 and 1, typed as a number or in percent.
 
     Raise ValueError, in words for the person who typed it.
 
@@ -63,7 +63,7 @@ def read_share(text: str) -> Fraction:
 
 
 def find_shares(text: str) -> list[str]:
-    """Return the numbers in a text, each as `read_share` reads it: with a point, and the sign of percent behind it.
+    """Return the numbers in a text in the form for `read_share`: with a decimal point, and with a percent sign.
 
     >>> find_shares("from 0,5 to 60 percent")
     ['0.5', '60%']
@@ -81,7 +81,7 @@ def _read_plain(text: str) -> Decimal | None:
 
 
 def _correct_number(typed: str) -> str:
-    """Return a readable form of a wrong number, as the end of a sentence; "" if there is none."""
+    """Return the corrected form of a wrong number, as the end of a sentence. Return "" if there is none."""
     if _THOUSANDS.fullmatch(typed):
         return f": write {typed.replace(',', '')} without commas, or {typed.replace(',', '.', 1)} with a decimal point"
     if typed.endswith("%") and (value := _read_plain(_write_point(typed.removesuffix("%").strip()))) is not None:

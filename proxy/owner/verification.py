@@ -1,4 +1,4 @@
-"""The verification of the ledger: its own chain, answers and balances, and the event that its owner kept elsewhere."""
+"""The verification of the ledger: of its own content, and against an event that its owner kept elsewhere."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from proxy.owner.mistyped import Mistyped
 
 @dataclass(frozen=True, slots=True)
 class KeptEvent:
-    """The event that an earlier verification named, and its owner kept elsewhere: its number and hash."""
+    """The number and hash of an event that the owner kept from an earlier verification."""
 
     number: int
     hash: str
@@ -19,9 +19,9 @@ class KeptEvent:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedLedger:
-    """A ledger that was read again without a fault.
+    """The result of a verification without a fault.
 
-    It has its newest event, the checks that its database did not allow, and the event that it was compared with.
+    It has the newest event's number and hash, the checks that the database did not allow, and the kept event.
     """
 
     number: int
@@ -31,7 +31,7 @@ class VerifiedLedger:
 
     @property
     def mark(self) -> str:
-        """Return the mark to keep elsewhere."""
+        """Return the newest event's number and hash as text, to be kept elsewhere."""
         return f"{self.hash}:{self.number}"
 
     def write_lines(self) -> Iterator[str]:
@@ -56,7 +56,7 @@ class VerifiedLedger:
 
 
 def read_kept(text: str) -> KeptEvent:
-    """Return the mark that was kept, as it was shown. Raise `Mistyped` if it is none."""
+    """Parse a kept mark in the form of `VerifiedLedger.mark`. Raise `Mistyped` for any other text."""
     kept_hash, _, number = text.strip().partition(":")
     if len(kept_hash) != 64 or not (number.isascii() and number.isdecimal()):
         raise Mistyped("expect", "HASH:NUMBER as keyhole ledger verify prints it")
@@ -64,7 +64,7 @@ def read_kept(text: str) -> KeptEvent:
 
 
 def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> VerifiedLedger:
-    """Read everything again, to the first fault. Raise KH009 where what was kept is not there, `LedgerUnavailable`."""
+    """Verify the whole ledger. Raise `LedgerUnavailable` at the first fault, KH009 if the kept event is missing."""
     ledger.verify()
     if kept is not None:
         _check_kept(ledger, kept)

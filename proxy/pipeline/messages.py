@@ -52,9 +52,9 @@ class Asked:
     """A question as an analyst put it.
 
     `settings` are the `keyhole.*` settings in force. `casts` are the values of casts of `parameters`. `today` is the
-    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. With an `attempt` it can spend only while
-    nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order` is the order of
-    the answer, if no shadow sorts it.
+    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. With an `attempt` it can spend only
+    while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order` is the
+    order of the answer, if no shadow sorts it.
     """
 
     question: Embedded
@@ -308,9 +308,9 @@ class StatementPart:
     """One statement of a text, which starts at character `offset`. `is_intercepted`: Keyhole answers it itself.
 
     `prepares` is the name under which the shadow keeps a question, whose text must then be sent alone. `executing` is
-    an EXECUTE: the text that the shadow has under its name decides who answers. `beforehand` are statements without effect
-    that must succeed in the shadow first. `copied` is the query of a COPY, which is answered. `listens` is the channel
-    of a LISTEN, which the shadow runs. `spelled` is the text for the shadow, if it differs.
+    an EXECUTE: the text that the shadow has under its name decides who answers. `beforehand` are statements without
+    effect that must succeed in the shadow first. `copied` is the query of a COPY, which is answered. `listens` is the
+    channel of a LISTEN, which the shadow runs. `spelled` is the text for the shadow, if it differs.
     """
 
     text: str

@@ -21,7 +21,7 @@ from proxy.pipeline.rehearsal import Quote, Rehearsals
 
 
 @dataclass(frozen=True, slots=True)
-class JointCost:
+class StatementCost:
     """The total cost of a statement's questions: the largest loss of one group and of one unit (`unit_text`).
 
     `short` is the number of the first question that does not fit after the ones before it, None if all fit. `unit` is
@@ -55,12 +55,12 @@ class JointCost:
         }
 
 
-def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> JointCost:
+def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> StatementCost:
     """Return the total cost of a statement's questions if they were asked now. Nothing is spent. Raise KH502."""
     rehearsed = _begin(service, questions).rehearse(questions, {})
     together = rehearsed.total
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}
-    return JointCost(
+    return StatementCost(
         count=len(questions),
         group=together.epsilon_nano / NANO,
         unit=together.unit_epsilon_nano / NANO if units else None,

@@ -15,7 +15,7 @@ from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.open_policy.moved_data import DataWatch
 from proxy.open_policy.service import Service
 from proxy.process.generations import Generations
-from proxy.rest.readiness import Readiness, shadow_connections, shadow_version
+from proxy.rest.readiness import Readiness, count_shadow_connections, read_shadow_version
 
 MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more gets 503, so that they hold up no session
 
@@ -60,10 +60,10 @@ def list_gauge_readings(
         return {"busy": busy, "idle_in_transaction": waiting, "idle": len(open_now) - busy - waiting}
 
     def in_shadows() -> Mapping[str, float]:
-        return {"": sum(shadow_connections(one.shadow) for one in generations.open)}
+        return {"": sum(count_shadow_connections(one.shadow) for one in generations.open)}
 
     def oldest_version() -> Mapping[str, float]:
-        return {"": min(shadow_version(one.shadow) for one in generations.open)}
+        return {"": min(read_shadow_version(one.shadow) for one in generations.open)}
 
     def newest() -> Service:
         return generations.newest.service

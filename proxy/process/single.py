@@ -34,7 +34,7 @@ from proxy.process.http_server import serve_http
 from proxy.process.operations import list_gauge_readings, make_operator_server
 from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
-from proxy.rest.readiness import Readiness, readiness
+from proxy.rest.readiness import Readiness, make_readiness
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import MockUsers
 from proxy.security.tls import Tls
@@ -77,7 +77,7 @@ async def serve_process(
     """
     siblings, rest, strangers = siblings or SiblingWorkers(), rest or RestSection(), strangers or MockUsers()
     seen, newest = generations.telemetry, generations.newest
-    ready = readiness(
+    ready = make_readiness(
         generations,
         lambda: generations.newest.shadow,
         logins=partial(check_login_begins, *find_local_address(accepting.postgresql), over_tls=tls is not None),
@@ -106,7 +106,7 @@ async def serve_process(
         async with (
             siblings.listen(endpoint.cancel),
             serve_http(
-                uvicorn_server.config(
+                uvicorn_server.make_config(
                     create_app(
                         generations,
                         rest,

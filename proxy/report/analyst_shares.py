@@ -1,7 +1,7 @@
-"""The rest of analysts' budgets, if one of them comes to have a cap of their own, or the last such cap goes.
+"""The change of analysts' remaining budgets when the first of them gets a cap of their own, or the last cap goes.
 
-All share a balance. While any has a cap of their own, what is left of it for each counts the others' questions at their
-worst case (`Limits.apart`), so declaring one analyst changes what others have left.
+All analysts share a balance. If any has a cap of their own, the rest of it for each one counts the others' questions at
+their worst case (`Limits.separates_analysts`). So declaring a cap for one analyst changes what others have left.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ _WHY = {
 
 
 def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: bool) -> Iterator[str]:
-    """Say who has more or less left than before, in one sentence; nothing if analysts are accounted for as before.
+    """Yield a sentence on who has more or less left than before. Yield nothing if the accounting did not change.
 
     Raises:
-        LedgerError: the ledger does not answer.
+        LedgerError: if the ledger does not answer.
     """
     apart = separates_analysts(catalog)
     if apart == were_apart:
@@ -53,7 +53,7 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
 
 
 def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
-    """Log the same of a policy that takes the place of another. A ledger that does not answer has its own lines."""
+    """Log the sentence of `describe_changed_shares` after a reload. Log nothing here if the ledger does not answer."""
     were_apart = any(
         one.epsilon_per_predicate is not None or one.epsilon_per_unit is not None for one in before.analysts.values()
     )
@@ -68,7 +68,7 @@ def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
 
 
 def _list_left(report: BudgetReport) -> dict[str, str]:
-    """Return the rest of a privacy unit's budget, and of the group that has least left."""
+    """Return the rest of a privacy unit's budget, and of the group that has least left, as texts by name."""
     groups = [min(one.left_nano) for one in report.families if one.left_nano]
     found = {"has left of a group": min(groups, default=None), "has left of a privacy unit": report.unit_left_nano}
     return {name: f"{amount / NANO:.4f}" for name, amount in found.items() if amount is not None}

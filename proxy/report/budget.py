@@ -1,7 +1,7 @@
-"""The spent and remaining budget, for people and programs: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
+"""The spent and remaining budget, as lines and as JSON: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
 
-Owners read exact losses, of everybody together. Analysts read "at most" and "at least", a function of the ledger alone:
-what is spent is their own, and what is left is less by what others spent, as far as that is no secret.
+Owners see exact losses, of everybody together. Analysts see "at most" and "at least", which follow from the ledger
+alone. What is spent is their own. What is left also counts what others spent, as far as that is public.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,11 +25,11 @@ from proxy.report.limit_names import name_limit
 class BudgetLine:
     """One row of the budget, in epsilon as text.
 
-    It is the privacy unit over everything, a table over everything, its groups by certain keys together, or a family's
-    group. `limit` is the name of the balance that has that left.
+    It is about the privacy unit over all tables, a whole table, all groups by certain keys, or one group of a family.
+    `limit` is the name of the tightest balance, whose rest is `left`.
 
-    `budget` is the cap with what was granted, for an analyst the own one where it is lower. The loss of a group is
-    everything that answers reveal about it, those about overlapping groups included.
+    `budget` is the cap with grants, for an analyst their own cap if it is lower. The loss of a group is everything that
+    answers reveal about it, including answers about overlapping groups.
     """
 
     table: str
@@ -45,7 +45,7 @@ class BudgetLine:
 
     @property
     def what(self) -> str:
-        """Say whose balance it is."""
+        """Return in words whose balance it is."""
         return f"each {self.unit}, over all questions" if self.scope == "unit" else self.family
 
     def list_summary(self) -> tuple[str | None, ...]:
@@ -177,8 +177,8 @@ def make_maps(service: Service, analyst: str | None, *, table: str | None) -> tu
 def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
     """Return the budget as a JSON document.
 
-    It has the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a summary per family of
-    groups.
+    It has the policy's caps. Then it has the unit's balance, the tables' balances and a summary per family of groups,
+    each with the cap in force.
     """
     report = service.report_balances(analyst)
     caps = service.catalog.budget
@@ -223,7 +223,7 @@ def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
 
 
 def _make_published_document(service: Service, analyst: str | None) -> dict[str, Any]:
-    """Return the published files as a JSON document: the owner's view has those that no budget covers, too."""
+    """Return the published files that no budget covers, for the JSON document. Only the owner's view has them."""
     if analyst is not None:
         return {}
     return {

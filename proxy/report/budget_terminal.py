@@ -16,7 +16,7 @@ from proxy.report.terminal import make_visible
 def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     """Return the budget for a terminal.
 
-    Families of groups have the most spent and the least left, then units and analysts follow.
+    Families of groups come first, with the most spent and the least left. Units and analysts follow.
     """
     report = service.report_balances(analyst)
     groups = Printed(title="Groups, in epsilon", title_justify="left")
@@ -66,7 +66,7 @@ def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
 
 
 def _make_limits_table(report: BudgetReport) -> Printed:
-    """Return the limit that decides what is left of each group."""
+    """Return the table of the limits that decide how much each group has left."""
     limits = Printed(title="What is left there is of", title_justify="left")
     for heading in ("table", "grouped by", "limit"):
         limits.add_column(heading, overflow="fold")

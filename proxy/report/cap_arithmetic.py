@@ -1,4 +1,4 @@
-"""The sums of a policy's caps: how much one question by some keys can cost a group, and the odds in words."""
+"""The arithmetic of a policy's caps: the most that one question by some keys can cost a group, and odds in words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class CostliestQuestion:
 
     @property
     def sentence(self) -> str:
-        """The arithmetic in words."""
+        """The arithmetic as a sentence."""
         loses = "may lose" if self.cap == "epsilon_per_unit" else "may lose to questions on this table"
         return (
             f"no question by {', '.join(self.keys)} can cost a group more than {write_at_least(self.epsilon)}, since "
@@ -49,11 +49,10 @@ class CostliestQuestion:
 
 
 def list_costliest_questions(catalog: Catalog) -> Iterator[CostliestQuestion]:
-    """Yield the keys of each table, and keys that are bounded together, for which a unit's cap decides.
+    """Yield the costliest question for each key of a table, and for each set of keys that are bounded together.
 
-    It is less than one question may cost, and less than a group may lose.
-
-    A question about fewer groups, or by keys of which a unit has one value, may cost more.
+    Only those are yielded for which the cap on a unit decides: it allows less than the cap on one question and the cap
+    on a group. A question about fewer groups, or by keys of which a unit has one value, may cost more.
     """
     budget = catalog.budget
     for table in catalog.tables:
@@ -98,7 +97,7 @@ def _find_costliest(table: Table, keys: tuple[Column, ...], budget: Budget) -> C
 
 
 def describe_odds(catalog: Catalog) -> Iterator[str]:
-    """Yield the meaning of the caps for somebody who would have bet even money on one unit."""
+    """Yield in words how sure the caps let somebody become of one unit, starting from even odds."""
     budget = catalog.budget
     if any(table.is_row_unit for table in catalog.tables):
         yield f"  all answers about a group together: {_lower_first(say_belief(budget.per_predicate, of='that a row'))}"

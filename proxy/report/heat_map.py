@@ -1,4 +1,4 @@
-"""Which groups' budget is used up: key values against key values, each cell a share of the budget. For owners."""
+"""Heat maps of used budget, for owners: key values against key values, each cell the share that a group has lost."""
 
 from calendar import day_abbr, day_name, month_abbr, month_name
 from collections.abc import Iterable, Sequence
@@ -39,11 +39,11 @@ _NAMED = 3  # of the worst groups of a map in its summary: more would not fit on
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A table's groups as rows and columns. With more than two keys, a cell shows the worst over the others' values.
+    """The groups of a table in rows and columns. With more than two keys, a cell has the largest share over the others.
 
-    `percent` has shape (rows, columns): the share of its budget that the group has lost, in percent rounded down
-    (but at least 1 where anything is lost); `NEVER` where it was never asked about. `left_out` says how many rows and
-    columns are not shown, `left_out_percent` the largest share among them.
+    `percent` has shape (rows, columns): the share of its budget that a group has lost, in percent rounded down (but at
+    least 1 if anything is lost). It is `NEVER` if nobody asked about the group. `left_out` has the numbers of rows and
+    columns that are not shown, `left_out_percent` the largest share among them.
     """
 
     table: str
@@ -63,7 +63,7 @@ class HeatMap:
         return f"{self.table}{by}{across}{rest}"
 
     def cut(self, *, rows: int, columns: int) -> "HeatMap":
-        """Return the map cut to the rows and columns that have lost most, in their old order."""
+        """Return the map with only the rows and columns that have lost most, in their old order."""
         if len(self.rows) <= rows and len(self.columns) <= columns:
             return self
         down = _find_most_spent(self.percent.max(axis=1), rows)
@@ -97,8 +97,8 @@ def _find_most_spent(percent: Shares, most: int) -> list[int]:
 def make_heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
     """Return one map for each table and set of grouping columns.
 
-    Filters and data versions share a map: a cell shows what a question about the group would find lost in the worst of
-    them. Families of one table have one cap.
+    Filters and data versions share a map. A cell shows the largest loss among them that a question about the group
+    would meet. Families of one table have one cap.
     """
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
@@ -152,7 +152,7 @@ def choose_colour(percent: int) -> str:
 
 
 def write_percent(percent: int) -> str:
-    """Return the number in a cell."""
+    """Return the percentage in a cell as text."""
     return "." if percent < 0 else str(percent)
 
 
@@ -165,7 +165,7 @@ def list_legend() -> tuple[tuple[int, str], ...]:
 def summarise(maps: Sequence[HeatMap]) -> tuple[str, ...]:
     """Return a line for each map, the most spent first.
 
-    It has its worst share, its table and grouping, how many groups were asked about, and which of them have lost most.
+    It has the largest share, the table and grouping, the number of groups asked about, and those that have lost most.
     """
     asked = [one for one in maps if one.percent.max(initial=NEVER) >= 0]
     return tuple(_summarise(one) for one in sorted(asked, key=lambda one: -int(one.percent.max())))

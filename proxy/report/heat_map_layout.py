@@ -1,4 +1,4 @@
-"""Where everything stands in a picture of heat maps, in pixels."""
+"""The layout of a picture of heat maps, in pixels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _SAMPLE = 16  # of a sample's edge
 
 @dataclass(frozen=True, slots=True)
 class TextLabel:
-    """A line of text; `x` and `y` are where its baseline starts, in pixels. `turned`: written upwards."""
+    """A line of text whose baseline starts at `x` and `y`, in pixels. If `is_vertical`, it is written upwards."""
 
     x: float
     y: float
@@ -34,7 +34,7 @@ class TextLabel:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A filled rectangle with an edge, `x` and `y` its upper left corner; `told` is its tooltip."""
+    """A filled rectangle with an edge. `x` and `y` are its upper left corner, in pixels."""
 
     x: float
     y: float
@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All of it, in the order of drawing, on white."""
+    """A picture on white. `parts` are in the order of drawing."""
 
     title: str
     width: float
@@ -58,9 +58,8 @@ class Picture:
 def lay_out_maps(maps: Sequence[HeatMap], *, title: str) -> Picture:
     """Return the maps one below the other, with a legend.
 
-    Names are cut after 30 characters, and visible whatever they hold.
-
-    Of a map with more than 120 rows or columns the most spent are drawn, and it says so.
+    Names are cut after 30 characters, and made visible whatever characters they have. Of a map with more than 120 rows
+    or columns the most spent are drawn, with a remark.
     """
     parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, make_visible(title), is_bold=True)]
     top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER

@@ -1,4 +1,4 @@
-"""A ledger's log and its copies as files: JSON lines, parquet, a checked copy of an SQLite ledger."""
+"""Files of a ledger: its log as JSON lines or parquet, and verified copies of the whole ledger."""
 
 import json
 import os
@@ -24,13 +24,13 @@ _KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
 
 
 def write_json_lines(events: Iterable[ExportedEvent], path: Path) -> int:
-    """Write one JSON object a line; returns the number of events. The file is there whole or not at all."""
+    """Write one JSON object a line. Return the number of events. The file is written whole or not at all."""
     with _write_whole(path) as part, part.open("w", encoding="utf-8") as file:
         return sum(1 for event in events if file.write(json.dumps(asdict(event), ensure_ascii=False) + "\n"))
 
 
 def write_parquet(events: Iterable[ExportedEvent], path: Path) -> int:
-    """Write the same records as parquet, a column for each field; returns the number of events."""
+    """Write the events as parquet, with a column for each field. Return the number of events."""
     import duckdb  # which takes as long to import as some of the other commands
 
     with tempfile.TemporaryDirectory() as directory, _write_whole(path) as part:
@@ -50,9 +50,9 @@ def _find_kind(annotation: object) -> str:
 
 @contextmanager
 def _write_whole(path: Path) -> Iterator[Path]:
-    """Yield a path beside the wanted one that takes its place when the block ends, or vanishes when it raises.
+    """Yield the path of a temporary file, which replaces `path` when the block ends. Delete it if the block raises.
 
-    It is an empty file already, and both are for their owner's eyes alone, however it is written.
+    It exists already, empty. Only its owner may read either file.
     """
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
@@ -66,9 +66,9 @@ def _write_whole(path: Path) -> Iterator[Path]:
 
 
 def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
-    """Copy an SQLite ledger while it is in use, and verify the copy; number and hash of its newest event.
+    """Copy an SQLite ledger while it is in use, and verify the copy. Return the number and hash of its newest event.
 
-    Raises `LedgerUnavailable` when the copy does not verify, and leaves no file then.
+    Raise `LedgerUnavailable` if the verification fails, and leave no file then.
     """
     database = make_url(url).database or ""
     with _write_whole(path) as part:
@@ -86,9 +86,9 @@ def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
 
 
 def copy_verified(source: str, target: str) -> tuple[int, str]:
-    """Copy a ledger from one SQLAlchemy URL to another, and verify the copy; number and hash of its newest event.
+    """Copy a ledger from one SQLAlchemy URL to another, and verify it. Return its newest event's number and hash.
 
-    Raises `LedgerMisuse` where the target is not empty, `LedgerUnavailable` where either fails.
+    Raise `LedgerMisuse` if the target is not empty, `LedgerUnavailable` if either ledger fails.
     """
     copy_ledger(source, target, timeout_ms=TIMEOUT_MS)
     with Ledger.open(target, clock=lambda: datetime.now(UTC), can_create=False) as copy:
@@ -102,7 +102,7 @@ def is_sqlite(url: str) -> bool:
 
 
 def write_pg_dump_command(url: str, path: Path) -> str:
-    """Return the command that backs up a PostgreSQL ledger, to be run in a shell: no password stands in it."""
+    """Return the shell command that backs up a PostgreSQL ledger. It contains no password."""
     return f"pg_dump --format=custom --file={quote(str(path))} --dbname={quote(_make_libpq_url(make_url(url)))}"
 
 

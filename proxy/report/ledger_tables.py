@@ -1,4 +1,4 @@
-"""The log as an owner reads it: one line a question, one question in full. Losses are exact."""
+"""The log for owners: a line for each question, or one question in full. Losses are exact."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -49,7 +49,7 @@ def _shorten(text: str) -> str:
 
 
 def describe_subject(question: AskedQuestion) -> str:
-    """Return the question's text; if none was kept, table, grouping columns and filter, in one phrase."""
+    """Return the question's text. If none was kept, describe its table, grouping columns and filter in one phrase."""
     if question.wording is not None and question.wording.text is not None:
         return question.wording.text
     return _describe_family(question)
@@ -62,7 +62,7 @@ def _describe_family(question: AskedQuestion) -> str:
 
 
 def find_cost(question: AskedQuestion) -> int:
-    """Return the loss of the key that lost most: the worst case while it is open, and nothing once it is released."""
+    """Return the loss of the key that lost most, in 1e-9 epsilon: the worst case while open, 0 once released."""
     if question.spent is not None:
         return question.spent.epsilon_nano
     if question.most is not None:
@@ -71,7 +71,7 @@ def find_cost(question: AskedQuestion) -> int:
 
 
 def describe_reuse(question: AskedQuestion) -> str:
-    """Return what was known before and is read again, or continued."""
+    """Return in words the earlier answer or noise that a question read or continued."""
     charge = question.charge
     if question.reads is not None:
         return f"the answer of {question.reads[:SHORT_ID]}"
@@ -99,7 +99,7 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
 
 
 def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
-    """Return everything about one question except the losses of its keys, each with its name."""
+    """Return everything about one question except the losses of its keys, as pairs of name and text."""
     charge = question.charge
     family = charge.family
     unit = "each row by itself" if family.unit == ROW_UNIT else f"each ({family.unit.replace(',', ', ')})"
@@ -157,7 +157,7 @@ def _list_losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
 
 
 def list_loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Return the distinct losses from the largest down, how many keys have each, and the first few of those keys."""
+    """Return the distinct losses from the largest down, each with the number of its keys and the first few of them."""
     cells = question.charge.cells
     losses = np.broadcast_to(spent.read_amounts(cells), cells.shape).reshape(-1)
     levels = []

@@ -1,4 +1,4 @@
-"""The limits that a question may run into, by name: alike in NOTICEs, EXPLAIN and refusals, and what is short in each.
+"""The names of the limits of a question, the same in NOTICEs, EXPLAIN and refusals.
 
 Guarantee: names and figures follow from the policy, the ledger and the question alone.
 """
@@ -23,17 +23,17 @@ def name_limit(scope: BalanceScope, *, session_cap: bool = False) -> str:
     """Return the name of the limit with that scope.
 
     Parameters:
-        session_cap: the cap on one question is the session's own, not the owner's.
+        session_cap: True if the cap on one question is the session's own, not the owner's.
     """
     return "keyhole.max_epsilon" if session_cap and scope is BalanceScope.PER_QUERY else _NAMES[scope]
 
 
 def write_distinguishable(needed_nano: int, left_nano: int) -> tuple[str, str]:
-    """Return what is needed and what is left in epsilon, with as many digits as show that the first is more.
+    """Return the needed and the remaining epsilon as texts, with enough digits to show that the first is larger.
 
-    >>> tell_apart(1_440_000_000, 120_000_000)
+    >>> write_distinguishable(1_440_000_000, 120_000_000)
     ('1.44', '0.12')
-    >>> tell_apart(1_000_400_000, 1_000_000_000)
+    >>> write_distinguishable(1_000_400_000, 1_000_000_000)
     ('1.0004', '1.0000')
     """
     needed, left = needed_nano * _NANO, left_nano * _NANO

@@ -1,4 +1,4 @@
-"""The policy's monitors, each with what it costs; those that are refused, or expensive, or have a catch."""
+"""The policy's monitors with their prices, and warnings about those that are refused, expensive or doubtful."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from planner.monitors.monitor_plan import MonitorPlan
 
 @dataclass(frozen=True, slots=True)
 class PricedMonitor:
-    """A monitor by name with its plan, or with why it has none."""
+    """A monitor by name, with its plan, or with the refusal if it cannot be planned."""
 
     name: str
     plan: MonitorPlan | KeyholeError
 
     @property
     def line(self) -> str:
-        """The monitor for the owner."""
+        """The monitor's price as one line for the owner."""
         if isinstance(self.plan, KeyholeError):
             return f"monitor {self.name}: refused ({self.plan.code})"
         return f"monitor {self.name}: {describe_monitor(self.plan)}"
@@ -46,7 +46,7 @@ class PricedMonitor:
 
 
 def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor, ...]:
-    """Return every monitor of the policy, in its order. Only the policy decides it: no source is asked."""
+    """Return every monitor of the policy with its price, in the policy's order. The source is not used."""
 
     def plan(name: str) -> MonitorPlan | KeyholeError:
         monitor = catalog.find_monitor(name)
@@ -62,8 +62,7 @@ def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor
 def describe_doubtful_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ...]) -> Iterator[str]:
     """Yield the warnings about monitors before they are started.
 
-    They have EXPLAIN's warnings. For each that could not be started, whatever else was charged, they have the reason
-    and what would let it.
+    They are EXPLAIN's warnings. For a monitor that no balance could ever cover, they give the reason and a remedy.
     """
     for one in priced:
         if isinstance(one.plan, KeyholeError):

@@ -1,4 +1,4 @@
-"""The promises so far, over all windows, in words that an owner can put into a report.
+"""The odometer: the losses so far over all budget windows, in words that an owner can put into a report.
 
 The numbers are exact and for the owner. They bound every answer ever released, and follow from the ledger alone.
 Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.
@@ -24,10 +24,9 @@ _MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody ma
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """One table.
+    """The odometer's reading of one table.
 
-    `epsilon` is what the unit that lost most has lost in any one cell, over everything ever answered; `unit` is "row"
-    or names columns.
+    `epsilon` is the largest loss of any unit in one cell, over all answers ever. `unit` is "row", or names columns.
     """
 
     table: str
@@ -38,7 +37,7 @@ class TableReading:
 
 @dataclass(frozen=True, slots=True)
 class AnalystReading:
-    """The most that one analyst alone can have learned: in any one cell, and about one unit over everything."""
+    """The largest losses by one analyst's own questions: in any one cell, and of one unit over all tables."""
 
     analyst: str
     questions: int
@@ -48,7 +47,7 @@ class AnalystReading:
 
 @dataclass(frozen=True, slots=True)
 class PublishedReading:
-    """A file of a table that no budget covers, and what it gives away."""
+    """A published file that no budget covers, with the statement of what it discloses."""
 
     on: str
     by: str
@@ -62,13 +61,13 @@ class PublishedReading:
 
 @dataclass(frozen=True, slots=True)
 class OdometerReading:
-    """The odometer.
+    """The reading of the odometer.
 
     `unit_epsilon` is the loss of one unit over all tables with units of several rows. It holds except with probability
-    `delta` (None: always). `unit_balance` is the same loss as the cap on a unit counts it. No number covers what was
-    `published` otherwise.
+    `delta` (None: always). `unit_balance` is the same loss in the terms of the cap on a unit. No number covers the
+    files in `published`.
 
-    Caps are the policy's, for one window and without grants.
+    Caps are the policy's, for one budget window and without grants.
     """
 
     windows: int
@@ -225,7 +224,7 @@ def write_factor(epsilon: float) -> str:
 
 
 def say_belief(epsilon: float, *, of: str) -> str:
-    """Return the meaning of the bound for somebody who would have bet even money."""
+    """Return in words how sure somebody can become by this loss, starting from even odds."""
     subject = f"{of} is in the data" if of.endswith("row") else of
     return f"Whoever thought it as likely as not {subject} can now be {_write_certainty(epsilon)} of it."
 
@@ -241,7 +240,7 @@ def _write_certainty(epsilon: float) -> str:
 
 
 def say_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
-    """Return the risk of opening window number `windows`, in plain words."""
+    """Return in words the risk of opening budget window number `windows`."""
     total = windows * per_predicate
     return (
         f"This opens window {windows}: all balances start at nothing, for everybody.",
@@ -255,7 +254,7 @@ def say_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
 
 
 def count_windows(ledger: Ledger) -> int:
-    """Return the number of windows: one more than were opened."""
+    """Return the number of budget windows: the first one, and each one that was opened."""
     return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.read_decisions())
 
 

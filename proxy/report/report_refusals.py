@@ -1,4 +1,4 @@
-"""A refusal as psql prints it, and what everything unforeseen is told as."""
+"""Refusals in psql's form, and the refusal for unexpected errors."""
 
 from planner.errors import KeyholeError
 
@@ -31,5 +31,5 @@ def _point_at(sql: str, offset: int) -> tuple[str, str]:
 
 
 def make_internal_error() -> KeyholeError:
-    """Return the error for anything unforeseen; the cause stays inside."""
+    """Return the error for anything unexpected, without its cause."""
     return KeyholeError("KH900", "an internal error", detail="Nothing is returned. The reserved budget stays spent.")

@@ -1,6 +1,6 @@
-"""An answer as a picture: keys against keys, each cell the band that its group is in.
+"""Scorecards: an answer as a grid of keys against keys, each cell with the band of its group.
 
-It has no numbers but those of the bands, since the answer has none.
+Its only numbers are those of the bands, since the answer has no others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _DARKEST = 0.85  # of the way through them, for the highest level: beyond it nei
 
 
 def choose_ink(shade: str) -> str:
-    """Return black or white, whichever is easier to read on a colour (WCAG 2's contrast, at least 4.5 then)."""
+    """Return black or white, whichever is easier to read on a colour. Its contrast by WCAG 2 is at least 4.5."""
     return "#ffffff" if (find_luminance(shade) + 0.05) ** 2 < 1.05 * 0.05 else "#000000"
 
 
@@ -38,9 +38,9 @@ def find_luminance(shade: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The levels of the measure `title`: `marks` stand in cells, `meanings` explain them.
+    """The levels of the measure `title`, with the `marks` in cells and the `meanings` that explain them.
 
-    Both go from the lowest level on; a meaning is empty where the mark says it.
+    Both start with the lowest level. A meaning is empty if the mark needs none.
     """
 
     title: str
@@ -64,7 +64,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class BandMap:
-    """Groups in rows and columns; `levels` has shape (rows, columns). `scales` has one a column, or one for all."""
+    """One grid of groups. `levels` has shape (rows, columns). `scales` has one scale a column, or one for all."""
 
     title: str
     rows: tuple[str, ...]
@@ -79,7 +79,7 @@ class BandMap:
 
 @dataclass(frozen=True, slots=True)
 class Scorecard:
-    """All grids of one answer, over the same groups. `left_out` is how many rows and columns are not in them."""
+    """All grids of one answer, over the same groups. `left_out` has the numbers of omitted rows and columns."""
 
     grids: tuple[BandMap, ...]
     left_out: tuple[int, int]
@@ -98,7 +98,7 @@ class Scorecard:
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """A scale, and the predicates of which it counts how many hold."""
+    """A scale with its predicates. The level of a group is the number of predicates that hold."""
 
     scale: Scale
     predicates: tuple[int, ...]
@@ -107,10 +107,11 @@ class _Measure:
 def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int, most_columns: int) -> Scorecard:
     """Draw the picture of an answer: a grid for each measure, or one with a column for each if there is one key.
 
-    Thresholds on one aggregate are one measure, whose level is how many of them hold; every other predicate is one by
-    itself. The places of a ranking are one, and so are the rows of an answer without any. The key with most values goes
-    down, the next one across, and others down as well. Values without a row in the answer are not there. Of more rows
-    than `most_rows`, and columns than `most_columns`, those with the highest levels are kept.
+    Thresholds on one aggregate are one measure, whose level is the number of those that hold. Every other predicate is
+    a measure of its own. The places of a ranking are one measure. An answer without predicates has one too, which marks
+    its rows. The key with the most values has the rows, the next one the columns, and further keys extend the rows.
+    Values without a row in the answer are left out. If there are more rows than `most_rows`, or columns than
+    `most_columns`, those with the highest levels are kept.
 
     Parameters:
         keys: the answer's rows: keys, the place in a ranking, and truths, as PostgreSQL's texts.
@@ -153,7 +154,7 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
 def _list_measures(plan: Plan, returned: int) -> Iterator[_Measure]:
     """Yield the measures of a question in the order of their first predicates.
 
-    The measure of a ranking of so many keys follows.
+    The measure of a ranking comes last.
     """
     yield from _list_predicate_measures(plan)
     if plan.asked.ranked is not None:
@@ -212,7 +213,7 @@ def _find_levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Mea
 
 
 def _choose_highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
-    """Return the places with the highest levels of the present ones, in their order, and how many others there are."""
+    """Return the places with the highest levels among the present ones, in order, and the number of all others."""
     there = np.flatnonzero(present)
     chosen: list[int] = there[np.argsort(-levels[there], kind="stable")[:most]].tolist()
     return sorted(chosen), len(there) - len(chosen)

@@ -1,4 +1,4 @@
-"""Scorecards for a terminal: every cell has the mark of its band, and a colour where there are any."""
+"""Scorecards for a terminal. Every cell has the mark of its band, and a colour if available."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -16,7 +16,7 @@ _HEADING_LINES = 4  # of a column's name; what does not fit is cut
 
 
 def count_fitting_columns(width: int) -> int:
-    """Return how many columns a grid may have in a terminal of a given width in characters."""
+    """Return the number of columns that a grid may have in a terminal of `width` characters."""
     return max(1, (width - _LABEL_WIDTH - 1) // (_LEAST + 1))
 
 

@@ -14,7 +14,7 @@ _WIDTH = 100  # characters of a line of text: a paragraph that can be read
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """One section: its `name` for programs, `title` and `parts` for people, `figures` for programs."""
+    """One section: `name` and `figures` for JSON, `title` and `parts` for people."""
 
     name: str
     title: str
@@ -22,7 +22,7 @@ class ReportSection:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     def write_lines(self) -> Iterator[str]:
-        """Yield the section for a terminal; drawings are for pages alone."""
+        """Yield the section's lines for a terminal, without its drawings."""
         yield make_visible(self.title)
         yield "=" * len(self.title)
         for part in self.parts:
@@ -42,7 +42,7 @@ class ReportSection:
                     continue
 
     def make_document(self) -> dict[str, Any]:
-        """Return the section as a JSON document: its figures, and everything that a person reads."""
+        """Return the section as a JSON document, with its figures and its text."""
         tables = [part for part in self.parts if isinstance(part, PageTable)]
         return {
             "section": self.name,
@@ -57,7 +57,7 @@ class ReportSection:
 
 
 def show_lines(sections: Sequence[ReportSection], *, is_private: bool) -> Iterator[str]:
-    """Yield all sections for a terminal; if private data were read, the first and the last line say so."""
+    """Yield the lines of all sections for a terminal. If private data were read, the first and the last line say so."""
     if is_private:
         yield OWNER_ONLY
         yield ""

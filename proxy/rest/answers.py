@@ -1,4 +1,4 @@
-"""An answer as JSON, as lines of JSON or as CSV: whole, or a page of it, in slices that no large answer outgrows."""
+"""Answers as JSON, JSON lines or CSV: whole, or a page of them. Large answers are sent in slices."""
 
 import asyncio
 import csv
@@ -21,7 +21,7 @@ from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
-from proxy.rest.request_refusals import no_such_cursor, no_such_form
+from proxy.rest.request_refusals import refuse_unknown_cursor, refuse_unknown_form
 from proxy.rest.sorted_keys import LabelledKeys, show_keys
 from proxy.shadow.key_labels import KeyLabels
 
@@ -39,10 +39,9 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 class Reply:
     """A reply to a question.
 
-    It has everything beside its keys (`head`), its keys, and the reservation under which they are stored (None:
-    nowhere, as the question alone decides them). `shown` is the select list of a scorecard, None if it is not known or
-    only PostgreSQL could run it. `order` is how the keys were sorted, and `labels` are the shown forms of computed
-    ones.
+    `head` is the JSON document without the keys. `stored` is the reservation under which the keys are stored (None: the
+    question alone decides them). `shown` is the select list of a scorecard, None if it is unknown or only PostgreSQL
+    could run it. `order` is the order of the keys. `labels` are the displayed forms of computed keys.
     """
 
     head: Mapping[str, Any]
@@ -53,8 +52,8 @@ class Reply:
     labels: KeyLabels | None = None
 
     @staticmethod
-    def of(answer: Answer, asked: Asked, labels: KeyLabels | None) -> "Reply":
-        """Return an answer that was just given to a question; `labels` of its keys are shown."""
+    def from_answer(answer: Answer, asked: Asked, labels: KeyLabels | None) -> "Reply":
+        """Return the reply for an answer that was just given. `labels` are the displayed forms of computed keys."""
         keys = show_keys(answer.keys, labels, asked.order)
         head = {**answer.make_head(), "numbers": write_numbers_json(asked.question.numbers)}
         shown = read_select_list(asked.question)
@@ -62,7 +61,7 @@ class Reply:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the keys; truths by the names that the guarantee tells them by, where there is one."""
+        """The columns of the keys. Truths have the names in the guarantee, if there is one."""
         names = tuple(self.head.get("guarantee", {}).get("predicates", ()))
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
@@ -77,9 +76,9 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a page starts: in the answer that a reservation stored, sorted as its question said, from a key on.
+    """The start of a page: the reservation that stored the answer, the order of its keys, and the first key's number.
 
-    It is no secret: anybody who sends it must have paid for that answer, or have read it.
+    It is no secret: whoever sends it must have paid for that answer, or have read it.
     """
 
     reservation: str
@@ -91,7 +90,7 @@ class PageCursor:
         """Parse the cursor in a text. Raise KH408."""
         match = _CURSOR.fullmatch(text)
         if match is None:
-            raise no_such_cursor()
+            raise refuse_unknown_cursor()
         return PageCursor(match[1], int(match[2]), read_order(match[3] or ""))
 
     def __str__(self) -> str:
@@ -100,7 +99,7 @@ class PageCursor:
 
 
 def write_order(order: KeyOrder) -> str:
-    """Write an order in a form for cursors and for what is kept of answers."""
+    """Return an order as text, for cursors and stored replies."""
     kinds = (("tTnN"[one.is_number * 2 + one.descending], "!" * one.nulls_astray) for one in order)
     return "".join(f"{one.place}{kind}{astray}" for one, (kind, astray) in zip(order, kinds, strict=True))
 
@@ -113,26 +112,26 @@ def read_order(text: str) -> KeyOrder:
     )
 
 
-def find_held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
-    """Return the stored answer in which a cursor stands.
+def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
+    """Return the stored answer that a cursor points into, as a reply.
 
     Raise KH408 unless the analyst has paid for it or read it, KH502.
     """
     stored = _find_stored(service, cursor.reservation, analyst)
     try:
-        keys = None if stored is None else kept.of(stored, cursor.order)
+        keys = None if stored is None else kept.find_keys(stored, cursor.order)
     except (IndexError, ValueError):  # nobody was given such an order
-        raise no_such_cursor() from None
+        raise refuse_unknown_cursor() from None
     if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
-        raise no_such_cursor()
+        raise refuse_unknown_cursor()
     head = {"data_version": stored.charge.family.version}
     return Reply(head=head, keys=keys, stored=stored.reservation, order=cursor.order)
 
 
-def stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
+def find_stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
     """Return the key set that a reservation stored, if the analyst has paid for it or read it. Raise KH502."""
     stored = _find_stored(service, reservation, analyst)
-    return None if stored is None else _keys_of(stored)
+    return None if stored is None else _read_keys(stored)
 
 
 def _find_stored(service: Service, reservation: str, analyst: Analyst) -> StoredAnswer | None:
@@ -142,25 +141,26 @@ def _find_stored(service: Service, reservation: str, analyst: Analyst) -> Stored
         raise report_unavailable_ledger() from None
 
 
-def _keys_of(stored: StoredAnswer) -> KeySet | None:
+def _read_keys(stored: StoredAnswer) -> KeySet | None:
     released = from_bytes(stored.answer)
     return released if isinstance(released, KeySet) else None
 
 
-def form_of(accept: Sequence[str]) -> str:
-    """Return the media type to answer in, of those that Accept headers name.
+def choose_form(accept: Sequence[str]) -> str:
+    """Return the media type of the response, chosen by the Accept headers.
 
-    The most wanted one comes first, and then the one that is named most exactly. Raise KH408 if there is none.
+    The one with the highest weight is chosen, and among these the one that is named most exactly. Raise KH408 if there
+    is none.
     """
     ranges = [part for header in accept or ("*/*",) for part in header.split(",")]
-    wanted = [(_weight(form, ranges), form) for form in FORMS]
+    wanted = [(_weigh(form, ranges), form) for form in FORMS]
     (weight, _), form = max(wanted, key=lambda one: one[0])
     if weight == 0:
-        raise no_such_form(FORMS)
+        raise refuse_unknown_form(FORMS)
     return form
 
 
-def _weight(form: str, ranges: Sequence[str]) -> tuple[float, int]:
+def _weigh(form: str, ranges: Sequence[str]) -> tuple[float, int]:
     """Return the weight of the most exact range that covers the form (RFC 9110, 12.5.1), and how exact that is."""
     weight, exactness = 0.0, -1
     for part in ranges:
@@ -172,11 +172,11 @@ def _weight(form: str, ranges: Sequence[str]) -> tuple[float, int]:
     return weight, exactness
 
 
-def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, str]) -> Response:
-    """Return the wanted keys, in a form.
+def make_response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, str]) -> Response:
+    """Return the response with the keys of a range, in a media type.
 
-    Guarantee: beside the key set itself, memory holds `SLICE_KEYS` keys as text at a time, and what the client has not
-    read; a short answer has a Content-Length, a long one is sent in chunks.
+    Guarantee: beside the key set itself, memory holds `SLICE_KEYS` keys as text at a time, and the sent text that the
+    client has not read. A short answer has a Content-Length, a long one is sent in chunks.
     """
     count = len(reply.keys.keys)
     end = count if cut.size is None else min(count, cut.start + cut.size)
@@ -192,7 +192,7 @@ def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, st
     if following is not None:
         own["Link"] = f'</v1/answer?cursor={following}&page_size={cut.size}>; rel="next"'
     if form == CSV:
-        own |= {f"Keyhole-{name}": value for name, value in _as_headers(head).items()}
+        own |= {f"Keyhole-{name}": value for name, value in _make_headers(head).items()}
         form = "text/csv; charset=utf-8; header=present"
     if end - cut.start <= SLICE_KEYS:
         return Response(b"".join(pieces), media_type=form, headers=own)
@@ -205,71 +205,71 @@ async def _hand_over(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn
 
 
-def _slices(keys: KeySet | LabelledKeys, start: int, end: int) -> Iterator[Sequence[tuple[str | None, ...]]]:
+def _slice_keys(keys: KeySet | LabelledKeys, start: int, end: int) -> Iterator[Sequence[tuple[str | None, ...]]]:
     for first in range(start, end, SLICE_KEYS):
         yield keys.keys[first : min(first + SLICE_KEYS, end)]
 
 
-def _compact(document: Any) -> str:
+def _write_compact(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
-def _json(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
-    yield f'{{"columns":{_compact(reply.columns)},"keys":['.encode()
-    yield from _list_items(_slices(reply.keys, start, end))
+def _write_json(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
+    yield f'{{"columns":{_write_compact(reply.columns)},"keys":['.encode()
+    yield from _list_items(_slice_keys(reply.keys, start, end))
     yield b"],"
     if (shown := reply.shown) is not None:
-        yield f'"shown":{{"columns":{_compact(shown.names)},"rows":['.encode()
-        yield from _list_items([shown.show(key) for key in slice_] for slice_ in _slices(reply.keys, start, end))
+        yield f'"shown":{{"columns":{_write_compact(shown.names)},"rows":['.encode()
+        yield from _list_items([shown.show(key) for key in slice_] for slice_ in _slice_keys(reply.keys, start, end))
         yield b"]},"
     elif "guarantee" in reply.head:  # no page, of whose question nothing is known
         yield b'"shown":null,'
-    yield _compact(head)[1:].encode()
+    yield _write_compact(head)[1:].encode()
 
 
 def _list_items(slices: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     before = ""
     for slice_ in slices:
-        yield (before + ",".join(map(_compact, slice_))).encode()
+        yield (before + ",".join(map(_write_compact, slice_))).encode()
         before = ","
 
 
-def _lines(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
-    yield _escape_line_ends(f"{_compact({'columns': reply.columns, **head})}\n").encode()
-    for slice_ in _slices(reply.keys, start, end):
-        yield _escape_line_ends("".join(f"{_compact(key)}\n" for key in slice_)).encode()
+def _write_lines(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
+    yield _escape_line_ends(f"{_write_compact({'columns': reply.columns, **head})}\n").encode()
+    for slice_ in _slice_keys(reply.keys, start, end):
+        yield _escape_line_ends("".join(f"{_write_compact(key)}\n" for key in slice_)).encode()
 
 
 def _escape_line_ends(lines: str) -> str:
-    """Return lines of JSON in which nothing but a line feed ends a line, whatever a reader takes for one."""
+    """Return lines of JSON with all other line separators escaped, so that only a line feed ends a line."""
     if lines.isascii():
         return lines
     return lines.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _csv(reply: Reply, _: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
-    yield _csv_lines((reply.columns,))
-    for slice_ in _slices(reply.keys, start, end):
-        yield _csv_lines(slice_)
+def _write_csv(reply: Reply, _: Mapping[str, Any], start: int, end: int) -> Iterator[bytes]:
+    yield _write_csv_lines((reply.columns,))
+    for slice_ in _slice_keys(reply.keys, start, end):
+        yield _write_csv_lines(slice_)
 
 
-def _csv_lines(rows: Sequence[tuple[str | None, ...]]) -> bytes:
+def _write_csv_lines(rows: Sequence[tuple[str | None, ...]]) -> bytes:
     written = io.StringIO()
     csv.writer(written, lineterminator="\r\n").writerows(rows)
     return written.getvalue().encode()
 
 
 _WRITERS: Mapping[str, Callable[[Reply, Mapping[str, Any], int, int], Iterator[bytes]]] = {
-    JSON: _json,
-    LINES: _lines,
-    CSV: _csv,
+    JSON: _write_json,
+    LINES: _write_lines,
+    CSV: _write_csv,
 }
 
 
-def _as_headers(head: Mapping[str, Any]) -> dict[str, str]:
-    """Return everything that CSV has no place for, as ASCII.
+def _make_headers(head: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reply's head as ASCII headers, for CSV.
 
-    Texts are JSON strings, so nothing in them ends a header.
+    Texts are JSON strings, so nothing in them can end a header.
     """
     told = {"Count": str(head["count"]), "Data-Version": json.dumps(head["data_version"])}
     if head["next"] is not None:

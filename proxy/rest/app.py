@@ -1,8 +1,8 @@
-"""The REST face of the pipeline: the same questions, refusals and ledger as the PostgreSQL endpoint.
+"""The REST application: the same questions, refusals and ledger as the PostgreSQL endpoint.
 
-A request passes the shell (`middleware`: sizes, times, headers) and the gate (`gate`: who, how often, how many at
-once), is read (`strict_json`, `models`), asked once (`idempotency`) and answered (`answers`); a refusal is worded in
-`refusals` and told by `responses`. Answers wait in worker threads, so a slow source does not stop the loop.
+A request passes `middleware` (sizes, times, headers) and `gate` (who, how often, how many at once). It is parsed
+(`strict_json`, `models`), asked once (`idempotency`) and answered (`answers`). Refusals are written in
+`request_refusals` and sent by `responses`. Answers wait in worker threads, so a slow source does not stop the loop.
 """
 
 from collections.abc import Callable, Coroutine, Iterator
@@ -42,16 +42,16 @@ from proxy.report.report_refusals import make_internal_error
 from proxy.rest import answers, idempotency, strict_json
 from proxy.rest.answers import LONGEST_CURSOR, MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.documentation import BEGIN, REST_PAGE, SITE, add_documentation
-from proxy.rest.field_hints import in_fields
+from proxy.rest.field_hints import write_as_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, PlanIn, QuestionIn
 from proxy.rest.monitor_routes import EVENTS, Admission, LetIn, add_monitor_routes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
-from proxy.rest.readiness import Readiness, readiness
-from proxy.rest.request_refusals import no_such_analyst
-from proxy.rest.responses import UnreadableBody, describe_problems, problem_response, response_to
+from proxy.rest.readiness import Readiness, make_readiness
+from proxy.rest.request_refusals import refuse_removed_analyst
+from proxy.rest.responses import UnreadableBody, describe_problems, make_problem_response, make_response
 from proxy.security.failed_logins import FailedLogins
 from proxy.shadow.grammar import Grammar
 from proxy.shadow.key_labels import LabelReader
@@ -78,11 +78,10 @@ Key = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """The objects that pages beside REST share with it.
+class RestServices:
+    """The objects that the console shares with REST.
 
-    They are the service that answers, the gate and its limits, monitors, whether Keyhole can answer, and the labels of
-    computed keys.
+    They are the current service, the gate and its limits, the monitors, the readiness, and the labels of computed keys.
     """
 
     serving: Serving
@@ -95,7 +94,7 @@ class Doors:
     labels: LabelReader | None
 
 
-AddPages: TypeAlias = Callable[[FastAPI, Doors], str]
+AddPages: TypeAlias = Callable[[FastAPI, RestServices], str]
 """Adds pages to the application, and returns where they begin."""
 
 
@@ -111,11 +110,11 @@ def create_app(
     labels: LabelReader | None = None,
     site: Path = SITE,
 ) -> FastAPI:
-    """Return the application over the service that answers when a request is read; /readyz asks `ready`.
+    """Return the application. Each request uses the service of that moment, and /readyz uses `ready`.
 
-    `failures` are those that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the
-    console. `grammar` words texts that cannot be parsed, and `labels` shows computed keys. `site` is the folder of the
-    built documentation.
+    `failures` are the failed logins, shared with other endpoints. `hub` distributes news of monitors. `add_pages` adds
+    the console. `grammar` gives PostgreSQL's message for SQL that cannot be parsed. `labels` reads the displayed forms
+    of computed keys. `site` is the folder of the built documentation.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -131,16 +130,16 @@ def create_app(
         redirect_slashes=False,  # a redirect would repeat the Host header
     )
     threads = _OTHER_THREADS + limits.concurrent_requests
-    app.router.route_class = _route_class(serving, gate, threads=threads)
-    analyst = _analyst_let_in()
+    app.router.route_class = _make_route_class(serving, gate, threads=threads)
+    analyst = _make_login_dependency()
     _add_routes(app, serving, limits, analyst, grammar, labels)
     readings = Readings(serving, labels)
     hub = AlertHub(readings) if hub is None else hub
-    add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_admission_of, serving))
-    ready = ready or readiness(serving, None)
+    add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_make_admission, serving))
+    ready = ready or make_readiness(serving, None)
     _add_health(app, ready)
     add_documentation(app, site)
-    doors = Doors(serving, gate, limits, threads, readings, hub, ready, labels)
+    doors = RestServices(serving, gate, limits, threads, readings, hub, ready, labels)
     paths = frozenset(route.path for route in app.routes if isinstance(route, Route)) | {"/"}  # without the pages'
     _add_start(app, BEGIN if add_pages is None else add_pages(app, doors))
     if limits.origins:
@@ -157,9 +156,9 @@ def create_app(
         receive_timeout_ms=limits.receive_timeout_ms,
         pages=_PAGES,
         paths=paths,
-        admitted=lambda scope: _admitted(gate, scope),
-        refused=response_to,
-        failed=lambda: problem_response(make_internal_error()),
+        admitted=lambda scope: _count_request(gate, scope),
+        refused=make_response,
+        failed=lambda: make_problem_response(make_internal_error()),
         finished=serving.telemetry.count_request,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
@@ -167,7 +166,7 @@ def create_app(
     return app
 
 
-def _analyst_let_in() -> LetIn:
+def _make_login_dependency() -> LetIn:
     bearer = HTTPBearer(auto_error=False, description="One token per analyst; `keyhole passwd --token` makes one.")
 
     async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
@@ -207,7 +206,7 @@ def _add_routes(
         key: Key = None,
     ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
-        form = answers.form_of(request.headers.getlist("accept"))
+        form = answers.choose_form(request.headers.getlist("accept"))
         with serving.hold_open() as service, reworded(body.sql, who):
             keep_days = limits.idempotency_days
             told = idempotency.ask(
@@ -215,8 +214,8 @@ def _add_routes(
             )
         if isinstance(told.outcome, KeyholeError):
             again = told.outcome if grammar is None else grammar.reword(told.outcome, sql=body.sql, analyst=who)
-            return problem_response(again, headers=told.headers)
-        return answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
+            return make_problem_response(again, headers=told.headers)
+        return answers.make_response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 
     @app.get("/v1/answer", response_model=PageOut, responses=answered | describe_problems(*READING, 400, 404, 406))
     def page(
@@ -226,20 +225,20 @@ def _add_routes(
         page_size: PageSize = None,
     ) -> Response:
         """Return more keys of an answer, from where a cursor stands. Spends nothing."""
-        form = answers.form_of(request.headers.getlist("accept"))
+        form = answers.choose_form(request.headers.getlist("accept"))
         place = PageCursor.parse(cursor)
         with serving.hold_open() as service:
-            reply = answers.find_held(service, place, find_analyst(service, who), kept=kept)
-        return answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
+            reply = answers.find_stored_reply(service, place, find_analyst(service, who), kept=kept)
+        return answers.make_response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
 
     @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """Return the plan of a question and its cost. Spends nothing."""
         with serving.hold_open() as service, reworded(body.sql, who), read_very_long_alone(body.sql, analyst=who):
-            asked = body.asked_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
+            asked = body.make_asked(find_analyst(service, who), service, today=datetime.now(UTC).date())
             document = explain_as_document(service, asked)
             hint = document.get("hint")
-            return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
+            return document | ({"hint": write_as_fields(hint)} if isinstance(hint, str) else {})
 
     @app.post("/v1/plan", responses=describe_problems(*ASKING))
     def make_plan(body: PlanIn, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
@@ -248,7 +247,7 @@ def _add_routes(
         Spends nothing.
         """
         with serving.hold_open() as service:
-            listed = body.listed_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
+            listed = body.make_list(find_analyst(service, who), service, today=datetime.now(UTC).date())
             most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
             return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).document()
 
@@ -291,8 +290,8 @@ class StrictRequest(Request):
             raise UnreadableBody(refusal) from None
 
 
-def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
-    """Return a route class for /v1: it lets analysts in before it reads anything, and has its own threads."""
+def _make_route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
+    """Return a route class for /v1. It logs analysts in before it reads a body, and runs in its own threads."""
 
     class GatedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -301,7 +300,7 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
 
             async def handle_guarded(request: Request) -> Response:
                 if asks:
-                    _let_in(serving, gate, request, streams=self.path == EVENTS)
+                    _admit_analyst(serving, gate, request, streams=self.path == EVENTS)
                     current_default_thread_limiter().total_tokens = threads
                 return await handler(StrictRequest(request.scope, request.receive))
 
@@ -311,25 +310,25 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
 
 
 def find_analyst(service: Service, name: str) -> Analyst:
-    """Return the analyst who was let in, as the policy has them now. Raise KH401 if it was reloaded without them."""
+    """Return an admitted analyst from the current policy. Raise KH401 if it was reloaded without that analyst."""
     found = service.catalog.find_analyst(name)
     if found is None:
-        raise no_such_analyst()
+        raise refuse_removed_analyst()
     return found
 
 
-def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) -> None:
+def _admit_analyst(serving: Serving, gate: Gate, request: Request, *, streams: bool) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     sent = token.strip() if scheme.lower() == "bearer" else ""
     with serving.hold_open() as service:
-        analyst = gate.login(service.catalog.analysts, sent, address=address_of(request.scope))
+        analyst = gate.login(service.catalog.analysts, sent, address=find_address(request.scope))
     request.state.analyst, request.state.token_hash = analyst.name, analyst.token_hash
     # counted from here on: whoever has no token can occupy nobody's place
-    request.scope[LEAVING].enter_context(gate.stream_of(analyst) if streams else gate.together_of(analyst))
+    request.scope[LEAVING].enter_context(gate.take_stream(analyst) if streams else gate.take_place(analyst))
 
 
-def _admission_of(serving: Serving, request: Request) -> Admission:
-    """Return whether the analyst of a request that was let in still has the token that it came with."""
+def _make_admission(serving: Serving, request: Request) -> Admission:
+    """Return a function that checks if the policy still has the token of an admitted request."""
     name: str = request.state.analyst
     token_hash: str = request.state.token_hash
 
@@ -344,14 +343,14 @@ def _admission_of(serving: Serving, request: Request) -> Admission:
 
 
 @contextmanager
-def _admitted(gate: Gate, scope: Scope) -> Iterator[None]:
-    """Count one request of its sender during the block. Raise KH430."""
+def _count_request(gate: Gate, scope: Scope) -> Iterator[None]:
+    """Count a request from its address before the block. Raise KH430."""
     if scope["path"] not in _OPEN:
-        gate.arrive(address_of(scope))
+        gate.arrive(find_address(scope))
     yield
 
 
-def address_of(scope: Scope) -> str:
+def find_address(scope: Scope) -> str:
     """Return the address from which a request comes."""
     client = scope.get("client")
     return str(client[0]) if client else "local"
@@ -360,4 +359,4 @@ def address_of(scope: Scope) -> str:
 async def _respond_to(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405 and request.method == "OPTIONS":
         return Response(status_code=204, headers=error.headers)
-    return response_to(error) or problem_response(make_internal_error())
+    return make_response(error) or make_problem_response(make_internal_error())

@@ -1,7 +1,7 @@
-"""The documentation at `/docs`: the built site if there is one, otherwise a line that says how to build it.
+"""The documentation at `/docs`: the built site, or instructions for building it.
 
-`make docs` writes the site into a folder of this package. Like REST's own documentation it needs no login, as it has
-the project's pages alone. No file is read before somebody asks for it.
+`make docs` writes the site into a folder of this package. It has only the project's pages, so it needs no login. Files
+are read on request.
 """
 
 import os
@@ -70,7 +70,7 @@ def add_documentation(app: FastAPI, site: Path = SITE) -> None:
 def find_file(site: Path, name: str) -> Path | None:
     """Return a file of the site by its address.
 
-    Return None for a folder, an unknown kind, and a path that leads through a link or out of the folder.
+    Return None for a folder, an unknown file type, and a path that leads through a link or out of the folder.
     """
     kind = os.path.splitext(name)[1]
     if kind not in _TYPES or "\0" in name or "\\" in name:

@@ -1,4 +1,4 @@
-"""Hints as REST has them: fields of a request in the place of SET and RESET."""
+"""Hints for REST, with fields of a request instead of SET and RESET."""
 
 import json
 import re
@@ -24,15 +24,15 @@ _MENTIONED = re.compile(rf"\bkeyhole\.{_NAME}\b")
 _NUMBERS = frozenset(("fnr", "fpr", "min_rows", "most_positives", "max_epsilon"))
 
 
-def in_fields(hint: str) -> str:
-    """Return the hint with `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`. It can be sent as it stands."""
+def write_as_fields(hint: str) -> str:
+    """Return the hint with fields that can be sent: `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`."""
     hint = _NEXT.sub(r";, \1", hint)
-    hint = _SET.sub(lambda found: _field(found["name"], found["value"].strip()), hint)
+    hint = _SET.sub(lambda found: _write_field(found["name"], found["value"].strip()), hint)
     hint = _RESET.sub(lambda found: f'without "{found["name"]}"', hint)
     return _MENTIONED.sub(lambda found: found["name"], hint)
 
 
-def _field(name: str, value: str) -> str:
+def _write_field(name: str, value: str) -> str:
     text = value[1:-1].replace("''", "'") if value.startswith("'") else value
     if not text:
         return f'without "{name}"'

@@ -1,6 +1,6 @@
-"""Who may come in, how often, and how many at once. Everything is decided before a body is read or SQL is looked at.
+"""The login and the request limits of REST. They are applied before a body is read or SQL is parsed.
 
-A bearer token names the analyst; the policy holds only its SHA-256. The counts are in the memory of this process.
+A bearer token names the analyst. The policy has only its SHA-256. The counts are in the memory of this process.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import structlog
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.rest.request_refusals import no_such_token, too_many_at_a_time, too_many_of_an_analyst, too_often
+from proxy.rest.request_refusals import refuse_full_analyst, refuse_full_service, refuse_too_often, refuse_unknown_token
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.networks import find_network
 from proxy.security.rate_limit import MOST_NAMES, RateLimit
@@ -28,9 +28,9 @@ ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of o
 
 
 class Gate:
-    """The counters of one process, beside the `failures` of both endpoints.
+    """The request counters of one process, with the failed logins of both endpoints in `failures`.
 
-    For one event loop: nothing here waits or locks.
+    It is for one event loop: nothing here waits or locks.
     """
 
     def __init__(self, limits: RestSection, failures: FailedLogins) -> None:
@@ -46,21 +46,21 @@ class Gate:
 
     def arrive(self, address: str) -> None:
         """Count a request from an address. Raise KH430."""
-        _wait(self._addresses.count_if_allowed(find_network(address)), "too many requests from this address")
+        _refuse_for_now(self._addresses.count_if_allowed(find_network(address)), "too many requests from this address")
 
     def login(self, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
-        """Return the analyst whose token it is, and count one request. Raise KH401, KH430.
+        """Return the analyst with this token, and count one request. Raise KH401, KH430.
 
-        Guarantee: from an address with too many failures, and with too many from all addresses from all but those from
-        which a login succeeded lately, no token is looked at that could be guessed. Others are at most as many as the
-        requests that an address may send.
+        Guarantee: guessed tokens are not compared if they come from an address with too many failures. After too many
+        failures from all addresses, this holds for every address without a recent successful login. At most as many
+        tokens are compared as an address may send requests.
         """
         if len(token) < SHORT_TOKEN:
-            self.insist_heard(address)
+            self.check_heard(address)
         try:
             analyst = authenticate(analysts, token)
         except KeyholeError:
-            self.insist_heard(address)
+            self.check_heard(address)
             self.note_failure(address)
             raise
         if len(token) < SHORT_TOKEN and analyst.name not in self._short:
@@ -70,20 +70,20 @@ class Gate:
         self.count(analyst)
         return analyst
 
-    def insist_heard(self, address: str, *, user: str = "") -> None:
-        """Raise KH430 where no token, or password of this user, is looked at from an address now."""
+    def check_heard(self, address: str, *, user: str = "") -> None:
+        """Raise KH430 if no token, or no password of this user, may be tried from this address now."""
         place = find_network(address)
-        _wait(self._failures.get_wait_s(place, user=user), "too many failed logins from this address")
+        _refuse_for_now(self._failures.get_wait_s(place, user=user), "too many failed logins from this address")
         if place not in self._welcome:
-            _wait(self._all_failures.get_wait_s(EVERYBODY), "too many failed logins")
+            _refuse_for_now(self._all_failures.get_wait_s(EVERYBODY), "too many failed logins")
 
     def note_failure(self, address: str, *, user: str = "") -> None:
-        """Note that a token, or a password of this user, was wrong."""
+        """Count a wrong token, or a wrong password of this user."""
         self._failures.note_failure(find_network(address), user=user)
         self._all_failures.count_if_allowed(EVERYBODY)
 
     def note_success(self, address: str) -> None:
-        """Note that a login from an address succeeded: it is heard on when too many from elsewhere fail."""
+        """Record a successful login from an address, which may then log in even if too many others fail."""
         place = find_network(address)
         self._welcome[place] = None
         self._welcome.move_to_end(place)
@@ -91,33 +91,33 @@ class Gate:
             self._welcome.popitem(last=False)
 
     def count(self, analyst: Analyst) -> None:
-        """Count a request of an analyst who has logged in. Raise KH430."""
-        _wait(self._analysts.count_if_allowed(analyst.name), "too many requests of this analyst")
+        """Count a request of a logged-in analyst. Raise KH430 if there are too many."""
+        _refuse_for_now(self._analysts.count_if_allowed(analyst.name), "too many requests of this analyst")
 
     @contextmanager
-    def together_of(self, analyst: Analyst) -> Iterator[None]:
-        """Take one of the places for concurrent requests, of this analyst and of all. Raise KH406, KH430."""
+    def take_place(self, analyst: Analyst) -> Iterator[None]:
+        """Hold a place for a concurrent request in the block, of this analyst's and of all. Raise KH406, KH430."""
         if self._working[EVERYBODY] >= self._limits.concurrent_requests:
-            raise too_many_at_a_time()
+            raise refuse_full_service()
         if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
-            raise too_many_of_an_analyst()
-        with _counted(self._working, EVERYBODY), _counted(self._working, analyst.name):
+            raise refuse_full_analyst()
+        with _count(self._working, EVERYBODY), _count(self._working, analyst.name):
             yield
 
     @contextmanager
-    def stream_of(self, analyst: Analyst) -> Iterator[None]:
-        """Take one of the streams of events that an analyst may have open: a connection, and no concurrent request.
+    def take_stream(self, analyst: Analyst) -> Iterator[None]:
+        """Hold one of an analyst's event streams in the block. It does not count as a concurrent request.
 
         Raise KH430.
         """
         if self._streams[analyst.name] >= MOST_STREAMS:
-            raise too_many_of_an_analyst()
-        with _counted(self._streams, analyst.name):
+            raise refuse_full_analyst()
+        with _count(self._streams, analyst.name):
             yield
 
 
 @contextmanager
-def _counted(counter: "Counter[str]", name: str) -> Iterator[None]:
+def _count(counter: "Counter[str]", name: str) -> Iterator[None]:
     counter[name] += 1
     try:
         yield
@@ -127,18 +127,18 @@ def _counted(counter: "Counter[str]", name: str) -> Iterator[None]:
             del counter[name]
 
 
-def _wait(wait_s: int, message: str) -> None:
+def _refuse_for_now(wait_s: int, message: str) -> None:
     if wait_s:
-        raise too_often(message, wait_s=wait_s)
+        raise refuse_too_often(message, wait_s=wait_s)
 
 
 def authenticate(analysts: Sequence[Analyst], token: str) -> Analyst:
-    """Return the analyst a bearer token belongs to; every stored hash is compared, in constant time. Raise KH401."""
+    """Return the analyst with a bearer token. Every stored hash is compared, in constant time. Raise KH401."""
     digest = hashlib.sha256(token.encode()).hexdigest()
     found = None
     for analyst in analysts:
         if hmac.compare_digest((analyst.token_hash or "").lower(), digest) and token:
             found = analyst
     if found is None:
-        raise no_such_token()
+        raise refuse_unknown_token()
     return found

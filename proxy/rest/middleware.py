@@ -1,7 +1,4 @@
-"""The surroundings of every HTTP request, in plain ASGI: limits, headers, and silence about anything unforeseen.
-
-Limits are on what comes in, headers on what goes out.
-"""
+"""The ASGI middleware around every HTTP request: limits on requests, headers on responses, and unexpected errors."""
 
 import asyncio
 import re
@@ -47,15 +44,15 @@ _PAGE_HEADERS = _HEADERS | {
 
 
 class Shell:
-    """Around an application.
+    """The middleware around an application.
 
-    `admitted` decides, by a request's scope, whether it is served at all (it raises then), and is entered while it is;
-    `refused` is the answer to what it raises, `failed` to anything unforeseen. `pages` are the paths below which HTML
-    lives, `paths` those that the log may name. `finished` is called after every request.
+    `admitted` is a context manager around each served request. It raises if the request is not served. `refused` makes
+    the response to what it raises, and `failed` the response to unexpected errors. `pages` are the path prefixes of
+    HTML pages, `paths` the paths that the log may name. `finished` is called after every request.
 
-    Guarantee: whatever goes wrong inside, client and log learn the exception's type at most, never its text, which
-    might quote data. A body that is declared or turns out to be larger than `most_bytes` is refused with 413 before it
-    is kept, one that takes longer than `receive_timeout_ms` with 408. Every answer has a request id, the client's own
+    Guarantee: whatever fails inside, client and log see the exception's type at most, never its text, which might quote
+    data. A body that is declared or found to be larger than `most_bytes` is refused with 413 before it is stored. One
+    that takes longer than `receive_timeout_ms` is refused with 408. Every response has a request id, the client's own
     if it is short and plain, and headers that keep browsers from storing or embedding it.
     """
 
@@ -95,10 +92,10 @@ class Shell:
         with ExitStack() as leaving, structlog.contextvars.bound_contextvars(request=request):
             scope[LEAVING] = leaving
             try:
-                if response := self._turned_away(scope, leaving):
+                if response := self._refuse(scope, leaving):
                     await response(scope, incoming.receive, outgoing.send)
                 else:
-                    await self._inner(_as_get(scope), incoming.receive, outgoing.send)
+                    await self._inner(_make_get(scope), incoming.receive, outgoing.send)
             except Exception as error:
                 log.error("internal error", **describe_exception(error))
                 if outgoing.status is None:
@@ -113,7 +110,7 @@ class Shell:
                 )
             )
 
-    def _turned_away(self, scope: Scope, leaving: ExitStack) -> Response | None:
+    def _refuse(self, scope: Scope, leaving: ExitStack) -> Response | None:
         try:
             _check_head(scope)
             leaving.enter_context(self._admitted(scope))
@@ -125,7 +122,7 @@ class Shell:
 
 
 class _IncomingBody:
-    """A request's body as it comes in: no larger and no slower than it may be."""
+    """A request's incoming body, limited in size and time."""
 
     def __init__(self, scope: Scope, receive: Receive, *, most_bytes: int, timeout_s: float) -> None:
         headers = dict(scope["headers"])
@@ -160,14 +157,14 @@ class _IncomingBody:
         return message
 
     async def drain(self) -> bool:
-        """Return True if nothing more comes, once the little that may come is read and forgotten."""
+        """Read and discard a small rest of the body. Return True if the body has then ended."""
         await self._forget(up_to_bytes=2 * self._most_bytes, for_s=DRAIN_S)
         return self.complete
 
     async def linger(self) -> None:
-        """Read and discard the rest, in the time that a body may take.
+        """Read and discard the rest of the body, within the time limit for a body.
 
-        A client that sends all of it before reading would see a closed connection instead of the refusal.
+        Otherwise a client that sends the whole body before reading would see a closed connection, not the refusal.
         """
         now = asyncio.get_running_loop().time()
         left_s = self._timeout_s if self._deadline is None else self._deadline - now
@@ -185,7 +182,7 @@ class _IncomingBody:
 
 
 class _Outgoing:
-    """The answer as it goes out, with the headers that every answer has."""
+    """The outgoing response, with the headers of every response."""
 
     def __init__(self, send: Send, incoming: _IncomingBody, own: Mapping[bytes, bytes], *, head: bool) -> None:
         self._send = send
@@ -195,7 +192,7 @@ class _Outgoing:
         self.status: int | None = None
 
     async def send(self, message: Message) -> None:
-        """Pass a message on. Where the request was not read to its end the connection ends with the answer."""
+        """Send a message. If the request was not read to its end, the connection closes after the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = dict(self._own)
@@ -214,7 +211,7 @@ class _Outgoing:
 
 
 def _check_head(scope: Scope) -> None:
-    """Raise HTTPException for a head of another HTTP, that is too large, or that says one thing twice."""
+    """Raise HTTPException for a request head of another HTTP version, that is too large, or with repeated headers."""
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
         raise HTTPException(505)
     headers = scope["headers"]
@@ -245,6 +242,6 @@ def _is_head(scope: Scope) -> bool:
     return str(scope["method"]) == "HEAD"
 
 
-def _as_get(scope: Scope) -> Scope:
+def _make_get(scope: Scope) -> Scope:
     """Return a HEAD request as GET whose body is not sent."""
     return {**scope, "method": "GET", HEAD: True} if _is_head(scope) else scope

@@ -1,4 +1,4 @@
-"""The types of REST's requests and answers: requests are strict, answers say what they promise."""
+"""The types of REST's requests and responses. Requests are validated strictly; responses include their guarantees."""
 
 from collections.abc import Callable
 from datetime import date
@@ -23,19 +23,19 @@ MOST_PLANNED = 20  # questions of one list: what it takes to plan them grows wit
 MOST_PARAMETERS = 1_000  # far more than questions have placeholders for; lists go into the text
 
 
-def _storable(text: str) -> str:
-    """Return text that PostgreSQL could hold: no NUL, no lone half of a surrogate pair."""
+def _check_storable(text: str) -> str:
+    """Return a text unchanged. Raise ValueError if PostgreSQL cannot store it: for NUL or a lone surrogate."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("not text that a database can hold")
     return text
 
 
-def _one_of(kinds: str) -> WrapValidator:
-    """Return a value of several types, refused as a whole: pydantic's name of a single type would be shown."""
+def _make_union_check(kinds: str) -> WrapValidator:
+    """Return a validator for a union of types with one error message, instead of one for each type."""
 
     def check(sent: Any, read: Callable[[Any], Any]) -> Any:
         if isinstance(sent, str):
-            _storable(sent)
+            _check_storable(sent)
         if isinstance(sent, float) and not isfinite(sent):
             raise ValueError("not a number that a database can hold")
         try:
@@ -46,13 +46,14 @@ def _one_of(kinds: str) -> WrapValidator:
     return WrapValidator(check)
 
 
-Text: TypeAlias = Annotated[str, AfterValidator(_storable)]
+Text: TypeAlias = Annotated[str, AfterValidator(_check_storable)]
 Parameter: TypeAlias = Annotated[
-    str | int | float | bool | None, _one_of("text, a number, true, false or null; an array is sent as its text, {a,b}")
+    str | int | float | bool | None,
+    _make_union_check("text, a number, true, false or null; an array is sent as its text, {a,b}"),
 ]
 
 
-def _setting_field(name: str) -> Any:
+def _make_setting_field(name: str) -> Any:
     return Field(default=None, description=find_setting(f"keyhole.{name}").meaning)
 
 
@@ -71,29 +72,31 @@ class QuestionIn(BaseModel):
     sql: Annotated[
         str,
         Field(max_length=MOST_SQL_CHARACTERS, description="SELECT keys ... HAVING ..., one statement"),
-        AfterValidator(_storable),
+        AfterValidator(_check_storable),
     ]
     parameters: Annotated[list[Parameter], Field(max_length=MOST_PARAMETERS, description="values of $1, $2, ...")] = []
-    fnr: float | None = _setting_field("fnr")
-    fpr: float | None = _setting_field("fpr")
-    tolerance: Annotated[str | int | float | None, _one_of("text, a number or null")] = _setting_field("tolerance")
-    min_rows: int | None = _setting_field("min_rows")
-    guard: Text | None = _setting_field("guard")
-    mechanism: Text | None = _setting_field("mechanism")
-    most_positives: int | None = _setting_field("most_positives")
-    public_knowledge: Text | None = _setting_field("public_knowledge")
-    max_epsilon: float | None = _setting_field("max_epsilon")
-    reuse: Text | None = _setting_field("reuse")
-    numbers: Text | None = _setting_field("numbers")
+    fnr: float | None = _make_setting_field("fnr")
+    fpr: float | None = _make_setting_field("fpr")
+    tolerance: Annotated[str | int | float | None, _make_union_check("text, a number or null")] = _make_setting_field(
+        "tolerance"
+    )
+    min_rows: int | None = _make_setting_field("min_rows")
+    guard: Text | None = _make_setting_field("guard")
+    mechanism: Text | None = _make_setting_field("mechanism")
+    most_positives: int | None = _make_setting_field("most_positives")
+    public_knowledge: Text | None = _make_setting_field("public_knowledge")
+    max_epsilon: float | None = _make_setting_field("max_epsilon")
+    reuse: Text | None = _make_setting_field("reuse")
+    numbers: Text | None = _make_setting_field("numbers")
 
-    def asked_by(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
-        """Return the request as the pipeline takes it; `today` is the day that current_date means.
+    def make_asked(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
+        """Return the request as input of the pipeline. `today` is the day for current_date.
 
         With an `attempt` it can spend only while nobody else answers the same request.
         """
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
-        parameters = {number: _value(value) for number, value in enumerate(self.parameters, start=1)}
+        parameters = {number: _read_value(value) for number, value in enumerate(self.parameters, start=1)}
         question, order = read_ordered_question(self.sql, read_catalog(service.catalog, settings), parameters)
         return Asked(
             question=question,
@@ -118,8 +121,8 @@ class PlanIn(BaseModel):
         Field(gt=0, le=1000, description="the most that all of it may cost any group; null: as much as the caps admit"),
     ] = None
 
-    def listed_by(self, analyst: Analyst, service: Service, *, today: date) -> tuple[Listed, ...]:
-        """Return the list as it is planned; an unreadable question is refused in its place."""
+    def make_list(self, analyst: Analyst, service: Service, *, today: date) -> tuple[Listed, ...]:
+        """Return the list of questions for planning. An unreadable question becomes a refusal at its place."""
         return tuple(_read_one(number, one, analyst, service, today=today) for number, one in enumerate(self.questions))
 
 
@@ -128,13 +131,13 @@ def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, 
     refusal: KeyholeError | None = None
     try:
         with read_very_long_alone(one.sql, analyst=analyst.name):
-            asked = one.asked_by(analyst, service, today=today)
+            asked = one.make_asked(analyst, service, today=today)
     except KeyholeError as error:
         refusal = error
     return Listed(statement=number, line=1, offset=0, text=one.sql, asked=asked, refusal=refusal)
 
 
-def _value(sent: Parameter) -> Value | None:
+def _read_value(sent: Parameter) -> Value | None:
     return Decimal(str(sent)) if isinstance(sent, float) else sent
 
 

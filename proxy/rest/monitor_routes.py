@@ -1,7 +1,7 @@
-"""Monitors over REST: which there are, what they have alerted, and a stream of events that tells of new looks.
+"""The REST routes of monitors: the list, their alerts, and a stream of server-sent events.
 
-The stream is of server-sent events. Its ids are places: `7` is behind everything of look 7, `7.2` behind the second
-event of it. So a reader that comes again with the last id it saw misses nothing and gets nothing twice.
+The ids of events are places: `7` is after everything of look 7, `7.2` after its second event. So a reader that returns
+with the last id it saw misses nothing and gets nothing twice.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from proxy.monitors.reading import Readings
 from proxy.rest.middleware import HEAD
 from proxy.rest.models import AlertsOut, MonitorOut, MonitorsOut
 from proxy.rest.problems import READING
-from proxy.rest.request_refusals import no_such_event
+from proxy.rest.request_refusals import refuse_unknown_event
 from proxy.rest.responses import describe_problems
 
 EVENTS = "/v1/monitors/{name}/events"
@@ -56,7 +56,7 @@ Most = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class EventPlace:
-    """Behind which event a reader is: the `events` first ones of the look behind `look`."""
+    """A reader's place in the stream: after all events up to `look`, and after `events` events of the next look."""
 
     look: int
     events: int = 0
@@ -66,7 +66,7 @@ class EventPlace:
         """Parse the place in an id. Raise KH408."""
         match = _PLACE.fullmatch(text.strip())
         if match is None:
-            raise no_such_event()
+            raise refuse_unknown_event()
         look, events = int(match[1]), int(match[2] or 0)
         return EventPlace(look - 1, events) if events else EventPlace(look)
 
@@ -76,7 +76,8 @@ def add_monitor_routes(
 ) -> None:
     """Add the routes below /v1/monitors.
 
-    `analyst` is the one whom the gate has let in, and `admission_of` says for how long a request is.
+    `analyst` is the dependency that gives the logged-in analyst. `admission_of` makes a request's check that its token
+    is still valid.
     """
 
     @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
@@ -121,7 +122,7 @@ def add_monitor_routes(
         place = None if last_event_id is None else EventPlace.parse(last_event_id)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
-            readings, hub, name=name, analyst=who, admitted=admission_of(request), place=place, headless=headless
+            readings, hub, name=name, analyst=who, admitted=admission_of(request), place=place, is_headless=headless
         )
 
 
@@ -133,11 +134,12 @@ async def open_stream(
     analyst: str,
     admitted: Admission,
     place: EventPlace | None,
-    headless: bool = False,
+    is_headless: bool = False,
 ) -> Response:
-    """Open the events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them.
+    """Return the response that streams a monitor's events to one reader, from `place` on, or from now on.
 
-    Once the reader is not `admitted` any more, the stream ends. Raise KH605, KH502.
+    `is_headless` is for HEAD requests, without events. The stream ends once the reader is no longer `admitted`. Raise
+    KH605, KH502.
     """
 
     def begin() -> tuple[int, str]:
@@ -146,24 +148,23 @@ async def open_stream(
             return reading.begin(monitor, analyst=analyst), reading.status(monitor).state
 
     last, state = await asyncio.to_thread(begin)
-    if headless:
+    if is_headless:
         return Response(media_type=STREAM)
     if state == MonitorState.ENDED and place is not None and place.look >= last:
         return Response(status_code=204)  # which tells a browser not to come again
     begun = place or EventPlace(last)
     wanted = Wanted(name, analyst, begun.look)
     stream = _Stream(hub, wanted, admitted, skipped=begun.events, state="" if place is None else state)
-    return StreamingResponse(stream.events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(stream.stream_events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
 
 
 class _Stream:
-    """The events of one reader.
+    """The stream of events for one reader.
 
-    Between two pieces it holds a place, and nothing else: what is new is asked for when the reader has taken what was
-    there.
+    Between two pieces it holds only a place: news is read after the reader has taken the last piece.
 
-    `skipped` events of the first look were told before; `state` is what the reader knows of the monitor's, if anything.
-    Whether the reader is `admitted` is asked at every look at the ledger, before anything is told of it.
+    `skipped` is the number of events of the first look that were sent before. `state` is the monitor's state that the
+    reader knows, if any. `admitted` is checked at every reading of the ledger, before anything of it is sent.
     """
 
     def __init__(self, hub: AlertHub, wanted: Wanted, admitted: Admission, *, skipped: int, state: str) -> None:
@@ -174,13 +175,13 @@ class _Stream:
         self._state = state
         self._origin: int | None = None
 
-    async def events(self) -> AsyncIterator[str]:
-        """Yield the stream as text, a piece for each look at the ledger that brought something."""
+    async def stream_events(self) -> AsyncIterator[str]:
+        """Yield the stream as text, one piece for each reading of the ledger with news."""
         yield ": what the monitor tells from now on\n\n"
         closing = asyncio.create_task(self._hub.closing.wait())
         try:
             while not closing.done():
-                news = asyncio.create_task(self._next())
+                news = asyncio.create_task(self._wait_for_news())
                 try:
                     await asyncio.wait({news, closing}, timeout=COMMENT_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -197,7 +198,7 @@ class _Stream:
                 told = news.result()
                 if told is None:
                     return
-                text = "".join(self._tell(told))
+                text = "".join(self._write_events(told))
                 if text:
                     yield text
                 if told.state == MonitorState.ENDED:
@@ -205,10 +206,11 @@ class _Stream:
         finally:
             closing.cancel()
 
-    async def _next(self) -> MonitorNews | None:
-        """Return the news, once there is some.
+    async def _wait_for_news(self) -> MonitorNews | None:
+        """Wait for news, and return it.
 
-        Return None if the stream ends: another policy, it may not be read, or the reader has no place here any more.
+        Return None if the stream ends: after a reload, if the monitor may no longer be read, or if the reader lost its
+        place.
         """
         found: asyncio.Future[MonitorNews | None] = asyncio.get_running_loop().create_future()
 
@@ -236,7 +238,7 @@ class _Stream:
         finally:
             stop()
 
-    def _tell(self, news: MonitorNews) -> Iterator[str]:
+    def _write_events(self, news: MonitorNews) -> Iterator[str]:
         by_look: defaultdict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
         for alert in news.alerts:
             by_look[alert.number].append(("alert", alert_document(alert)))
@@ -251,15 +253,15 @@ class _Stream:
         for look in sorted(by_look):
             for place, (kind, told) in enumerate(by_look[look], start=1):
                 if place > self._skipped:
-                    yield _event(kind, told, id_=f"{look}.{place}")
+                    yield _write_event(kind, told, id_=f"{look}.{place}")
             self._skipped = 0
-            yield _event("look", {"monitor": news.monitor, "look": look}, id_=str(look))
+            yield _write_event("look", {"monitor": news.monitor, "look": look}, id_=str(look))
         if news.state != self._state and news.state in (MonitorState.PAUSED, MonitorState.ENDED):
             told = {"monitor": news.monitor, "state": news.state, "reason": news.reason}
-            yield _event(news.state, told, id_=str(news.last_look))
+            yield _write_event(news.state, told, id_=str(news.last_look))
         self._state = news.state
         self._wanted = Wanted(self._wanted.monitor, self._wanted.analyst, news.last_look)
 
 
-def _event(kind: str, told: dict[str, Any], *, id_: str) -> str:
+def _write_event(kind: str, told: dict[str, Any], *, id_: str) -> str:
     return f"id: {id_}\nevent: {kind}\ndata: {json.dumps(told)}\n\n"

@@ -1,6 +1,6 @@
-"""Key sets that pages were read from lately, so that the next page need not decode the whole answer again.
+"""A cache of the key sets of recently read pages, so that the next page need not decode the whole answer again.
 
-What is kept was released, and is handed out only for a stored answer that the ledger has just given to its analyst.
+It has only released answers. It returns one only for a stored answer that the ledger has just returned to the analyst.
 """
 
 from collections import OrderedDict
@@ -15,10 +15,10 @@ MOST_KEPT_KEYS = 250_000  # some 50 MB
 
 
 class KeptKeys:
-    """The key sets of the answers used last, by reservation and order. Safe to share between threads.
+    """The key sets of recently used answers, by reservation and order. Safe to share between threads.
 
-    Guarantee: those of the answers before the last one have `most_keys` keys at most, together with its own. However
-    many pages of one answer are read at a time, it is decoded and sorted once and there once in memory for each order.
+    Guarantee: all key sets together have at most `most_keys` keys, unless the last one alone has more. An answer is
+    decoded and sorted once for each order, however many of its pages are read at the same time.
     """
 
     def __init__(self, *, most_keys: int = MOST_KEPT_KEYS) -> None:
@@ -27,8 +27,8 @@ class KeptKeys:
         self._kept: OrderedDict[tuple[str, KeyOrder], KeySet] = OrderedDict()
         self._keys = 0
 
-    def of(self, stored: StoredAnswer, order: KeyOrder = ()) -> KeySet | None:
-        """Return the key set of a stored answer, sorted; None for a denial.
+    def find_keys(self, stored: StoredAnswer, order: KeyOrder = ()) -> KeySet | None:
+        """Return the sorted key set of a stored answer. Return None for a denial.
 
         Raise IndexError and ValueError for an order that it cannot have.
         """

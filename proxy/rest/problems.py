@@ -1,9 +1,9 @@
-"""Refusals as problem documents (RFC 9457), and the status that HTTP has for each."""
+"""Refusals as problem documents (RFC 9457), with an HTTP status for each."""
 
 from typing import Any
 
 from planner.errors import KeyholeError
-from proxy.rest.field_hints import in_fields
+from proxy.rest.field_hints import write_as_fields
 
 PROBLEM = "application/problem+json"
 
@@ -45,28 +45,28 @@ _STATUS_OF_CODE = {
 }
 
 
-def http_status(error: KeyholeError) -> int:
+def choose_http_status(error: KeyholeError) -> int:
     """Return the HTTP status that belongs to a catalogued refusal."""
     return _STATUS_OF_CODE.get(error.code, _STATUS_OF_GROUP[error.code[:3]])
 
 
-def problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]:
+def make_problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]:
     """Return a problem document of RFC 9457.
 
     It has the code, SQLSTATE, hint and position beside the standard members; settings in the hint are fields of a
     request.
 
     Parameters:
-        status: the HTTP status, where HTTP itself has a more telling one than the code's.
+        status: the HTTP status, if it is more specific than the one of the refusal's code.
     """
     document: dict[str, Any] = {
         "type": f"urn:keyhole:error:{error.code}",
         "title": error.message,
-        "status": http_status(error) if status is None else status,
+        "status": choose_http_status(error) if status is None else status,
         "code": error.code,
         "sqlstate": error.sqlstate,
         "meaning": error.entry.meaning,
     }
-    hint = None if error.hint is None else in_fields(error.hint)
+    hint = None if error.hint is None else write_as_fields(error.hint)
     extra = {"detail": error.detail, "hint": hint, "position": error.position}
     return document | {name: value for name, value in extra.items() if value is not None}

@@ -1,7 +1,7 @@
-"""The readiness of Keyhole: logins, the shadow, the ledger and the source, asked at most every few seconds.
+"""The readiness of Keyhole: logins, the shadow, the ledger and the source, checked at most every few seconds.
 
-Guarantee: no row of the data is read and nothing is written. However often and by whomever it is asked, at most one
-look is under way, so that nobody can occupy the source by asking whether it is free.
+Guarantee: no row of the data is read and nothing is written. However often it is asked, at most one check runs, so
+nobody can occupy the source by asking.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'clie
 
 
 class Readiness:
-    """Answers from the last look while that is fresh. `parts` are what is needed, each raising when it is not there.
+    """The check of all needed parts. Its result is reused while it is fresh.
 
-    For one event loop at a time.
+    Each function in `parts` raises if its part is missing. It is for one event loop at a time.
     """
 
     def __init__(self, parts: Mapping[str, Callable[[], object]], *, telemetry: Telemetry) -> None:
@@ -52,7 +52,7 @@ class Readiness:
         if self._look is None or (self._look.done() and now - self._looked_at >= FRESH_S):
             self._looked_at = now
             self._there = {}
-            self._look = asyncio.create_task(self._look_around())
+            self._look = asyncio.create_task(self._check_parts())
         if not self._look.done():
             await asyncio.wait({self._look}, timeout=LATE_S)
         missing = tuple(part for part in self._parts if not self._there.get(part))
@@ -63,7 +63,7 @@ class Readiness:
 
     @property
     def reading(self) -> GaugeReading:
-        """Return the finding of the last look, as a gauge."""
+        """Return the result of the last check, as a gauge."""
         return GaugeReading(
             "keyhole_ready",
             "Whether what Keyhole needs was there at the last look",
@@ -71,10 +71,10 @@ class Readiness:
             lambda: {part: float(self._there.get(part, False)) for part in self._parts},
         )
 
-    async def _look_around(self) -> None:
-        await asyncio.gather(*(self._look_at(part, check) for part, check in self._parts.items()))
+    async def _check_parts(self) -> None:
+        await asyncio.gather(*(self._check_part(part, check) for part, check in self._parts.items()))
 
-    async def _look_at(self, part: str, check: Callable[[], object]) -> None:
+    async def _check_part(self, part: str, check: Callable[[], object]) -> None:
         try:
             await asyncio.to_thread(check)
         except Exception:
@@ -83,12 +83,12 @@ class Readiness:
             self._there[part] = True
 
 
-def readiness(
+def make_readiness(
     serving: Serving, shadow: Callable[[], ShadowAddress] | None, *, logins: Callable[[], None] | None = None
 ) -> Readiness:
-    """Return the readiness of the open policy that answers and, if there are, the shadow in front of it and the way in.
+    """Return the readiness of the current service and, if given, of its shadow and its logins.
 
-    `logins` begins a login as a client would, and raises where none can begin.
+    `logins` begins a login as a client would, and raises if that is not possible.
     """
 
     def ledger() -> None:
@@ -101,13 +101,13 @@ def readiness(
 
     parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}
     if shadow is not None:
-        parts["shadow"] = lambda: shadow_connections(shadow())
+        parts["shadow"] = lambda: count_shadow_connections(shadow())
     if logins is not None:
         parts["logins"] = logins
     return Readiness(parts, telemetry=serving.telemetry)
 
 
-def shadow_connections(shadow: ShadowAddress) -> int:
+def count_shadow_connections(shadow: ShadowAddress) -> int:
     """Return the number of the shadow's connections beside this one. Raise psycopg.Error when it does not answer."""
     with (
         limit_waits(SHADOW_S),
@@ -118,10 +118,10 @@ def shadow_connections(shadow: ShadowAddress) -> int:
 
 
 @lru_cache(maxsize=16)  # shadows: more than are ever there at once, and none changes its version while it runs
-def shadow_version(shadow: ShadowAddress) -> int:
-    """Return the version of the PostgreSQL that runs there, as it numbers itself: 180004 is 18.4.
+def read_shadow_version(shadow: ShadowAddress) -> int:
+    """Return the version number of the shadow's PostgreSQL: 180004 is 18.4.
 
-    Raise psycopg.Error like the other.
+    Raise psycopg.Error if it does not answer.
     """
     with (
         limit_waits(SHADOW_S),

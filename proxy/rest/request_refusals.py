@@ -1,4 +1,4 @@
-"""Refusals of REST alone: requests that cannot be read, come too often, or repeat another one. All texts are here."""
+"""The refusals that only REST has: requests that cannot be read, come too often, or repeat another one."""
 
 from fastapi.exceptions import RequestValidationError
 
@@ -24,7 +24,7 @@ _UNREADABLE = ("the request cannot be read", "Send one JSON object, and every he
 
 
 class HttpRefusal(KeyholeError):
-    """A refusal with a status that is more telling than its code's, or that ends by itself in `wait_s` seconds."""
+    """A refusal with a more specific HTTP status than its code's, or with `wait_s` seconds until a retry."""
 
     def __init__(
         self,
@@ -42,33 +42,33 @@ class HttpRefusal(KeyholeError):
 
 
 def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
-    """Return the first fault that pydantic found, by its place; the value itself is not repeated."""
+    """Return the refusal for the first fault that pydantic found. It names the field and does not repeat the value."""
     fault = error.errors()[0]
     place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
     said = _FAULTS.get(fault["type"], "").format(**fault.get("ctx", {})) or fault["msg"].removeprefix("Value error, ")
-    return unreadable(f"{place}: {said}")
+    return refuse_unreadable(f"{place}: {said}")
 
 
-def unreadable(message: str) -> KeyholeError:
-    """Return the refusal of a body, or a field of it, that is not what a request takes."""
+def refuse_unreadable(message: str) -> KeyholeError:
+    """Return the refusal of an invalid body or field."""
     return KeyholeError("KH408", message, hint="/api/docs has the fields and their types.")
 
 
-def no_http() -> KeyholeError:
-    """Return the refusal of bytes that are no request at all."""
+def refuse_non_http() -> KeyholeError:
+    """Return the refusal of bytes that are not an HTTP request."""
     return KeyholeError(
         "KH408", "the bytes are no HTTP request", hint="/api/docs has the requests; any HTTP client sends them."
     )
 
 
 def respond_to_unserved(status: int) -> HttpRefusal:
-    """Return HTTP's own refusal, under HTTP's own status."""
+    """Return the refusal for one of HTTP's own error statuses, with that status."""
     message, hint = _UNSERVED.get(status, _UNREADABLE)
     return HttpRefusal("KH408", message, hint=hint, status=status)
 
 
-def no_such_event() -> KeyholeError:
-    """Return the refusal of a Last-Event-ID that no event had."""
+def refuse_unknown_event() -> KeyholeError:
+    """Return the refusal of a Last-Event-ID that is no event's."""
     return HttpRefusal(
         "KH408",
         "no event has this id",
@@ -77,62 +77,62 @@ def no_such_event() -> KeyholeError:
     )
 
 
-def no_such_cursor() -> HttpRefusal:
-    """Return the refusal of every cursor that leads nowhere, or to an answer of somebody else."""
+def refuse_unknown_cursor() -> HttpRefusal:
+    """Return the refusal of a cursor that is invalid, or that points into another analyst's answer."""
     return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
 
 
-def no_such_form(forms: tuple[str, ...]) -> HttpRefusal:
-    """Return the refusal of an Accept header without any of the forms that an answer has."""
+def refuse_unknown_form(forms: tuple[str, ...]) -> HttpRefusal:
+    """Return the refusal of an Accept header without any of the answer's media types."""
     hint = f"Accept one of {', '.join(forms)}."
     return HttpRefusal("KH408", "an answer has no such form", hint=hint, status=406)
 
 
-def no_such_token() -> KeyholeError:
-    """Return the refusal of a request of nobody whom the policy knows."""
+def refuse_unknown_token() -> KeyholeError:
+    """Return the refusal of a request without a token that the policy knows."""
     return KeyholeError("KH401", "authentication failed", hint="Send: Authorization: Bearer TOKEN")
 
 
-def no_such_analyst() -> KeyholeError:
-    """Return the refusal of a request of somebody whom the policy has lost since it was let in."""
+def refuse_removed_analyst() -> KeyholeError:
+    """Return the refusal of a request whose analyst was removed from the policy after the login."""
     return KeyholeError("KH401", "authentication failed")
 
 
-def too_often(message: str, *, wait_s: int) -> HttpRefusal:
-    """Return the refusal of somebody who may come again in `wait_s` seconds."""
+def refuse_too_often(message: str, *, wait_s: int) -> HttpRefusal:
+    """Return the refusal of a request that may be repeated in `wait_s` seconds."""
     return HttpRefusal("KH430", message, wait_s=wait_s, hint=f"Ask again in {wait_s} s.")
 
 
-def too_many_at_a_time() -> HttpRefusal:
-    """Return the refusal of more concurrent requests of all analysts than are worked on."""
+def refuse_full_service() -> HttpRefusal:
+    """Return the refusal of more concurrent requests of all analysts than allowed."""
     return HttpRefusal("KH406", "too many requests at a time", wait_s=_SOON_S, hint="Ask again in a moment.")
 
 
-def too_many_of_an_analyst() -> HttpRefusal:
-    """Return the refusal of more concurrent requests of one analyst than are worked on."""
+def refuse_full_analyst() -> HttpRefusal:
+    """Return the refusal of more concurrent requests of one analyst than allowed."""
     message = "too many requests of this analyst at a time"
     return HttpRefusal("KH430", message, wait_s=_SOON_S, hint="Ask again in a moment.")
 
 
-def other_request() -> KeyholeError:
-    """Return the refusal of an idempotency key that stands for another request."""
+def refuse_other_request() -> KeyholeError:
+    """Return the refusal of an idempotency key that was used for another request."""
     return KeyholeError(
         "KH431", "this idempotency key belongs to another request", hint="Make a new key for every question."
     )
 
 
-def too_many_keys() -> KeyholeError:
-    """Return the refusal of an analyst with as many idempotency keys as anybody may have."""
+def refuse_too_many_keys() -> KeyholeError:
+    """Return the refusal of a new idempotency key of an analyst who has too many."""
     return KeyholeError("KH430", "too many idempotency keys", hint="Ask without one, or wait until older ones expire.")
 
 
-def still_answered() -> HttpRefusal:
-    """Return the refusal of a repetition that comes while the first request is under way."""
+def refuse_running_request() -> HttpRefusal:
+    """Return the refusal of a repetition while the first request is under way."""
     message = "the first request under this idempotency key is still being answered"
     return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
 
 
-def end_unknown(detail: str) -> KeyholeError:
+def refuse_unknown_end(detail: str) -> KeyholeError:
     """Return the refusal of a repetition of a request whose answer cannot be sent again."""
     return KeyholeError(
         "KH432",

@@ -1,4 +1,4 @@
-"""REST's responses to a refusal, and the refusals that its OpenAPI document announces."""
+"""REST's responses to refusals, and the refusals in its OpenAPI document."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,12 +12,12 @@ from starlette.types import Receive, Scope, Send
 from planner.errors import KeyholeError
 from proxy.rest.middleware import CODE
 from proxy.rest.models import Problem
-from proxy.rest.problems import MEANINGS, PROBLEM, problem
+from proxy.rest.problems import MEANINGS, PROBLEM, make_problem
 from proxy.rest.request_refusals import HttpRefusal, respond_to_malformed, respond_to_unserved
 
 
 class UnreadableBody(HTTPException):
-    """A refusal of a body, in the one form that FastAPI passes on while it reads one."""
+    """A refusal of a body as an HTTPException, which FastAPI passes on while it reads a body."""
 
     def __init__(self, refusal: KeyholeError) -> None:
         super().__init__(400)
@@ -25,35 +25,35 @@ class UnreadableBody(HTTPException):
 
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return refusals as OpenAPI has them."""
+    """Return the refusals with some statuses, for the OpenAPI document."""
     return {
-        status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": _problem_schema()}}}
+        status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": _make_problem_schema()}}}
         for status in sorted(statuses)
     }
 
 
 @cache
-def _problem_schema() -> dict[str, Any]:
+def _make_problem_schema() -> dict[str, Any]:
     return Problem.model_json_schema()
 
 
-def response_to(error: Exception) -> JSONResponse | None:
-    """Return the response to a refusal; None for anything unforeseen."""
+def make_response(error: Exception) -> JSONResponse | None:
+    """Return the response to a refusal. Return None for any other exception."""
     match error:
         case KeyholeError():
-            return problem_response(error)
+            return make_problem_response(error)
         case RequestValidationError():
-            return problem_response(respond_to_malformed(error))
+            return make_problem_response(respond_to_malformed(error))
         case UnreadableBody(refusal=refusal):
-            return problem_response(refusal)
+            return make_problem_response(refusal)
         case HTTPException():
-            return problem_response(respond_to_unserved(error.status_code), headers=error.headers)
+            return make_problem_response(respond_to_unserved(error.status_code), headers=error.headers)
     return None
 
 
-def problem_response(error: KeyholeError, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def make_problem_response(error: KeyholeError, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Return a refusal as a problem document."""
-    document = problem(error, status=error.status if isinstance(error, HttpRefusal) else None)
+    document = make_problem(error, status=error.status if isinstance(error, HttpRefusal) else None)
     own = dict(headers or {})
     if error.code == "KH401":
         own["WWW-Authenticate"] = "Bearer"
@@ -63,7 +63,7 @@ def problem_response(error: KeyholeError, *, headers: Mapping[str, str] | None =
 
 
 class _ProblemResponse(JSONResponse):
-    """Says its code where the shell finds it."""
+    """A response that stores its refusal's code in the scope, for the middleware's log."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})[CODE] = self.code

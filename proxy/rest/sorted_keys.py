@@ -1,4 +1,4 @@
-"""Keys of an answer as they are shown, in the order that its question's ORDER BY gives them, as PostgreSQL has both."""
+"""Sorting and displaying the keys of an answer as PostgreSQL does, by its question's ORDER BY."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,27 +17,27 @@ _Shown: TypeAlias = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class LabelledKeys:
-    """Released keys with what is shown of each in their place; None is PostgreSQL's NULL."""
+    """Released keys in their displayed form. None is PostgreSQL's NULL."""
 
     columns: tuple[str, ...]
     keys: Sequence[_Shown]
 
 
 def show_keys(keys: KeySet, labels: KeyLabels | None, order: KeyOrder) -> KeySet | LabelledKeys:
-    """Return the keys in an order, as `labels` show computed ones."""
+    """Return the keys in an order, with computed keys in the form of `labels`."""
     return sort_keys(keys, order) if labels is None else label_keys(keys, labels, order)
 
 
 def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> LabelledKeys:
-    """Return the same keys as they are shown, in an order; equal ones stay in theirs."""
+    """Return the keys in their displayed form, in an order. Equal ones keep their order."""
     shown = list(zip(*labels.show(keys.arrays), strict=True))
     for column in reversed(order):
-        by = _sorted_by(labels, column)
+        by = _make_sort_key(labels, column)
         shown.sort(key=lambda key: by(key[column.place]), reverse=column.descending)  # at once
     return LabelledKeys((*labels.names, *keys.columns[labels.keys :]), shown)
 
 
-def _sorted_by(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | str]:
+def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | str]:
     """Return the sort key of a column's text."""
     ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
     if ranks:
@@ -46,10 +46,10 @@ def _sorted_by(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None]
 
 
 def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
-    """Return the same keys in another order; equal ones stay in theirs.
+    """Return the keys in another order. Equal ones keep their order.
 
-    Texts are sorted by their code points, as the shadow sorts them, dates and times among them, and false before true.
-    Raises IndexError for a column that is not there and ValueError for numbers that are none.
+    Texts, with dates and times among them, are sorted by code points, as the shadow does, and false comes before true.
+    Raise IndexError for a missing column, and ValueError for a text that is not a number.
     """
     if not order:
         return keys
@@ -61,7 +61,7 @@ def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
 
 
 def _rank(keys: KeySet, column: SortedColumn) -> Integers:
-    """Return the place of each key among those of the column's texts that differ, negative if they fall."""
+    """Return each key's rank among the column's distinct texts, negative for a descending order."""
     if isinstance(keys.keys, KeyRows):
         texts, places = keys.keys.texts[column.place], keys.keys.places[column.place]
     else:

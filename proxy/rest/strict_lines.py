@@ -1,9 +1,8 @@
-"""HTTP's lines read as RFC 9112 wants them sent, where h11 is as generous as it allows recipients to be.
+"""A strict reader of HTTP's lines by RFC 9112, where h11 is lenient.
 
-Guarantee: what a proxy in front could take for other lines, another length or other chunks than Keyhole does is no
-request: a line that ends without CR or is folded onto the next, a length that is said twice, the same or not, a chunk
-whose line has more than its length, and fields after the last chunk. h11 itself refuses other lengths, spaces before a
-colon, other codings than `chunked`, and what is left of broken chunks.
+Guarantee: a request that a proxy in front could split differently is refused. This is a line that ends without CR or
+is folded onto the next, a repeated length, a chunk line with more than its length, and fields after the last chunk.
+h11 itself refuses invalid lengths, spaces before a colon, codings other than `chunked`, and incomplete chunks.
 """
 
 import re
@@ -19,14 +18,14 @@ _BEGINS_CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{0,20}\r?")
 
 
 class StrictLines(ReceiveBuffer):
-    """The unread bytes of a connection. Raises h11.RemoteProtocolError."""
+    """The buffer of a connection's unread bytes. Its methods raise h11.RemoteProtocolError."""
 
     def __init__(self, connection: h11.Connection) -> None:
         super().__init__()
         self._connection = connection
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """Return the lines of a head, or those after the last chunk; None until all have come."""
+        """Return the lines of a head, or those after the last chunk. Return None until all have arrived."""
         held = bytes(self)
         lines = super().maybe_extract_lines()
         if lines is None:
@@ -41,7 +40,7 @@ class StrictLines(ReceiveBuffer):
         return lines
 
     def maybe_extract_next_line(self) -> bytearray | None:
-        """Return the line before a chunk; None until it has come."""
+        """Return the line before a chunk. Return None until it has arrived."""
         line = super().maybe_extract_next_line()
         if not (_CHUNK_LINE.fullmatch(line) if line is not None else _BEGINS_CHUNK_LINE.fullmatch(self._data)):
             raise h11.RemoteProtocolError("a chunk's line is not its length alone")

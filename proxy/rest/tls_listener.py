@@ -1,8 +1,8 @@
-"""How a client comes in to REST over TLS: a handshake of limited time and number, then HTTP.
+"""TLS for REST: a handshake that is limited in time and number, then HTTP.
 
 Guarantee: there are never more than `connections` unfinished handshakes, and none takes longer than
-`receive_timeout_ms`. A new one takes the place of the oldest, so that whoever opens connections and says nothing keeps
-nobody out. (asyncio's own servers wait a minute for a handshake and count none.)
+`receive_timeout_ms`. A new one replaces the oldest, so that idle connections cannot keep others out. (asyncio's own
+servers wait a minute for a handshake and do not count them.)
 """
 
 import asyncio
@@ -18,32 +18,32 @@ from planner.policy.sections import RestSection
 from proxy.security.tls import HTTP_ALPN, Tls
 
 
-def door(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol of a new connection: `inside` takes over when the handshake is made."""
+def make_protocol(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -> type[asyncio.Protocol]:
+    """Return the protocol class for uvicorn's new connections. `inside` takes over after the handshake."""
 
-    class GuardedDoor(Door):
-        entrance = Entrance(inside, tls, limits)
+    class GuardedDoor(TlsHandshake):
+        entrance = ListenerState(inside, tls, limits)
 
     return GuardedDoor
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class ListenerState:
     """The shared state of all connections to one port.
 
-    `waiting` ones wait for the end of a handshake, the oldest first.
+    `waiting` are the connections with an unfinished handshake, the oldest first.
     """
 
     inside: type[H11Protocol]
     tls: Tls
     limits: RestSection
-    waiting: "dict[Door, None]" = field(default_factory=dict)
+    waiting: "dict[TlsHandshake, None]" = field(default_factory=dict)
 
 
-class Door(asyncio.Protocol):
-    """A connection whose handshake is not over. Nothing is read or written in the clear."""
+class TlsHandshake(asyncio.Protocol):
+    """A connection during its TLS handshake. Nothing is read or written unencrypted."""
 
-    entrance: Entrance
+    entrance: ListenerState
 
     def __init__(
         self,
@@ -69,19 +69,19 @@ class Door(asyncio.Protocol):
         waiting[self] = None
         self._known.add(self)
         # the first thing that it does is to read no more: before the first byte, which belongs to the handshake
-        self._entering = asyncio.get_running_loop().create_task(self._let_in(transport))
+        self._entering = asyncio.get_running_loop().create_task(self._start_http(transport))
 
     def data_received(self, data: bytes) -> None:
-        """Take encrypted bytes that came in one packet with the end of the handshake."""
+        """Handle encrypted bytes that arrived with the end of the handshake."""
         self._early.append(data)
 
     def shutdown(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.abort()
 
-    async def _let_in(self, transport: asyncio.Transport) -> None:
+    async def _start_http(self, transport: asyncio.Transport) -> None:
         try:
-            encrypted = await self._shaken_hands(transport)
+            encrypted = await self._finish_handshake(transport)
         except OSError:  # no TLS, none of ours, or too slow
             transport.abort()
             return
@@ -101,7 +101,7 @@ class Door(asyncio.Protocol):
             if not wrapped.is_closing():
                 inside.data_received(data)
 
-    async def _shaken_hands(self, transport: asyncio.Transport) -> asyncio.Transport | None:
+    async def _finish_handshake(self, transport: asyncio.Transport) -> asyncio.Transport | None:
         if transport.is_closing():
             return None
         limits = self.entrance.limits
@@ -116,9 +116,9 @@ class Door(asyncio.Protocol):
 
 
 class _Encrypted(asyncio.Transport):
-    """asyncio's TLS except for its end: it says good-bye and goes, where asyncio would wait for the client's good-bye.
+    """asyncio's TLS transport, but closing sends close_notify and does not wait for the client's.
 
-    Clients that keep connections for later requests do not send one before they look at the connection again.
+    Clients that keep connections for later requests answer only when they next use the connection.
     """
 
     def __init__(self, encrypted: asyncio.Transport, beneath: asyncio.Transport) -> None:
@@ -127,7 +127,7 @@ class _Encrypted(asyncio.Transport):
         self._beneath = beneath
 
     def close(self) -> None:
-        """Send what was written and a good-bye, and close. Who does not read has `send_timeout_ms`."""
+        """Send everything written and a close_notify, and close. A client that does not read has `send_timeout_ms`."""
         if self._encrypted.is_closing():
             return
         self._encrypted.close()
@@ -143,15 +143,15 @@ class _Encrypted(asyncio.Transport):
         return self._encrypted.is_closing()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, encrypted."""
+        """Encrypt and send bytes."""
         self._encrypted.write(data)
 
     def pause_reading(self) -> None:
-        """Hand nothing on."""
+        """Stop passing on received data."""
         self._encrypted.pause_reading()
 
     def resume_reading(self) -> None:
-        """Hand on what comes."""
+        """Pass on received data again."""
         self._encrypted.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
@@ -159,5 +159,5 @@ class _Encrypted(asyncio.Transport):
         self._encrypted.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return asyncio's knowledge of the connection."""
+        """Return information on the connection, as asyncio's transport does."""
         return self._encrypted.get_extra_info(name, default)

@@ -1,4 +1,4 @@
-"""uvicorn as REST needs it: no banner, no proxy believed that is not named, no connection that is held for ever."""
+"""uvicorn's configuration for REST: no banner, only named proxies trusted, and limits on every connection."""
 
 import asyncio
 import json
@@ -12,22 +12,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from planner.policy.sections import RestSection
 from proxy.rest.middleware import MOST_HEAD_BYTES
-from proxy.rest.problems import PROBLEM, problem
-from proxy.rest.request_refusals import no_http
+from proxy.rest.problems import PROBLEM, make_problem
+from proxy.rest.request_refusals import refuse_non_http
 from proxy.rest.strict_lines import StrictLines
-from proxy.rest.tls_listener import door
+from proxy.rest.tls_listener import make_protocol
 from proxy.security.tls import Tls
 
 
-def config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.Config:
-    """Return uvicorn's configuration of the application; over TLS alone if there is `tls`.
+def make_config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.Config:
+    """Return uvicorn's configuration for the application. With `tls`, only TLS is served.
 
-    X-Forwarded-For is heard from the trusted proxies alone, and never from the environment's FORWARDED_ALLOW_IPS.
+    X-Forwarded-For is used from the trusted proxies only, and the environment's FORWARDED_ALLOW_IPS is ignored.
     """
-    connection = _protocol(limits)
+    connection = _make_protocol(limits)
     return uvicorn.Config(
         app,
-        http=connection if tls is None else door(connection, tls=tls, limits=limits),
+        http=connection if tls is None else make_protocol(connection, tls=tls, limits=limits),
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -41,8 +41,8 @@ def config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.
     )
 
 
-def _protocol(limits: RestSection) -> type["HttpConnection"]:
-    """Return a class of connections: uvicorn makes them itself, so their parameters stand in their class."""
+def _make_protocol(limits: RestSection) -> type["HttpConnection"]:
+    """Return a connection class with these limits. uvicorn constructs it, so the limits are class attributes."""
 
     class Limited(HttpConnection):
         own_limits = limits
@@ -51,10 +51,10 @@ def _protocol(limits: RestSection) -> type["HttpConnection"]:
 
 
 class HttpConnection(H11Protocol):
-    """A connection that is closed when a request's head takes too long, or when its client does not read its answer.
+    """A connection that is closed if a request's head takes too long, or if its client does not read its response.
 
-    Where it is one too many, the one that has been sending a head for longest makes place for it, so that anybody who
-    opens connections and says nothing keeps nobody out; where all have sent one, it is closed itself.
+    If there are too many connections, the one that has been sending a head for longest is closed, so that idle
+    connections cannot keep others out. If all have sent their heads, the new one is closed.
     """
 
     own_limits: RestSection
@@ -75,56 +75,56 @@ class HttpConnection(H11Protocol):
         # is paused for ever by a high mark of 0
         transport.set_write_buffer_limits(high=1, low=0)
         self._time_head()
-        if crowd := self._crowd():
-            min(crowd, key=lambda one: one.head_until or 0.0).give_way()
+        if crowd := self._list_candidates():
+            min(crowd, key=lambda one: one.head_deadline or 0.0).close_for_newer()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes that have come. Bytes that break HTTP's rules end the connection without a word to the log."""
+        """Handle received bytes. Bytes that break HTTP's rules close the connection without a log line."""
         super().data_received(data)
         self._time_head()
 
     def on_response_complete(self) -> None:
-        """Go on after a sent answer; a part of the next request's head may be here already."""
+        """Continue after a sent response. A part of the next request's head may have arrived already."""
         super().on_response_complete()
         self._time_head()
 
     def pause_writing(self) -> None:
-        """Note that the client does not read as fast as it is written to."""
+        """Start the time limit for a client that does not read fast enough."""
         super().pause_writing()
         self._start_unread_timer()
 
     def resume_writing(self) -> None:
-        """Note that the client has read everything."""
+        """Stop the time limit after the client has read everything."""
         super().resume_writing()
         if not self._ending:
             self._stop_unread_timer()
 
     def shutdown(self) -> None:
-        """Give the client its time to read once, not for each piece of a long answer, as the server ends."""
+        """Limit the whole remaining response to one reading time, as the server ends."""
         self._ending = True
         super().shutdown()
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self._start_unread_timer()
 
-    def give_way(self) -> None:
-        """Be closed at once, and count no more."""
+    def close_for_newer(self) -> None:
+        """Close at once, and no longer count as a connection."""
         self._stop_head_timer()
         self.connections.discard(self)
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the connection."""
+        """Handle the end of the connection."""
         self._stop_head_timer()
         self._stop_unread_timer()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """Refuse what is no request, as a problem document, and close."""
+        """Refuse bytes that are not a request with a problem document, and close."""
         fault = sys.exc_info()[1]
         status = fault.error_status_hint if isinstance(fault, h11.RemoteProtocolError) else 400
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = json.dumps(problem(no_http(), status=status)).encode()
+            body = json.dumps(make_problem(refuse_non_http(), status=status)).encode()
             headers = [
                 (b"content-type", PROBLEM.encode()),
                 (b"content-length", str(len(body)).encode()),
@@ -136,7 +136,7 @@ class HttpConnection(H11Protocol):
         self.transport.close()
 
     def _time_head(self) -> None:
-        """Let the timer run while a request's head is expected, from the first byte on (or from the beginning)."""
+        """Run the timer while a request's head is expected: from its first byte, or from the connection's start."""
         waiting = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
         if not waiting:
             self._stop_head_timer()
@@ -145,8 +145,8 @@ class HttpConnection(H11Protocol):
             self._head_timer = self.loop.call_later(wait_s, self.transport.abort)
 
     @property
-    def head_until(self) -> float | None:
-        """When the head of a request must have come, in the loop's time; None where none is expected."""
+    def head_deadline(self) -> float | None:
+        """The deadline for the head of a request, in the loop's time. None if no head is expected."""
         return None if self._head_timer is None else self._head_timer.when()
 
     def _stop_head_timer(self) -> None:
@@ -164,12 +164,11 @@ class HttpConnection(H11Protocol):
             self._unread_timer.cancel()
             self._unread_timer = None
 
-    def _crowd(self) -> list["HttpConnection"]:
-        """Return the connections of which one has to go because this one has come: it, and those sending a head.
+    def _list_candidates(self) -> list["HttpConnection"]:
+        """Return the connections of which one must be closed for this new one: itself, and those sending a head.
 
-        Return None if there is room.
-
-        They are of its address where that has more than half of all connections.
+        Return none if there is room. If its address has more than half of all connections, only that address's are
+        returned.
         """
         most = self.own_limits.connections
         found = [other for other in self.connections if isinstance(other, HttpConnection)]  # no unfinished handshakes
@@ -179,7 +178,7 @@ class HttpConnection(H11Protocol):
                 return []
             found = [other for other in found if (other.client or ("",))[0] == address]
             most = max(1, most // 2)
-        return [one for one in found if one.head_until is not None] if len(found) > most else []
+        return [one for one in found if one.head_deadline is not None] if len(found) > most else []
 
 
 def _is_trusted(address: str, proxies: tuple[str, ...]) -> bool:

@@ -89,7 +89,7 @@ class PostgresStore:
 
     @contextmanager
     def borrow_connection(self, *, timeout_ms: int) -> Iterator[SourceConnection]:
-        """Take the connection that sees temporary rollups, for reading. Raise `Busy` while another thread has it."""
+        """Hold the connection that sees temporary rollups, for reading. Raise `RollupBusy` if another thread has it."""
         if not self._held.acquire(blocking=False):
             raise RollupBusy
         try:

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
 try:
-    Ledger.open(sys.argv[1], clock=lambda: datetime.now(UTC), create=False)
+    Ledger.open(sys.argv[1], clock=lambda: datetime.now(UTC), can_create=False)
 except LedgerError as error:
     print(type(error).__name__, error)
 """

@@ -77,7 +77,7 @@ def test_dashboards_find_zeros_in_place_of_everybodys_work(bob: Connection) -> N
         assert all(set(row.values()) - {row["datid"]} <= {0, None} for row in rows)
     # as pgAdmin's dashboard asks
     charts = """
-        SELECT 'tps_stats' AS chart_name, pg_catalog.row_to_json(t) AS chart_data FROM (SELECT
+        SELECT 'tps_stats' AS chart_name, pg_catalog.row_to_json(t) AS read_chart_data FROM (SELECT
             (SELECT sum(xact_commit) + sum(xact_rollback) FROM pg_catalog.pg_stat_database
                 WHERE datname = (SELECT datname FROM pg_database WHERE datname = 'retail')) AS "Transactions",
             (SELECT sum(blks_read) FROM pg_catalog.pg_stat_database) AS "Reads") t"""

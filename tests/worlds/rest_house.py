@@ -40,7 +40,7 @@ def served(service: Service, limits: RestSection, *, tls: Tls | None = None, sit
     ready: Future[asyncio.Event] = Future()
 
     async def serve() -> None:
-        server = uvicorn.Server(rest_server.config(create_app(service, limits, site=site), limits, tls=tls))
+        server = uvicorn.Server(rest_server.make_config(create_app(service, limits, site=site), limits, tls=tls))
         stop = asyncio.Event()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started:

@@ -26,9 +26,9 @@ from proxy.pipeline.answering import describe_plan
 from proxy.rest import answers, idempotency
 from proxy.rest.answers import KeyRange
 from proxy.rest.app import Key, find_analyst
-from proxy.rest.field_hints import in_fields
+from proxy.rest.field_hints import write_as_fields
 from proxy.rest.models import QuestionIn
-from proxy.rest.responses import problem_response
+from proxy.rest.responses import make_problem_response
 
 MOST_SHOWN = 20_000  # keys of an answer that a page takes: more than a picture has cells; REST has the others
 MOST_DRAWN = 60  # tests in the picture of a formula: what a screen or two can show
@@ -71,11 +71,11 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
     def explain(request: Request, body: QuestionIn) -> dict[str, Any]:
         with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             analyst = find_analyst(service, request.state.analyst)
-            asked = body.asked_by(analyst, service, today=_today())
+            asked = body.make_asked(analyst, service, today=_today())
             plan = pipeline.prepare(service, asked)
             document = describe_plan(service, asked, plan) | {"picture": _picture(plan)}
             hint = document.get("hint")
-            return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
+            return document | ({"hint": write_as_fields(hint)} if isinstance(hint, str) else {})
 
     @router.post("/console/api/cheaper")
     def find_cheaper(request: Request, body: QuestionIn) -> dict[str, Any]:
@@ -89,8 +89,10 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
             keep_days = parts.limits.idempotency_days
             told = idempotency.ask(service, body, analyst, key=key, keep_days=keep_days, labels=parts.labels)
         if isinstance(told.outcome, KeyholeError):
-            return problem_response(told.outcome, headers=told.headers)
-        return answers.response(told.outcome, form=answers.JSON, cut=KeyRange(size=MOST_SHOWN), headers=told.headers)
+            return make_problem_response(told.outcome, headers=told.headers)
+        return answers.make_response(
+            told.outcome, form=answers.JSON, cut=KeyRange(size=MOST_SHOWN), headers=told.headers
+        )
 
 
 def _picture(plan: Plan) -> str | None:
@@ -109,7 +111,7 @@ def _levers(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]
     analyst, usual = find_analyst(service, who), service.catalog.defaults
 
     def cost(changed: QuestionIn) -> float:
-        return pipeline.prepare(service, changed.asked_by(analyst, service, today=_today())).worst_case_epsilon
+        return pipeline.prepare(service, changed.make_asked(analyst, service, today=_today())).worst_case_epsilon
 
     now = cost(body)
     tolerance = _percent(body.tolerance if body.tolerance is not None else usual.tolerance)

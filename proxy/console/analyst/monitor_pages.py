@@ -55,5 +55,5 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
             analyst=request.state.analyst,
             admitted=partial(holds_session, parts, request),
             place=place,
-            headless=headless,
+            is_headless=headless,
         )

@@ -23,7 +23,7 @@ from proxy.open_policy.service import OWNER, Service
 from proxy.owner.decisions import Cap
 from proxy.report import odometer
 from proxy.report.terminal import make_visible
-from proxy.rest.problems import http_status, problem
+from proxy.rest.problems import choose_http_status, make_problem
 from proxy.shadow.key_labels import LabelReader
 
 SHOWN_ALERTS = 20  # of a monitor: the newest; keyhole monitor watch prints all
@@ -43,13 +43,15 @@ class DecisionTold:
     def status(self) -> int:
         """Of the answer."""
         if self.refused is not None:
-            return http_status(self.refused)
+            return choose_http_status(self.refused)
         return 422 if self.mistyped else 200
 
     def values(self) -> dict[str, Any]:
         """Return the same for a template."""
         refused = (
-            None if self.refused is None else {"message": None, "detail": None, "hint": None, **problem(self.refused)}
+            None
+            if self.refused is None
+            else {"message": None, "detail": None, "hint": None, **make_problem(self.refused)}
         )
         return {"done": self.done, "refused": refused, "mistyped": self.mistyped, "typed": self.typed}
 

@@ -34,7 +34,7 @@ from proxy.rest import uvicorn_server
 from proxy.rest.app import StrictRequest
 from proxy.rest.middleware import Shell
 from proxy.rest.request_refusals import HttpRefusal
-from proxy.rest.responses import problem_response, response_to
+from proxy.rest.responses import make_problem_response, make_response
 
 MOST_BODY_BYTES = 10_000  # a hundred times an answer's
 LOCAL = "local"
@@ -62,8 +62,8 @@ def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> 
         pages=(),
         paths=frozenset(),
         admitted=_admitted,
-        refused=response_to,
-        failed=lambda: problem_response(make_internal_error()),
+        refused=make_response,
+        failed=lambda: make_problem_response(make_internal_error()),
         finished=lambda _: None,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
@@ -120,7 +120,7 @@ def _admitted(scope: Scope) -> Iterator[None]:
 
 
 async def _respond_to(_: Request, error: Exception) -> Response:
-    return response_to(error) or problem_response(make_internal_error())
+    return make_response(error) or make_problem_response(make_internal_error())
 
 
 def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
@@ -141,5 +141,5 @@ def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams
         place = BEGIN if own is None else key.address(BEGIN)
         told(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
         app = play_app(open_hall(scores), own=None if own is None else (own, key))
-        config = uvicorn_server.config(app, RestSection())
+        config = uvicorn_server.make_config(app, RestSection())
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,1 +1,1 @@
-"""The meaning of the promises for people, in sections for a terminal, a page and a program: `keyhole risk`."""
+"""The report of `keyhole risk`: what the promises mean for people, in sections for a terminal, a page, and as JSON."""

@@ -32,14 +32,14 @@ _VIEWS = {
 
 
 class AttackTooLarge(ValueError):
-    """More places and people than can be worked out in minutes."""
+    """The error for more places and people than the attack can be computed for in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttackersAsked:
-    """The input of attackers: one question, where people usually are, and who knows which counts.
+    """The input of the section: one question, the prior of where people usually are, and the attackers.
 
-    `counts` are the true ones, by key, for the owner alone; None: days are made up from the prior.
+    `counts` are the true counts, by key, for the owner alone. None: days are drawn from the prior.
     """
 
     question: RiskQuestion
@@ -48,10 +48,10 @@ class AttackersAsked:
     counts: Mapping[Key, int] | None = None
 
     def with_counts(self, counts: Mapping[Key, int]) -> "AttackersAsked":
-        """Return the same about true counts, given by key in the question's order of columns.
+        """Return the same input with true counts, by key in the question's order of columns.
 
         Raises:
-            ValueError: the prior names a group that is in no public domain.
+            ValueError: if the prior names a group outside the public domains.
         """
         own = self.question.plan.question.keys.names
         order = [own.index(name) for name in self.prior.names]
@@ -68,7 +68,7 @@ class AttackersAsked:
 
 
 def counts_people(question: RiskQuestion) -> bool:
-    """Return True if a question asks only if each group has more units, or rows with one per unit, than a constant."""
+    """Return True if a question only compares each group's number of units, or of rows of one unit, with a constant."""
     asked = question.plan.question
     literals = list(list_literals(asked.formula))
     return (
@@ -89,10 +89,12 @@ def counts_people(question: RiskQuestion) -> bool:
 def find_under_study(
     questions: Sequence[RiskQuestion], prior: Prior, attackers: tuple[OpenKeys, ...]
 ) -> AttackersAsked:
-    """Return the first question that attackers can be held against: one count of people by just the prior's columns.
+    """Return the input with the first question that attacks can be computed for.
+
+    It compares one count of people, by exactly the prior's columns.
 
     Raises:
-        ValueError: there is none, in words for whoever gave the prior.
+        ValueError: if there is none. The message is for the person who gave the prior.
     """
     for question in questions:
         if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
@@ -105,13 +107,13 @@ def find_under_study(
 
 
 def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: int = MOST_WORK) -> ReportSection:
-    """Return the section on how sure each attacker becomes.
+    """Return the section on how sure each attacker becomes of where each person is.
 
     Parameters:
-        most_work: places times people times times times attackers.
+        most_work: the largest product of the numbers of places, people, times and attackers.
 
     Raises:
-        TooLarge: it is more work than that.
+        AttackTooLarge: if the product is larger.
     """
     prior, plan = asked.prior, asked.question.plan
     (test,) = plan.calibration.tests
@@ -146,7 +148,7 @@ _Day = Mapping[Key, Integers]
 
 
 def _list_days(asked: AttackersAsked, chosen: np.random.Generator) -> Iterator[_Day]:
-    """Yield counts of the places by time: the true ones again and again, or made up by the prior."""
+    """Yield counts of the places by time: the true ones repeatedly, or ones drawn from the prior."""
     prior = asked.prior
     for _ in range(_DAYS):
         if asked.counts is None:

@@ -1,4 +1,4 @@
-"""The figures of a loss, and how they are written: rounded up, so that no number promises more than there is."""
+"""The risk figures of a privacy loss. They are rounded up, so that no number promises more than holds."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PRIORS = (0.01, 0.1, 0.5)  # what somebody believed before: a rumour, a suspici
 
 @dataclass(frozen=True, slots=True)
 class RiskFigures:
-    """The meaning of a presence's loss of `epsilon`: for presence itself, and for this group rather than that."""
+    """The meaning of a loss of `epsilon` for one presence: for the presence itself, and for a unit's group."""
 
     epsilon: float
 
@@ -68,16 +68,16 @@ WHICH = ("which group, of", "epsilon", "odds x", *(f"right among {many}" for man
 
 
 def write_loss(value: float) -> str:
-    """Return a loss with up to four digits, rounded up."""
+    """Return an epsilon as text with up to four digits, rounded up."""
     return f"{math.ceil(value * 1e4 - 1e-6) / 1e4:g}"
 
 
 def write_probability(value: float) -> str:
-    """Return a probability in percent with one digit, rounded up; a near certainty says so."""
+    """Return a probability as text in percent with one decimal, rounded up. A near certainty is written in words."""
     percent = math.ceil(value * 1000 - 1e-7) / 10
     return "over 99.9 %" if 0.999 < value < 1 or percent >= 100 else f"{percent:.1f} %"
 
 
 def _find_odds(epsilon: float) -> float | None:
-    """Return the odds; None if they are no number any more."""
+    """Return the odds for an epsilon. Return None if they exceed the range of floating-point numbers."""
     return math.exp(epsilon) if epsilon < 700 else None

@@ -1,4 +1,4 @@
-"""The section on groups whose shares can be learned: how small they may be, and how large those of questions are."""
+"""The section on groups whose shares can be learned: the smallest such size, and the sizes of the questions' groups."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _LEAST = 0.001  # of a loss: below, groups whose shares are learned are larger t
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSizes:
-    """The number of privacy units and rows, as the owner declares it; None: not said."""
+    """The owner's declared numbers of privacy units and of rows; None: not declared."""
 
     units: int | None
     rows: int | None
@@ -34,7 +34,7 @@ class DeclaredSizes:
 
 @dataclass(frozen=True, slots=True)
 class GroupsAsked:
-    """The input of the section; `spent` says that `epsilon` was lost, and not what may be."""
+    """The input of the section. If `is_spent`, `epsilon` is a loss of the past, otherwise the largest possible one."""
 
     policy: Policy
     questions: tuple[RiskQuestion, ...]
@@ -45,7 +45,7 @@ class GroupsAsked:
 
     @property
     def has_row_unit(self) -> bool:
-        """Return True if a row is a unit of its own in some table: there attackers are better."""
+        """Return True if each row is a unit in some table. Attackers are better there."""
         return any(section.privacy_unit == () for section in self.policy.private_tables.values())
 
     @property
@@ -110,7 +110,7 @@ def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
 
 
 def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
-    """Return the mean number of units in a group of the question; None if nobody said how many there are."""
+    """Return the mean number of units in a group of the question. Return None if no number was declared."""
     made = question.plan.question
     units = sizes.units if sizes.units is not None else sizes.rows if made.table.is_row_unit else None
     if units is None or made.keys.size == 0:
@@ -119,7 +119,7 @@ def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float
 
 
 def _list_chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
-    """Return how surely each share is learned to within a fifth in a group of that size."""
+    """Return, for each share, the probability to learn it to within a fifth in a group of that size."""
     group = max(2, ceil(size))
     return [{"share": part, "chance": _find_chance(asked, group, part)} for part in _SHARES]
 
@@ -143,7 +143,7 @@ def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) 
 
 
 def _expect_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
-    """Return the likely cut of bounding, by the declared rows of a unit."""
+    """Return in words the share of rows that bounding is likely to cut, from the declared rows of a unit."""
     if sizes.units is None or sizes.rows is None:
         return None
     cuts = list_expected_clipping(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)

@@ -1,4 +1,4 @@
-"""Two kinds of public files: where people usually are (`--prior`), which counts an attacker knows (`--attacker`)."""
+"""The files of two flags: where people usually are (`--prior`), and which counts an attacker knows (`--attacker`)."""
 
 import csv
 import math
@@ -18,7 +18,7 @@ _NEVER_SEEN = 0.5  # people at a place where the file has none: what was never s
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The usual number of people at each place and time; `names` are the grouping columns, the place's first.
+    """The usual number of people at each place and time. `names` are the grouping columns, the place's first.
 
     `people` is above 0 everywhere.
     """
@@ -28,7 +28,7 @@ class Prior:
 
     @property
     def times(self) -> tuple[Key, ...]:
-        """Return the values of the other columns, each combination once; one empty one if there is only the place."""
+        """Return the combinations of the other columns' values, each once. There is one empty one without columns."""
         return tuple(dict.fromkeys(key[1:] for key in self.people))
 
     @property
@@ -37,14 +37,14 @@ class Prior:
         return tuple(dict.fromkeys(key[0] for key in self.people))
 
     def add_places(self, places: Sequence[str]) -> "Prior":
-        """Return the prior with these places at every time, where nobody is usually."""
+        """Return the prior with further places, at which nobody is usually, at every time."""
         more = {(place, *time): _NEVER_SEEN for time in self.times for place in places}
         return Prior(self.names, {**more, **self.people})
 
 
 @dataclass(frozen=True, slots=True)
 class OpenKeys:
-    """An attacker by name, and the keys whose counts he knows: values of some of the columns, by their places."""
+    """An attacker by name, with the keys whose counts he knows. `columns` are the places of the keys' columns."""
 
     name: str
     columns: tuple[int, ...]
@@ -57,14 +57,14 @@ class OpenKeys:
 
 @dataclass(frozen=True, slots=True)
 class CsvText:
-    """A file's text, and what it is called by in what is said of it."""
+    """The text of a CSV file, and its name for messages."""
 
     name: str
     text: str
 
     @staticmethod
     def read(path: Path) -> "CsvText":
-        """Read a file. Raise ValueError, in words for the person who named it."""
+        """Read a file. Raise ValueError with a message for the person who named it."""
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 return CsvText(path.name, file.read())
@@ -75,10 +75,10 @@ class CsvText:
 
 
 def read_prior(file: CsvText) -> Prior:
-    """Read how many people are usually where: columns of a key, the place first, and the number of people last.
+    """Parse a prior: columns of a key, the place first, and the number of people last.
 
     Raises:
-        ValueError: in words for whoever wrote the file.
+        ValueError: with a message for the file's author.
     """
     header, lines = _read(file)
     columns = header[:-1]
@@ -102,10 +102,10 @@ def read_prior(file: CsvText) -> Prior:
 
 
 def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
-    """Read which keys an attacker knows; a file with nothing but its first line: none.
+    """Parse the keys that an attacker knows. A file with only its first line has none.
 
     Raises:
-        ValueError: in words for whoever wrote the file.
+        ValueError: with a message for the file's author.
     """
     header, lines = _read(file)
     if not set(header) <= set(prior.names) or len(set(header)) != len(header):
@@ -121,7 +121,7 @@ def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
 
 
 def make_key_text(key: Sequence[Value]) -> Key:
-    """Return a key as the files have it: each value as PostgreSQL prints it."""
+    """Return a key in the form of the files: each value as PostgreSQL prints it."""
     return tuple(map(format_value, key))
 
 

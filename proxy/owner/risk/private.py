@@ -1,7 +1,6 @@
-"""The sections of `--private`, for the owner's eyes alone: true group sizes, true shares, and real cuts of bounding.
+"""The sections of `--private`, for the owner alone: true group sizes, true shares, and the rows that bounding cuts.
 
-Sources are read and nothing else: neither ledger nor pins are touched, and no section without private data uses any
-of it.
+Only the source is read: neither ledger nor pins are touched. No other section uses these figures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +46,7 @@ _MOST_LISTED = 20  # groups of a table that a person reads; a program gets all
 
 @dataclass(frozen=True, slots=True)
 class OwnerReading:
-    """The open source of a policy with its pinned catalog: exact figures come out, and stay with the owner."""
+    """The open source of a policy with its pinned catalog, for exact figures that only the owner may see."""
 
     source: Source
     catalog: Catalog
@@ -81,7 +80,7 @@ class OwnerReading:
 
 @contextmanager
 def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
-    """Open the source of a policy, to read. Raise KH002 to KH010."""
+    """Open the source of a policy for reading. Raise KH002 to KH010."""
     source = open_policy_source(policy_path)
     try:
         yield OwnerReading(source, read_pinned_catalog(policy_path, source))
@@ -91,7 +90,7 @@ def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
 
 @dataclass(frozen=True, slots=True)
 class TrueShare:
-    """One group, with how many are in it, how many of them have the value, and how surely anybody can learn that."""
+    """One group: its size, the number of its members with the value, and the probability to learn that share."""
 
     key: Key
     group: int
@@ -101,7 +100,7 @@ class TrueShare:
 
     @property
     def is_disclosed(self) -> bool:
-        """By the published rule."""
+        """True if the share counts as disclosed by the published rule."""
         return self.chance >= SURELY and self.jump >= JUMP * (1 - _ROUNDING)
 
 
@@ -110,7 +109,7 @@ def say_true_shares(
 ) -> ReportSection:
     """Return the list of disclosures of each question.
 
-    These are groups whose share is high and can be learned within the epsilon.
+    A disclosure is a group whose share is high and can be learned within the epsilon.
     """
     parts: list[Part] = [
         f"A share is disclosed where it is {JUMP:g} times as frequent in a group as everywhere, and the true size lets "
@@ -137,10 +136,10 @@ def say_true_shares(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedShare:
-    """A share of each group: how many are in it, and how many of them have the value.
+    """The sizes of all groups, and the numbers of their members with a value.
 
-    `members` are units or rows, and one unit is at most `most` of them: noise on their counts is so many times as wide.
-    `base_rate` is the share of everybody, None where nobody has the value.
+    `members` says if they are units or rows. One unit is at most `most` of them, so noise on the counts is `most` times
+    as wide. `base_rate` is the share of everybody, None if nobody has the value.
     """
 
     name: str
@@ -151,7 +150,7 @@ class CountedShare:
     base_rate: float | None
 
     def judge(self, made: Question, *, epsilon: float) -> list[TrueShare]:
-        """Return the shares, each with whether it is disclosed within an epsilon.
+        """Return the shares of all groups, judged by what can be learned within an epsilon.
 
         Disclosed ones come first, the most frequent first.
         """
@@ -170,7 +169,7 @@ class CountedShare:
 def _list_shares(
     reading: OwnerReading, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
 ) -> Iterator[CountedShare]:
-    """Yield the shares that are looked at: those that the question names, then the declared ones."""
+    """Yield the shares to judge: those that the question itself compares, then the declared ones."""
     made = question.plan.question
     declared = {one.said: one for one in sensitive}
     for said in question.shares:
@@ -184,9 +183,9 @@ def _list_shares(
 
 
 def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, base_rate: float | None) -> CountedShare:
-    """Count a comparison of a share as a difference of two sums.
+    """Count the members and holders of a share that the question compares.
 
-    The sums are over rows, each alone and unclipped, or over units.
+    They are sums over rows, each alone and unclipped, or over units.
     """
     functional = made.functionals[said.functional]
     gained, lost = (
@@ -216,7 +215,7 @@ def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, bas
 
 
 def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -> CountedShare:
-    """Count units (of a row each, or with a row in the group) and those with a value.
+    """Count the units of each group and those with a value. A unit is one row, or has a row in the group.
 
     Raise KH1xx and KH2xx if it cannot be asked for.
     """
@@ -286,7 +285,7 @@ def _make_document(question: RiskQuestion, true: CountedShare, found: Sequence[T
 
 
 def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> ReportSection:
-    """Return the section on the part of the truth that the bounds on one unit leave out of each question's groups."""
+    """Return the section on the units and rows that the contribution bounds leave out of each question's groups."""
     rows: list[tuple[str, ...]] = []
     figures: list[dict[str, object]] = []
     notes: list[Part] = []

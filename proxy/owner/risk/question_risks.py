@@ -1,4 +1,4 @@
-"""Questions held against a policy alone: what each one costs, and which of them say a share outright."""
+"""Questions planned for a risk report: what each one costs, and which shares it compares outright."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell
 
 @dataclass(frozen=True, slots=True)
 class RiskQuestion:
-    """One question with its plan; `name` is the stored question's, or how it was given."""
+    """One question with its plan. `name` is the stored question's name, or says where it was given."""
 
     name: str
     plan: Plan
@@ -26,12 +26,12 @@ class RiskQuestion:
 
     @property
     def epsilon(self) -> float:
-        """Return the most that its answer tells of one unit's presence in one cell."""
+        """Return the worst-case loss of one unit's presence in one cell."""
         return count_losses_in_cell(self.plan) * self.plan.worst_case_epsilon
 
     @property
     def unit_epsilon(self) -> float:
-        """The same of one whole unit, over all groups that it may be in."""
+        """The worst-case loss of one whole unit, over all groups that it may be in."""
         return count_groups_of_unit(self.plan) * self.plan.worst_case_epsilon
 
 

@@ -1,4 +1,4 @@
-"""A sensitive value and how frequent it is, as `--sensitive COLUMN=VALUE:f` says it."""
+"""Sensitive values with their frequency, from `--sensitive COLUMN=VALUE:f`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class SensitiveValue:
         return f"{self.column} = {self.value}"
 
     def is_counted_by(self, share: ShareThreshold) -> bool:
-        """Return True if a question's share is that of those who have this value."""
+        """Return True if a question's share is the share of members with this value."""
         if share.columns != (self.column,) or share.value is None:
             return False
         return _normalise(share.value) == _normalise(self.value)
 
 
 def parse_sensitive(text: str) -> SensitiveValue:
-    """Return the value that a text names. Raise ValueError, in words for the person who typed it."""
+    """Parse a sensitive value. Raise ValueError with a message for the person who typed it."""
     head, _, rate = text.rpartition(":")
     column, _, value = head.partition("=")
     if not column.strip() or not value.strip():
@@ -46,10 +46,10 @@ def parse_sensitive(text: str) -> SensitiveValue:
 
 
 def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
-    """Raise ValueError, in words for the person who typed it, for a value that cannot be checked.
+    """Raise ValueError for a value that cannot be checked, with a message for the person who typed it.
 
-    No private table has such a column, or none that may have the value by the policy's declarations, or one value has
-    two shares.
+    This is the case if no private table has such a column, if no column may have the value by the policy's
+    declarations, or if one value has two shares.
     """
     exposed = {name for table in policy.private_tables.values() for name in table.columns}
     strange = next((one.column for one in values if one.column not in exposed), None)
@@ -75,5 +75,5 @@ def _can_occur(wanted: SensitiveValue, section: ColumnSection) -> bool:
 
 
 def _normalise(value: str) -> str:
-    """Return a value however it is spelled: 1 in a sum is true in a condition."""
+    """Return a value in one spelling, so that 1 in a sum equals true in a condition."""
     return {"true": "1", "false": "0"}.get(value.lower(), value)

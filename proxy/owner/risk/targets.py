@@ -1,4 +1,4 @@
-"""A wanted risk in words, and the loss that keeps it: `advantage 0.1`, `posterior 1% -> 5%`, `guess 100 0.05`."""
+"""Risk targets in words, and the largest loss for each: `advantage 0.1`, `posterior 1% -> 5%`, `guess 100 0.05`."""
 
 import math
 import re
@@ -16,10 +16,9 @@ _MOST_CANDIDATES = 10**9  # as many as nine digits say: whoever guesses among mo
 
 @dataclass(frozen=True, slots=True)
 class RiskTarget:
-    """A wish in words, with the greatest losses of one presence that keep it.
+    """A risk target in words, with the largest losses of one presence that meet it.
 
-    One loss keeps the wish about presence, the other that about which group a unit is in: None if it says nothing of
-    that.
+    `epsilon` meets the target about presence, `which_epsilon` the one about a unit's group (None: not part of it).
     """
 
     said: str
@@ -28,7 +27,7 @@ class RiskTarget:
 
 
 def parse_target(text: str) -> RiskTarget:
-    """Return the wish that a text is. Raise ValueError, in words for the person who typed it."""
+    """Parse a risk target. Raise ValueError with a message for the person who typed it."""
     wish = text.strip().lower()
     if found := _ADVANTAGE.fullmatch(wish):
         wanted = float(read_share(found[1]))
@@ -50,7 +49,7 @@ def parse_target(text: str) -> RiskTarget:
 
 
 def _correct(wish: str) -> str:
-    """Return a readable form of a wish that cannot be read. It keeps its numbers, if there are as many as it takes."""
+    """Return an accepted form of a target that cannot be parsed. It keeps the typed numbers, if there are enough."""
     found = find_shares(wish)
     if "advantage" in wish:
         return f'"advantage {found[0]}"' if len(found) == 1 else '"advantage 0.1"'
@@ -64,5 +63,5 @@ def _correct(wish: str) -> str:
 
 
 def _round_down(epsilon: float) -> float:
-    """Return four digits, rounded down: a pasted budget keeps the wish."""
+    """Return an epsilon with four digits, rounded down, so that a pasted budget meets the target."""
     return math.floor(epsilon * 1e4 + 1e-9) / 1e4

@@ -1,4 +1,4 @@
-"""A report as one HTML file, of sentences, tables and drawings; every text in it is only text."""
+"""A report as one HTML file of sentences, tables and drawings. Every text is escaped."""
 
 import base64
 import hashlib
@@ -24,14 +24,14 @@ svg{max-width:100%;height:auto;margin:.5em 0}"""
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as SVG, made by `plots.py`: the one thing on a page that is not escaped again."""
+    """A picture as SVG, made by `plots.py`. It is the only part of a page that is not escaped again."""
 
     svg: str
 
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: its columns' names, and rows of as many texts. Numbers stand to the right, texts to the left."""
+    """A table: the columns' names, and rows of texts. Numbers are aligned to the right, other texts to the left."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -40,7 +40,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Lines shown as they stand: a statement, a piece of a policy."""
+    """Preformatted lines, such as a statement or a piece of a policy."""
 
     text: str
 
@@ -50,20 +50,20 @@ Part = str | PageTable | Verbatim | Drawing
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A heading with what stands below it. A `str` among its parts is a paragraph."""
+    """A heading with its parts. A part of type `str` is a paragraph."""
 
     title: str
     parts: tuple[Part, ...]
 
 
 def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | None = None) -> str:
-    """Return the whole file.
+    """Return the HTML text of a report.
 
-    A `warning` is the first line that its reader sees, and stands on every page that is printed.
+    A `warning` is its first line, and is on every printed page.
 
-    Guarantee: whatever titles, names and keys are, they are text: every one is escaped, what a terminal would obey is
-    written out, and neither script nor address is in the file. Its policy lets a browser load nothing and apply no
-    other style than the one that is here.
+    Guarantee: titles, names and keys are only text: every one is escaped, control characters are made visible, and the
+    file has neither script nor address. Its content security policy lets a browser load nothing and apply only the
+    style in the file.
     """
     allowed = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -90,7 +90,7 @@ def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | 
 
 
 def escape_text(text: str) -> str:
-    """Return the text as HTML and SVG show it, whatever is in it."""
+    """Return the text escaped for HTML and SVG, with control characters made visible."""
     return escape(make_visible(text), quote=True)
 
 

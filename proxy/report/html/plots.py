@@ -24,7 +24,7 @@ _CELL = 46.0  # of one cell's width and, by half, its height
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One direction of a plot: what it shows, and from where to where; the data's own ends where None."""
+    """One axis of a plot: its name and its range. A `low` or `high` of None means the data's own end."""
 
     name: str
     low: float | None = None
@@ -33,7 +33,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points from left to right. `errors`: half the length of each point's error bar, or none."""
+    """The points of a curve from left to right. `errors` has half the length of each point's error bar, if any."""
 
     name: str
     xs: tuple[float, ...]
@@ -44,7 +44,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar from zero, with what is written behind it, and a mark to hold it against (None: no mark)."""
+    """One bar from zero, with the label after it, and a mark for comparison (None: no mark)."""
 
     name: str
     value: float
@@ -53,22 +53,22 @@ class Bar:
 
 
 def draw_line_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
-    """Return straight lines from point to point; where a curve has `dots`, its points alone.
+    """Return a plot of straight lines from point to point. A curve with `is_dotted` has only its points.
 
-    Raises ValueError where no curve has a point, where lengths differ, or a number is not finite.
+    Raise ValueError if no curve has a point, if lengths differ, or a number is not finite.
     """
     return _draw_plot(title, curves, x=x, y=y, has_steps=False)
 
 
 def draw_step_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
-    """Draw as `line_plot`, except that each height holds until the next point, as of an ROC curve."""
+    """Draw as `draw_line_plot`, except that each height holds until the next point, as of an ROC curve."""
     return _draw_plot(title, curves, x=x, y=y, has_steps=True)
 
 
 def draw_bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> Drawing:
-    """Return bars to the right, one below the other; `high` is the end of their scale, the largest value if None.
+    """Return a plot of horizontal bars. `high` is the end of their scale; None: the largest value.
 
-    Raises ValueError for a negative or infinite number, or none at all.
+    Raise ValueError for a negative or infinite number, or without bars.
     """
     values = [number for bar in bars for number in (bar.value, bar.mark or 0.0)]
     if not bars or not all(0 <= value < math.inf for value in values):
@@ -92,9 +92,9 @@ def draw_cell_plot(
     shares: Sequence[Sequence[float]],
     texts: Sequence[Sequence[str]],
 ) -> Drawing:
-    """Return a grid of cells, each as dark as its share (of 0 to 1) and with its text in it.
+    """Return a plot of a grid of cells, each with its text and as dark as its share (from 0 to 1).
 
-    Raises ValueError where a row has not one share and one text for each column.
+    Raise ValueError if a row does not have one share and one text for each column.
     """
     if len(shares) != len(rows) or len(texts) != len(rows):
         raise ValueError("cells come in as many rows as there are names")
@@ -116,7 +116,7 @@ def draw_cell_plot(
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Where numbers of one axis stand, in pixels."""
+    """The mapping of one axis's numbers to pixels."""
 
     low: float
     high: float
@@ -124,12 +124,12 @@ class _Scale:
     end: float
 
     def place(self, value: float) -> float:
-        """Return where a number stands; beyond the ends, at the end."""
+        """Return the position of a number in pixels. A number beyond an end is placed at that end."""
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
     def list_ticks(self) -> Iterator[float]:
-        """Round numbers between the ends: steps of 1, 2 or 5 times a power of ten."""
+        """Yield round numbers between the ends, in steps of 1, 2 or 5 times a power of ten."""
         rough = (self.high - self.low) / _MOST_TICKS
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from deploy.superset.browser import Browser, browser
+from deploy.superset.browser import Browser, open_browser
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.process.serve import serve_in_background
@@ -93,7 +93,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def window(site: str) -> Iterator[Browser]:
     """A browser in which ada has logged in."""
-    with browser() as opened:
+    with open_browser() as opened:
         opened.visit(f"{site}/")
         fill(opened, "[name=user]", "ada")
         fill(opened, "[name=password]", PASSWORD)
@@ -118,7 +118,7 @@ def click(window: Browser, selector: str) -> None:
 def check_quiet(window: Browser, site: str) -> None:
     """Nothing was logged as an error but that questions were refused, and nothing was asked of anybody else."""
     refused = f"{site}/console/api/explain - Failed to load resource: the server responded with a status of 422 "
-    assert [error for error in window.errors() if not error.startswith(refused)] == []
+    assert [error for error in window.read_errors() if not error.startswith(refused)] == []
     loaded = window.run("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert [address for address in loaded if not address.startswith(f"{site}/")] == []
 

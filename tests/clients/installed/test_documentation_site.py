@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.superset.browser import Browser, browser
+from deploy.superset.browser import Browser, open_browser
 from docs.generator.site.__main__ import build
 from docs.generator.site.pages import ROOT
 from tests.worlds.rest_house import UNHURRIED, own_house, served
@@ -39,9 +39,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def window(address: str) -> Iterator[Browser]:
-    with browser() as opened:
+    with open_browser() as opened:
         yield opened
-        assert opened.errors() == []
+        assert opened.read_errors() == []
 
 
 def check_here(window: Browser, address: str) -> None:

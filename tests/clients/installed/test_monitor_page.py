@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.superset.browser import Browser, browser
+from deploy.superset.browser import Browser, open_browser
 from tests.clients.installed.test_console import AXE, check_quiet, fill, find_faults
 from tests.worlds.alerted import TOKENS, Watch, alerted, start
 from tests.worlds.house import House, new_database
@@ -94,7 +94,7 @@ def crowded(house: House) -> Watch:
 def window(line: BreakingLine, crowded: Watch) -> Iterator[Browser]:
     """A browser in which ada has opened the monitor."""
     site = f"http://127.0.0.1:{line.port}"
-    with browser() as opened:
+    with open_browser() as opened:
         opened.visit(f"{site}/console/login?next=%2Fconsole%2Fmonitors%2Fcrowded")
         opened.run("document.querySelector('details').open = true")
         fill(opened, "[name=token]", TOKENS["ada"])
@@ -131,4 +131,4 @@ def test_a_stream_that_breaks_off_goes_on_where_it_was(window: Browser, line: Br
     assert window.run(f"return {_NEWS}") == ["C / 2126-01-01: alerted at look 10", "B / 2126-01-01: alerted at look 9"]
     assert b"Last-Event-ID" not in before
     assert re.findall(rb"Last-Event-ID: ([^\r]+)", line.asked[len(before) :])[0].startswith(b"9")
-    assert [error for error in window.errors() if "net::ERR_" not in error] == []  # it logs that it lost the line
+    assert [error for error in window.read_errors() if "net::ERR_" not in error] == []  # it logs that it lost the line

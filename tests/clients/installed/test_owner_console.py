@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from accountant.events.owner_events import Approved, Granted
-from deploy.superset.browser import Browser, browser
+from deploy.superset.browser import Browser, open_browser
 from proxy.cli import check as checking
 from proxy.console.page import TABS
 from proxy.open_policy.service import Service
@@ -47,7 +47,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, s
 def window(house: tuple[Service, str]) -> Iterator[Browser]:
     """A browser in which the owner has logged in."""
     _, site = house
-    with browser() as opened:
+    with open_browser() as opened:
         opened.visit(f"{site}/console/owner")
         fill(opened, "[name=token]", TOKEN)
         click(opened, "main form button")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.superset.browser import Browser, browser
+from deploy.superset.browser import Browser, open_browser
 from proxy.cli import check as checking
 from tests.clients.installed.test_console import AXE, check_quiet, click, fill, find_faults, pytestmark
 from tests.worlds.wards import install
@@ -61,7 +61,7 @@ def _played(folder: Path, *arguments: str) -> Iterator[str]:
 
 @pytest.fixture
 def window(site: str) -> Iterator[Browser]:
-    with browser() as opened:
+    with open_browser() as opened:
         opened.visit(f"{site}/")
         yield opened
         check_quiet(opened, site)
@@ -136,7 +136,7 @@ def test_everybody_can_use_the_playground(window: Browser, site: str, theme: str
 
 def test_an_owner_guesses_and_sees_the_truth_of_a_table_of_their_own(own_address: str) -> None:
     site = own_address.partition("/console")[0]
-    with browser() as window:
+    with open_browser() as window:
         window.visit(own_address)
         window.wait_for("return document.querySelector('#series canvas')")
         assert window.run("return location.pathname + location.search") == "/console/play/own"

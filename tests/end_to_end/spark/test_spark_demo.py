@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.spark.show import QUESTIONS, scaled_questions, show
+from deploy.spark.show import QUESTIONS, scale_questions, show
 from proxy.cli.demo import questions
 
 
@@ -14,7 +14,7 @@ def test_sail_and_duckdb_agree_on_every_integer(capsys: pytest.CaptureFixture[st
 
 
 def test_sizes_grow_with_the_rows_and_means_do_not() -> None:
-    first, *_, last = scaled_questions(19)
+    first, *_, last = scale_questions(19)
     assert "count(DISTINCT customer_id) > 380 OR sum(amount) > 380000" in first.sql
     assert "avg(amount) > 18 AND count(*) >= 95000" in last.sql
-    assert [one.sql for one in scaled_questions(1)] == [one.sql for one in questions(QUESTIONS)]
+    assert [one.sql for one in scale_questions(1)] == [one.sql for one in questions(QUESTIONS)]

@@ -34,7 +34,7 @@ async def postgresql(accepting: socket.socket) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def rest(accepting: socket.socket) -> AsyncIterator[None]:
-    server = HttpServer(rest_server.config(Starlette(), RestSection()))
+    server = HttpServer(rest_server.make_config(Starlette(), RestSection()))
     serving = asyncio.create_task(server.serve(sockets=[accepting]))
     while not server.started:
         await asyncio.sleep(0)
@@ -104,7 +104,7 @@ def test_http_is_accepted_one_by_one() -> None:
 
     async def come() -> None:
         with ExitStack() as clients, socket.create_server(("127.0.0.1", 0)) as accepting:
-            server = HttpServer(rest_server.config(Starlette(), RestSection()))
+            server = HttpServer(rest_server.make_config(Starlette(), RestSection()))
             serving = asyncio.create_task(server.serve(sockets=[accepting]))
             while not server.started:
                 await asyncio.sleep(0)

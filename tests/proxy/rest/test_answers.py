@@ -22,7 +22,7 @@ from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Denial, KeySet, from_bytes
 from proxy.rest import page_cache as rest_kept
-from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, KeyRange, Reply, form_of, response
+from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, KeyRange, Reply, choose_form, make_response
 from proxy.rest.app import create_app
 from proxy.rest.page_cache import KeptKeys
 from tests.accountant.verbs.test_idempotency import CHARGE
@@ -101,11 +101,11 @@ def stored(reservation: str, keys: int) -> StoredAnswer:
 def test_of_kept_key_sets_there_are_never_too_many(reads: list[tuple[int, int]]) -> None:
     kept, sizes = KeptKeys(most_keys=8), dict(reads)
     for number, _ in reads:
-        found = kept.of(stored(str(number), sizes[number]))
+        found = kept.find_keys(stored(str(number), sizes[number]))
         assert found is not None
         assert len(found.keys) == sizes[number]
         assert len(kept) <= max(8, sizes[number])
-    assert kept.of(replace(stored("denied", 0), answer=Denial().to_bytes())) is None
+    assert kept.find_keys(replace(stored("denied", 0), answer=Denial().to_bytes())) is None
 
 
 def test_a_page_says_where_the_next_one_is(app: FastAPI) -> None:
@@ -210,7 +210,7 @@ def test_nothing_is_asked_for_a_form_that_there_is_not(app: FastAPI, service: Se
     ],
 )
 def test_the_form_that_is_wanted_most(accept: str | None, form: str) -> None:
-    assert form_of([] if accept is None else [accept]) == form
+    assert choose_form([] if accept is None else [accept]) == form
 
 
 def test_a_constant_answer_comes_whole(app: FastAPI) -> None:
@@ -239,7 +239,7 @@ def test_every_key_survives_every_form(keys: list[tuple[str, str]], start: int, 
     head = {"data_version": "v\r\nSet-Cookie: a=b", "reused": False, "guarantee": {"sentence": "ä\r\nX: y"}}
     reply = Reply(head, KeySet(("a,\r\nb", "c"), tuple(keys)), "0" * 32)
     wanted = [list(key) for key in keys[start : None if size is None else start + size]]
-    found = {form: response(reply, form=form, cut=KeyRange(start, size), headers={}) for form in FORMS}
+    found = {form: make_response(reply, form=form, cut=KeyRange(start, size), headers={}) for form in FORMS}
     assert json.loads(body_of(found[JSON]))["keys"] == wanted
     # as Python and many a client count lines: U+2028 and its like end one
     assert [json.loads(line) for line in body_of(found[LINES]).decode().splitlines()[1:]] == wanted
@@ -254,7 +254,7 @@ MANY_KEYS = rounds(1_000_000, quick=100_000)
 @pytest.mark.parametrize(("form", "count"), [(LINES, MANY_KEYS), (JSON, 100_000), (CSV, 100_000)])
 def test_a_million_keys_take_no_memory_of_their_own(form: str, count: int) -> None:
     keys = KeySet(("customer", "month"), tuple((f"{number:07}", "2011-03-01") for number in range(count)))
-    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=form, cut=KeyRange(), headers={})
+    answer = make_response(Reply({"data_version": "v"}, keys, "0" * 32), form=form, cut=KeyRange(), headers={})
     assert isinstance(answer, StreamingResponse)
     tracemalloc.start()
 
@@ -273,7 +273,7 @@ def test_a_million_keys_take_no_memory_of_their_own(form: str, count: int) -> No
 def test_a_long_answer_lets_others_have_their_turn() -> None:
     """Sending waits for nothing where the client has gone, or reads at once."""
     keys = KeySet(("customer",), tuple((str(number),) for number in range(20 * SLICE_KEYS)))
-    answer = response(Reply({"data_version": "v"}, keys, "0" * 32), form=LINES, cut=KeyRange(), headers={})
+    answer = make_response(Reply({"data_version": "v"}, keys, "0" * 32), form=LINES, cut=KeyRange(), headers={})
     assert isinstance(answer, StreamingResponse)
     turns = 0
 

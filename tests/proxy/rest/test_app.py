@@ -28,7 +28,7 @@ from proxy.process.serve import serve_in_background
 from proxy.rest.app import create_app
 from proxy.rest.middleware import MOST_BODY_BYTES, Shell
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
-from proxy.rest.problems import PROBLEM, http_status
+from proxy.rest.problems import PROBLEM, choose_http_status
 from tests.effort import PATIENCE_S
 from tests.in_turn import in_turn
 from tests.worlds.house import hurried
@@ -315,7 +315,7 @@ def test_health_and_openapi_need_no_token(app: FastAPI) -> None:
 def test_every_code_has_a_status_that_openapi_announces(app: FastAPI) -> None:
     paths = send(app, "GET", "/openapi.json").json()["paths"]
     announced = {*paths["/v1/question"]["post"]["responses"], *paths["/v1/monitors/{name}"]["get"]["responses"]}
-    assert {str(http_status(KeyholeError(code, "refused"))) for code in CATALOGUE} <= announced
+    assert {str(choose_http_status(KeyholeError(code, "refused"))) for code in CATALOGUE} <= announced
 
 
 @pytest.mark.parametrize(

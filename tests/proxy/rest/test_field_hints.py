@@ -6,9 +6,9 @@ from pathlib import Path
 
 from planner.errors import KeyholeError
 from planner.statements.settings import SETTINGS
-from proxy.rest.field_hints import _FIELDS, in_fields
+from proxy.rest.field_hints import _FIELDS, write_as_fields
 from proxy.rest.models import QuestionIn
-from proxy.rest.problems import problem
+from proxy.rest.problems import make_problem
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.spending.test_levers import ask, poor, refused
 from tests.in_turn import in_turn
@@ -28,7 +28,7 @@ from tests.in_turn import in_turn
     ],
 )
 def test_settings_are_fields(hint: str, told: str | None) -> None:
-    assert in_fields(hint) == (told or '"fnr": 0.2  or  "tolerance": "1%, x=\'a\'=2"')
+    assert write_as_fields(hint) == (told or '"fnr": 0.2  or  "tolerance": "1%, x=\'a\'=2"')
 
 
 def test_every_setting_of_a_question_is_a_field() -> None:
@@ -40,14 +40,14 @@ def test_the_hint_of_a_refusal_for_budget_can_be_sent(tmp_path: Path) -> None:
     """The first way of the hint, put into a request, is answered."""
     sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 60"
     with poor(tmp_path, per_predicate=100.0, per_query=0.5) as service:
-        document = problem(refused(service, asked(service, sql)))
+        document = make_problem(refused(service, asked(service, sql)))
         first = document["hint"].partition("  or  ")[0]
         question = QuestionIn(**{"sql": sql, **json.loads(f"{{{first}}}")})
-        given = question.asked_by(service.find_analyst(None), service, today=asked(service, sql).today)
+        given = question.make_asked(service.find_analyst(None), service, today=asked(service, sql).today)
         ask(service, replace(given))
 
 
 def test_other_words_of_a_refusal_stay() -> None:
     error = KeyholeError("KH304", "keyhole.tolerance says nothing", hint=None)
-    assert problem(error)["title"] == "keyhole.tolerance says nothing"
-    assert "hint" not in problem(error)
+    assert make_problem(error)["title"] == "keyhole.tolerance says nothing"
+    assert "hint" not in make_problem(error)

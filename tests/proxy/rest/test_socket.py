@@ -313,7 +313,7 @@ def test_no_reader_keeps_a_server_that_ends() -> None:
     async def read() -> int:
         listening, taken = socket.create_server(("127.0.0.1", 0)), 0
         limits = UNHURRIED.model_copy(update={"send_timeout_ms": 100})
-        server = uvicorn.Server(rest_server.config(StreamingResponse(endless()), limits))
+        server = uvicorn.Server(rest_server.make_config(StreamingResponse(endless()), limits))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started:
             await asyncio.sleep(0.01)
