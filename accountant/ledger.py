@@ -387,8 +387,8 @@ class Ledger:
         If an analyst is named, only that analyst's own charges count.
 
         The report covers the newest budget window, or all of them if `covers_all_windows`. The rest is then what it
-        would be if no window had been opened. The first report reads the whole log, later ones read new events. Reports over all
-        windows read the whole log every time.
+        would be if no window had been opened. The first report reads the whole log, later ones read new events. Reports
+        over all windows read the whole log every time.
         """
         report = self._reporter.report_all_windows if all_windows else self._reporter.report
         return report(limits, analyst=analyst)
