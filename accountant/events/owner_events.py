@@ -133,7 +133,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The publication of a file that no budget covers. Balances do not change. What the file reveals stays revealed.
+    """The publication of a file that no budget covers. Balances do not change. The file's disclosure lasts.
 
     `publication` is a digest of what was published and how, and of the data version. `file` is the file's name and
     `file_hash` its SHA-256; `statement` says what it gives away, and is shown for ever.

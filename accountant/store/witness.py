@@ -36,8 +36,7 @@ class Witness:
     """The file at `path`: two lines of fixed length. Writing overwrites the older line in place.
 
     A reader always finds one whole line. A written mark survives its process, but it is not flushed. After a power cut
-    the mark may be as old as the oldest write that the system had not yet put on the disk: by default half a minute on
-    Linux.
+    the mark may be as old as the oldest write that was not yet on the disk. By default that is half a minute on Linux.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a policy's ledger from its witness and the pins, to notice a lost or replaced ledger.
+"""The earlier knowledge of a policy's ledger, from its witness and the pins, to notice a lost or replaced ledger.
 
 Guarantee: an empty ledger replaces one that the policy was charged to only if its owner confirms that.
 """

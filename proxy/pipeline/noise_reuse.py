@@ -234,7 +234,6 @@ def decide(
     if on_paths is not None:
         return decide_on_refined_paths(
             on_paths.continuation, values, noise=noise, reads_known_first=not on_paths.claim.limits.separates_analysts
-        
         )
     mechanism = CONTINUABLE.get(plan.calibration.mechanism)
     if mechanism is not None:

@@ -1,7 +1,7 @@
 """The spent and remaining budget, as lines and as JSON: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
 
 Owners see exact losses, of everybody together. Analysts see "at most" and "at least", which follow from the ledger
-alone. What is spent is their own. What is left also counts what others spent, as far as that is public.
+alone. Their spent amounts are their own. The remaining ones also count what others spent, as far as that is public.
 """
 
 from collections.abc import Iterable, Iterator

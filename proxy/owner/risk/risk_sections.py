@@ -240,7 +240,10 @@ def _say_attacks(asked: RiskAsked) -> ReportSection:
         noise = make_system_noise()
         many = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=epsilon, runs=asked.runs, seed=1, noise=noise)
         rows.append(
-            (f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times", write_probability(many.right_share))
+            (
+                f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times",
+                write_probability(many.right_share),
+            )
         )
         exact = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=None, runs=1, seed=1, noise=noise)
         rows.append(("the same with exact counts, for contrast", write_probability(exact.right_share)))
