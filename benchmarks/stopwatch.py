@@ -57,7 +57,7 @@ class Stopwatch:
     @contextmanager
     def installed(self, service: Service) -> Iterator["Stopwatch"]:
         """Time the stages of every question while the block runs."""
-        source = type(service.source)
+        source, ready = type(service.source), "_has_live_connection"
         with ExitStack() as stack:
             for owner, name, stage in (
                 (answering, "split", "parse, classify"),
@@ -70,20 +70,20 @@ class Stopwatch:
                 (QuestionWork, "run", _WORK),
                 (answering.StatementAnswerer, "prepare", _WORKED),
                 (answering.StatementAnswerer, "release", _WORKED),
-                (charging, "claim", "ledger: stored answer?"),
-                (spending, "stored_answer", "ledger: stored answer?"),
-                (source, "_alive" if hasattr(source, "_alive") else "turn", "source ready?"),
+                (charging, "make_claim", "ledger: stored answer?"),
+                (spending, "find_stored_answer", "ledger: stored answer?"),
+                (source, ready if hasattr(source, ready) else "turn", "source ready?"),
                 (spending, "reserve", "reserve"),
                 (source, "aggregates", SOURCE),
                 (reuse, "recall_paths", "ledger: stored answer?"),
                 (reuse, "decide", "decide"),
-                (reuse, "left_paths", "commit"),
-                (charging, "spent_by", "commit"),
+                (reuse, "list_left_paths", "commit"),
+                (charging, "find_spent", "commit"),
                 (spending, "commit", "commit"),
             ):
                 stack.enter_context(self._timed(owner, name, stage))
-            made = self._wrapped(KeySet.from_passed, "key set")
-            stack.enter_context(_replaced(KeySet, "of", staticmethod(made), original=staticmethod(KeySet.from_passed)))
+            made, original = self._wrapped(KeySet.from_passed, "key set"), staticmethod(KeySet.from_passed)
+            stack.enter_context(_replaced(KeySet, "from_passed", staticmethod(made), original=original))
             yield self
 
     @contextmanager
