@@ -1,4 +1,4 @@
-"""From a question's text to a `Question`: keys restricted in public, the rest resolved, every threshold an integer."""
+"""The way of a question's text to a `Question`: its tables, its restricted keys, and thresholds as integers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -175,7 +175,7 @@ def _ask_resolved(
 def _rank(embedded: Embedded, what: QuestionParts, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
     """Return the ranking of the question's keys, if there is one.
 
-    A tolerance in percent is one of the owner's least band above 0. Raise KH106, and what `rank_by` raises.
+    A tolerance in percent refers to the least positive band of the owner. Raise KH106, and what `rank_by` raises.
     """
     written = embedded.ranked
     if written is None or what.ranked is None:

@@ -29,7 +29,7 @@ def _refuse_from(message: str, node: exp.Expr, *, hint: str = APART, detail: str
 
 
 def refuse_ungrouping_expression(text: str) -> KeyholeError:
-    """Return KH202 for an expression of a policy's groupings that makes no groups of one column's values."""
+    """Return KH202 for an expression in a policy's groupings that does not group one column's values."""
     return KeyholeError(
         "KH202",
         f"{text[:80]} makes no groups of one column's values",
@@ -67,9 +67,9 @@ def refuse_natural_join(node: exp.Expr) -> KeyholeError:
 
 
 def refuse_join_kind(kind: str, node: exp.Expr, *, are_private: bool) -> KeyholeError:
-    """Return KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty if PostgreSQL has no such join.
+    """Return KH107 for a kind of join that Keyhole does not answer, such as RIGHT JOIN and FULL JOIN.
 
-    If both tables `are_private`, LEFT JOIN is refused as well.
+    If both tables `are_private`, LEFT JOIN is refused as well. `kind` is empty if PostgreSQL has no such join.
     """
     return _refuse_from(
         f"{kind or 'this'} JOIN is not supported in a question",
@@ -125,7 +125,7 @@ def refuse_joined_with_query(called: str, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_unpinned_table(called: str, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a table of which Keyhole holds no pinned copy."""
+    """Return KH107 for a table that is neither private nor pinned."""
     return _refuse_from(f'"{called}" is not a public table', node)
 
 
@@ -176,7 +176,7 @@ def refuse_unknown_join_column(public: PublicTable, column: str, *, at: int | No
 
 
 def refuse_join_of_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
-    """Return KH107 for columns that PostgreSQL might compare, but not as one type."""
+    """Return KH107 for join columns of two types. PostgreSQL might compare them, but not as one type."""
     return KeyholeError(
         "KH107",
         f"{readable(public.name)}.{readable(key.name)} is of type {key.declared}, "
@@ -188,7 +188,7 @@ def refuse_join_of_types(public: PublicTable, key: Column, base: Column, *, at: 
 
 
 def refuse_repeating_key(public: PublicTable, column: str, *, problem: str, at: int | None) -> KeyholeError:
-    """Return KH107 for a column of a public table that is not unique."""
+    """Return KH107 for a join by a public column whose values repeat: the join could count a row twice."""
     return KeyholeError(
         "KH107",
         f"{readable(public.name)}.{readable(column)} {problem} in the pinned copy",
@@ -224,7 +224,7 @@ def refuse_foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeE
 
 
 def refuse_list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a list of units beside a table of which each row is one."""
+    """Return KH107 for a list of units beside a table whose privacy unit is a row."""
     return _refuse_from(
         f'each row of "{table.name}" is its own privacy unit: other rows are no condition on it',
         node,
@@ -234,7 +234,7 @@ def refuse_list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a subquery in WHERE that does not equate the whole privacy unit, place by place."""
+    """Return KH107 for a subquery in WHERE that does not equate every column of the privacy unit with its own."""
     left, right = (", ".join(map(readable, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
     return _refuse_from(
@@ -267,7 +267,7 @@ def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeErr
 
 
 def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a list whose groups may have rows of several privacy units."""
+    """Return KH107 for a list that groups rows of several privacy units together."""
     unit = ", ".join(map(readable, table.unit))
     return _refuse_from(
         f"a list of privacy units groups by all their columns ({table.unit_text})",
@@ -278,7 +278,7 @@ def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_total_in_list(error: KeyholeError) -> KeyholeError:
-    """Return KH107 for a total that a list cannot ask of one privacy unit's rows in one group."""
+    """Return KH107 for a total that a list cannot compute of one privacy unit's rows in a group."""
     return KeyholeError(
         "KH107",
         f"a list of privacy units: {error.message}",
@@ -304,7 +304,7 @@ def refuse_self_join(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_capped_join(table: Table, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a private table of which only some rows count."""
+    """Return KH107 for a join with a private table under a row cap, where only some rows count."""
     return _refuse_from(
         f'the private table "{table.name}" is not joined with other private tables',
         node,
@@ -314,10 +314,11 @@ def refuse_capped_join(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_join_without_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, along: str | None) -> KeyholeError:
-    """Return KH107 for private tables joined on less than the privacy unit.
+    """Return KH107 for private tables that are joined on less than the privacy unit.
 
-    `wanted` is the condition that joins them, and `along` the one that joins them along a key, if the policy has such a
-    key.
+    Parameters:
+        wanted: the condition that joins them on the unit.
+        along: the condition that joins them along a key, if the policy has such a key.
     """
     return _refuse_from(
         f'"{alias}" is not joined with "{other}" on the whole privacy unit'
@@ -329,7 +330,7 @@ def refuse_join_without_unit(alias: str, other: str, node: exp.Expr, *, wanted: 
 
 
 def refuse_using_beside_unit(node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a column in USING that both private tables have, and that is none of their unit."""
+    """Return KH107 for a column in USING that both private tables have and that is not a column of their unit."""
     return _refuse_from(
         "USING names a column that is not one of the privacy unit in both private tables",
         node,
@@ -384,7 +385,7 @@ def refuse_unit_query(
 
 
 def suggest_group_by_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
-    """Return the refusal of a question that groups by a unit or a total, with one that groups by a key."""
+    """Return the refusal of a question that groups by a unit or a total, with a hint that groups by a key."""
     return KeyholeError(
         error.code,
         error.message,
@@ -395,9 +396,10 @@ def suggest_group_by_key(error: KeyholeError, table: Table, node: exp.Expr) -> K
 
 
 def suggest_with_own_numbers(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
-    """Return the refusal of a subquery per privacy unit with the numbers of the question around it.
+    """Return the refusal of a subquery per privacy unit, with the numbers of the question around it in the hint.
 
-    Its tree is apart.
+    Parameters:
+        trees: the trees of that question, which is parsed separately.
     """
     return error.replace_hint(_write_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
 
@@ -444,10 +446,10 @@ def _choose_total(table: Table, trees: Sequence[exp.Expr]) -> tuple[str, bool]:
 
 
 def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
-    """Return how a statement compares a number of units, and what one unit has: each as in `> 100`.
+    """Return the thresholds of a statement: how it compares a number of units, and a total of one unit, as in `> 100`.
 
     Parameters:
-        trees: of the statement, the outer ones first.
+        trees: the statement's trees, the outer ones first.
     """
     selects = [select for tree in trees for select in tree.root().find_all(exp.Select)]
     items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
@@ -467,7 +469,7 @@ def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tu
 
 
 def refuse_rows_as_units(node: exp.Expr, table: Table) -> KeyholeError:
-    """Return KH110 for a subquery per unit over a table of which each row is one."""
+    """Return KH110 for a subquery per unit over a table whose privacy unit is a row."""
     return refuse_unit_query(
         "each row is its own privacy unit here: there is nothing to add up per unit",
         node,
@@ -507,7 +509,7 @@ def refuse_further_groups(group: exp.Expr, table: Table, *, more: Iterable[str])
 
 
 def refuse_shown_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError:
-    """Return KH103 for a subquery per unit that something else than a question reads."""
+    """Return KH103 for a subquery per unit that is read by something other than a question."""
     return KeyholeError(
         "KH103",
         f'the private table "{table.name}" is used outside a question',
@@ -518,7 +520,11 @@ def refuse_shown_units(table: Table, node: exp.Expr, *, at: int | None) -> Keyho
 
 
 def refuse_join_of_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
-    """Return KH110 for a join beside a subquery per unit; `instead` asks by the subquery's own groups."""
+    """Return KH110 for a join beside a subquery per unit.
+
+    Parameters:
+        instead: the question that groups by the subquery's own groups, if there is one.
+    """
     return KeyholeError(
         "KH110",
         "a question over a subquery per privacy unit has no joins",

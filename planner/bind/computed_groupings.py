@@ -30,7 +30,7 @@ Determines = Callable[[Column, Column, Table], bool]
 
 
 def read_grouping(table: Table, grouping: Grouping) -> tuple[Table, tuple[Column, ...]]:
-    """Return the columns that a grouping names, and the table with those that it computes.
+    """Return the columns that a grouping names, and the table with the columns that it computes.
 
     Raises KH201 and KH202 for an expression that no question could group by.
     """
@@ -94,13 +94,13 @@ def find_expression_bound(
     stated: int,
     determines: Determines,
 ) -> tuple[int, str] | None:
-    """Return in how many groups by these keys a unit is by what is declared of computed groups, and which says so.
+    """Return a bound on the groups of one unit from the groupings of expressions, and the grouping that gives it.
 
-    Return None if no declaration of an expression helps.
+    Return None if no such grouping gives a lower bound.
 
     Parameters:
-        made: the computed keys among them that nothing determines.
-        stated: in how many groups of the other keys a unit is.
+        made: the computed keys among `keys` that nothing determines.
+        stated: the number of groups of the other keys that a unit is in.
     """
     if not any(grouping.computed for grouping in table.groupings):
         return None
@@ -161,6 +161,6 @@ def _find_group(parts: ValueGroups, value: Any) -> int | None:
 
 
 def keep_key_groupings(table: Table) -> Table:
-    """Return the table with the groupings that name keys alone."""
+    """Return the table with only the groupings that name keys, without those of expressions."""
     named = tuple(grouping for grouping in table.groupings if not grouping.computed)
     return table if len(named) == len(table.groupings) else replace(table, groupings=named)

@@ -31,13 +31,13 @@ MOST_VALUES = 1000
 
 
 def narrow_by_fixed_keys(declared: Table, bounded: Table, *, keys: Sequence[Column], where: Condition) -> Table:
-    """Return a question's table with the bounds that hold where its WHERE fixes keys.
+    """Return a question's table with the narrower bounds that hold because its WHERE fixes keys.
 
-    Only keys stay fixed that narrow a bound.
+    A key stays fixed only if it narrows a bound.
 
     Parameters:
-        declared: the table with what the owner declares for groupings.
-        bounded: the same with the bounds for the question's keys.
+        declared: the table with the owner's groupings.
+        bounded: the same table with the bounds for the question's keys.
     """
     fixed = tuple(_find_fixed(declared, keys, where)) if bounded.unit else ()
     if not fixed:
@@ -77,7 +77,7 @@ def _narrow_total(column: Column, other: tuple[Decimal, Decimal] | None) -> Colu
 
 
 def _find_fixed(table: Table, keys: Sequence[Column], where: Condition) -> Iterator[FixedKey]:
-    """Find the keys of which the rows that satisfy a condition have a few declared values alone."""
+    """Yield the keys that a condition restricts to a few declared values."""
     taken = {key.name for key in keys}
     for column in table.columns:
         if column.domain is None or column.name in taken or table.determines(column):
@@ -88,7 +88,7 @@ def _find_fixed(table: Table, keys: Sequence[Column], where: Condition) -> Itera
 
 
 def _list_remaining(table: Table, column: Column, where: Condition) -> tuple[Value, ...] | None:
-    """Return the values of a key that a condition leaves; None if a row may have another one, declared or not."""
+    """Return the values of a key that a condition leaves. Return None if a row may have another value."""
     conjuncts = where.conjuncts()
     listed = [listed for one in conjuncts if (listed := _list_values(one, column)) is not None]
     periods = _list_periods(table, column, conjuncts)
@@ -114,7 +114,10 @@ def _list_values(condition: Condition, column: Column) -> tuple[Value, ...] | No
 
 
 def _list_periods(table: Table, column: Column, conjuncts: Sequence[Condition]) -> tuple[Value, ...] | None:
-    """Return the periods of a calendar in which rows between two times lie; None if it lacks some, or time is open."""
+    """Return the periods of a calendar that cover the rows between two times.
+
+    Return None if the calendar lacks some, or if the time is open on a side.
+    """
     derived = column.derivation
     if not isinstance(derived, Derivation) or derived.function == "extract":
         return None

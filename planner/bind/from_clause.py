@@ -55,12 +55,12 @@ class Relation:
         return frozenset(column.name for column in self.table.columns)
 
     def looks_up_unit(self, called: str) -> bool:
-        """Return True if a column of this name identifies the unit and stands in another table, where a path leads."""
+        """Return True if a column of this name identifies the unit, and a path leads from this table to it."""
         return self.private is not None and self.private.path is not None and called in self.private.unit
 
     @property
     def is_outer(self) -> bool:
-        """Return True if rows stay that find none of its rows."""
+        """Return True for a LEFT JOIN: rows stay that find no row of this table."""
         return self.join is not None and bool(self.join.side)
 
 
@@ -83,8 +83,8 @@ class Equality:
 class FromClause:
     """A FROM of several tables.
 
-    `inner` are the equalities of WHERE, ON and USING that hold in every row, `outer` those of each LEFT JOIN. `merged`
-    are the columns of each table that USING leaves out of unqualified names.
+    `inner` are the equalities of WHERE, ON and USING that hold in every row. `outer` are those of each LEFT JOIN, by
+    the table's alias. `merged` are the columns of each table that USING leaves out of unqualified names.
     """
 
     relations: tuple[Relation, ...]
@@ -99,11 +99,11 @@ class FromClause:
         return {name(column.this) for equality in found for column in equality.columns()}
 
     def find_owners(self, node: exp.Expr) -> set[str]:
-        """Return the tables whose columns an expression reads; empty if a name is unknown or ambiguous."""
+        """Return the tables whose columns an expression reads. Return none if a name is unknown or ambiguous."""
         return _find_owners(node, self.relations, self.merged)
 
     def find_owner(self, node: exp.Expr) -> tuple[str, str] | None:
-        """Return the table and column of a plain column; None for anything else, and if it is unknown."""
+        """Return the table and name of a plain column. Return None for other expressions and unknown columns."""
         column = bare(node)
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
             return None
@@ -123,7 +123,7 @@ def read_from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection
     """Read the tables that a SELECT joins. Raise KH107, KH201, KH213.
 
     Parameters:
-        beside: the ids of what stands in FROM and is none of these tables.
+        beside: the ids of nodes in FROM that are not tables, such as subqueries of values.
     """
     relations = _read_relations(select, catalog, beside)
     merged: dict[str, set[str]] = {relation.alias: set() for relation in relations}
@@ -152,9 +152,9 @@ def read_from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection
 
 
 def _hide_reached_units(relations: Sequence[Relation], merged: dict[str, set[str]]) -> None:
-    """Leave the units that a table finds by a path out of unqualified names, where another table shows the same ones.
+    """Leave out of unqualified names the unit's columns that a table finds by a path, if another table shows them.
 
-    The source has no such columns in it, so that nobody who knows the source qualifies them.
+    The source has no such columns in that table, so an analyst who knows the source does not qualify them.
     """
 
     def has_unit(relation: Relation, called: str) -> bool:
@@ -170,7 +170,7 @@ def _hide_reached_units(relations: Sequence[Relation], merged: dict[str, set[str
 
 
 def find_private_table(node: exp.Table, catalog: Catalog) -> Table | None:
-    """Return the private table that a name in FROM stands for, if it is one of `public` or of no schema."""
+    """Return the private table that a name in FROM refers to, without a schema or in `public`."""
     return catalog.find_table(name(node.this)) if name(node.args.get("db")) in ("", "public") else None
 
 
@@ -229,7 +229,7 @@ def _find_table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | 
 
 
 def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: dict[str, set[str]]) -> Equality:
-    """Read USING as an equality; one of its two columns is hidden from unqualified names."""
+    """Read USING as an equality. Only one of the two columns keeps its unqualified name."""
     called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
     *before, this = relations
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
@@ -263,7 +263,7 @@ def _find_owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mappin
 def _list_equalities(condition: exp.Expr) -> list[exp.Expr]:
     """Return the equalities that hold wherever a condition does.
 
-    These are the condition itself, or for OR those in each of its parts.
+    For an equality it is that one. For OR they are the equalities that all parts share.
     """
     if not isinstance(condition, exp.Or) or condition.args.get("negate"):
         return [condition] if _is_equality(condition) else []
@@ -282,7 +282,7 @@ def _is_equality(part: exp.Expr) -> bool:
 
 
 def split_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """Yield the conditions that all hold where the expression does; none for None."""
+    """Yield the conditions that an expression joins by AND, or the expression itself. Yield none for None."""
     if node is None:
         return
     inner = bare(node)

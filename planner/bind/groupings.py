@@ -44,10 +44,10 @@ from planner.scope.functional_dependencies import by_key
 
 
 def apply_grouping_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
-    """Return the table with the bounds for a question by these keys, and no groupings.
+    """Return the table with the bounds for a question by these keys, and without groupings.
 
     Parameters:
-        fixed: other keys, of which only rows with these values are bounded.
+        fixed: other keys that WHERE fixes to these values. Only rows with them are bounded.
     """
     asked, keys, whole = keys, split_combined_keys(table, keys), table
     made = list_computed_keys(table, keys)
@@ -83,7 +83,7 @@ def apply_grouping_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[
 
 
 def split_combined_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
-    """Return the keys, and in the place of one that puts several together these: they are as fine, or finer."""
+    """Return the keys, with the parts of each combined key in its place. The parts group as finely, or finer."""
     found: dict[str, Column] = {}
     for key in keys:
         several = key.derivation.columns if isinstance(key.derivation, MergedKeys) else ()
@@ -103,13 +103,13 @@ def list_computed_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
 
 
 def count_computed_groups(made: Sequence[Column], rows: int | None) -> int:
-    """Return in how many groups by computed keys the rows of one other group lie: a row is in one."""
+    """Return among how many groups of computed keys the rows of one other group may lie. A row is in one."""
     groups = prod(len(key.domain or ()) for key in made)
     return groups if rows is None else min(groups, rows)
 
 
 def determines(base: Column, column: Column, table: Table) -> bool:
-    """Return True if rows with the same `base` have the same `column`, by the calendar or pinned tables."""
+    """Return True if rows with the same `base` have the same `column`, by the calendar or by pinned tables."""
     if column.name == base.name:
         return True
     match column.derivation:
@@ -134,11 +134,12 @@ def determines(base: Column, column: Column, table: Table) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredGroupings:
-    """The groupings of a table beside the open keys of a question, which a unit may have several values of.
+    """The groupings of a table, compared with a question's open keys.
 
-    `covered` are, by grouping, the places of the open keys that it determines; `are_coarser` says of each grouping
-    whether the open keys determine it. `parts` is the number of its groups among which the rows of one group lie, since
-    fixed keys have few values. It is None if they do not tell. `are_exact` says that these groups hold no other rows.
+    A unit may have several values of an open key. `covered` are the places of the open keys that each grouping
+    determines. `are_coarser` says of each grouping whether the open keys determine it. `parts` is the number of its
+    groups among which the rows of one group lie, since fixed keys have few values. It is None if they do not tell.
+    `are_exact` says that these groups hold no other rows.
     """
 
     groupings: tuple[Grouping, ...]
@@ -235,7 +236,7 @@ class _DeclaredGroupings:
 def _find_determining(
     table: Table, columns: Sequence[Column], keys: Sequence[Column], fixed: Sequence[FixedKey]
 ) -> tuple[FixedKey, ...] | None:
-    """Return the fixed keys that, beside a question's keys, determine columns; None if these and all do not."""
+    """Return the fixed keys that determine columns together with a question's keys. Return None if even all do not."""
     needed: dict[str, FixedKey] = {}
     for column in columns:
         if table.determines(column) or any(determines(key, column, table) for key in keys):

@@ -52,13 +52,13 @@ class _JoinKey:
 def read_joins(
     select: exp.Select, node: exp.Table, table: Table, catalog: Catalog, *, beside: Collection[int] = ()
 ) -> Scope:
-    """Return the question's table with what its joins look up, and the names in it.
+    """Return the scope of a question: its table with looked-up columns, and the names in it.
 
     Parameters:
-        beside: the ids of what stands in FROM and is no table.
+        beside: the ids of nodes in FROM that are not tables.
 
-    Raises KH107 for a join that is not many-to-one with a pinned public table, nor along a key or on the privacy unit
-    with another private one, KH201, KH213.
+    Raises KH107 for a join that could count a row twice. Allowed are many-to-one joins with pinned public tables, and
+    joins of private tables along a key or on the privacy unit. Raises KH201, KH213.
     """
     if len(select.args.get("joins") or ()) == len(beside):
         return Scope(table=table, alias=read_alias(node))
@@ -66,7 +66,7 @@ def read_joins(
 
 
 class _ScopeBuilder:
-    """The tables of one FROM: the private ones joined on their unit, then the public ones one after the other."""
+    """The tables of one FROM: first the private ones joined on their unit, then the public ones one after the other."""
 
     def __init__(self, select: exp.Select, clause: FromClause) -> None:
         self._clause = clause
@@ -88,7 +88,7 @@ class _ScopeBuilder:
         return self._rename_columns()
 
     def _find_join(self, relation: Relation) -> _JoinKey | None:
-        """Return the key by which the relation joins the tables so far; None if it does not yet. Raise KH107."""
+        """Return the key by which the relation joins the tables so far. Return None if it does not yet. Raise KH107."""
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
         reached = own | {joined.alias for joined in self._done.joined}
@@ -110,11 +110,11 @@ class _ScopeBuilder:
     def _choose_key(
         self, relation: Relation, met: Sequence[tuple[str, Column, Equality]], *, most: int
     ) -> _JoinKey | None:
-        """Return the first column that can join a public table, or all together. Raise KH107 if there is none.
+        """Return the first column that can join a public table, or all of them together. Raise KH107 if there is none.
 
         Parameters:
-            met: columns of the table, each with what it equals, and where that is said.
-            most: how many equalities there are; a LEFT JOIN is by all of them.
+            met: columns of the public table, each with the column that it equals and the equality.
+            most: the number of equalities. A LEFT JOIN uses all of them.
         """
         assert relation.public is not None
         refusal: KeyholeError | None = None
@@ -221,7 +221,7 @@ class _ScopeBuilder:
 
 
 def read_row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[tuple[exp.Expr, Condition]]:
-    """Yield the conditions of WHERE and the inner joins on rows, one conjunct after the other. Raise KH2xx."""
+    """Yield the row conditions of WHERE and of inner joins, each conjunct with its meaning. Raise KH2xx."""
     for joined in scope.joined:
         if not joined.outer:
             yield scope.equality(joined), joined.membership()
@@ -237,7 +237,7 @@ def read_row_conditions(select: exp.Select, scope: Scope, given: Given) -> Itera
 
 
 def _list_other_usings(joined: JoinedTable) -> Iterator[exp.Expr]:
-    """Yield the equalities of USING beside those by which a public table is joined."""
+    """Yield the equalities of USING that are not the join's key."""
     for called, beside in joined.further:
         first, second = (exp.column(called, alias, quoted=True) for alias in (beside, joined.alias))
         yield exp.EQ(this=first, expression=second)

@@ -54,7 +54,7 @@ _NUMERIC_DIGITS = 38  # the most that DuckDB's decimals have
 
 
 class NotUnique(Exception):
-    """The public column by which rows should be looked up holds a value twice, or NULL; the text says which."""
+    """The error for a public lookup column that holds a value twice, or NULL. Its text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,10 @@ def read_unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
 
 
 def make_lookup_column(name: str, public: PublicTable, column: str, *, key: str, base: Column, table: Table) -> Column:
-    """Return `column` of the public row whose `key` equals `base`, as a column called `name` of the private `table`.
+    """Return the private `table`'s column `name`, looked up in a public table.
 
-    Its domain are the pinned values, its bounds the least and the greatest of them. Raises `NotUnique`.
+    It has the value of `column` in the public row whose `key` equals `base`. Its domain is the pinned values, and its
+    bounds are the least and the greatest of them. Raises `NotUnique`.
     """
     keys = read_unique_values(public, key)
     source = f"{public.name}.{column} by {key} {public.digest}"
@@ -181,7 +182,7 @@ def _describe_found(given: Column, lookup: Lookup) -> _Found:
 
 
 def _list_different(found: Sequence[Value | None], kind: SqlType) -> Sequence[Value]:
-    """Return each value once, without NULL; those of a key's type rise."""
+    """Return each value once, without NULL. The values of a key's type are sorted."""
     match kind:
         case SqlType.INTEGER:
             return _list_integers(found)
@@ -233,16 +234,16 @@ def _measure_column(column: Column, found: _Found, table: Table) -> Column:
 
 
 def find_listed_lookups(table: Table, condition: Condition) -> frozenset[str]:
-    """Return the looked-up columns that a condition reads, of which lists are made."""
+    """Return the looked-up columns that a condition reads and whose values are listed."""
     found = {name: table.get_column(name).derivation for name in columns(condition)}
     return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
 
 
 def store_conditions(question: Question) -> Question:
-    """Return the question with its conditions on looked-up columns as conditions on their base columns.
+    """Return the question with conditions on base columns in the place of those on looked-up columns.
 
-    Those on a column that is not listed, one of a large public table, stay conditions on that column. Only looked-up
-    columns whose values are needed, as keys, in sums or in such conditions, stay in its table.
+    A condition stays on its column if the column is not listed, as in a large public table. A looked-up column stays in
+    the table only if its values are needed: as a key, in a sum, or in a condition that stays.
     """
     table = question.table
     if not any(isinstance(column.derivation, Lookup) for column in table.columns):

@@ -10,13 +10,13 @@ from planner.parser.lexer import readable
 
 
 def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: str) -> KeyholeError:
-    """Return the refusal with a hint of the join, if a table that the policy lets join has the unknown column.
+    """Return the refusal with a join in the hint, if a table that may be joined has the unknown column.
 
-    A function of the refusal and the policy. Any other refusal is returned as it is.
+    The result depends on the refusal and the policy only. Any other refusal is returned unchanged.
 
     Parameters:
         table: the private table that the question reads.
-        alias: what the question calls it.
+        alias: the question's name for it.
     """
     if not isinstance(error, UnknownColumn) or table.members or table.is_joined_along_path:
         return error

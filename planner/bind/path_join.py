@@ -26,10 +26,10 @@ Names: TypeAlias = Mapping[str, str]
 
 
 def join_along_path(tables: Sequence[Table]) -> tuple[Table, tuple[Names, ...]]:
-    """Return the first table with the columns of the others, and of each table what its columns are called there.
+    """Return the first table with the columns of the others, and the new names of each table's columns.
 
     Parameters:
-        tables: each but the last finds its unit in the next one, as the policy has it.
+        tables: each but the last finds its unit in the next one, by a path of the policy.
     """
     first, *others = tables
     if not others:
@@ -56,10 +56,10 @@ def join_along_path(tables: Sequence[Table]) -> tuple[Table, tuple[Names, ...]]:
 
 
 def apply_path_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
-    """Return a table that was joined along its path with the bounds for a question by these keys, and no groupings.
+    """Return a table joined along its path with the bounds for a question by these keys, and without groupings.
 
     Parameters:
-        fixed: other keys, of which only rows with these values are bounded.
+        fixed: other keys that WHERE fixes to these values. Only rows with them are bounded.
     """
     assert table.path is not None
     there = {named: own for own, named in table.path.added_columns}
@@ -89,7 +89,7 @@ def apply_path_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[Fixe
 
 
 def list_declared_tables(table: Table) -> Iterator[Table]:
-    """List the tables that are joined, each with what the owner declares of groups by its columns."""
+    """Yield the joined tables, each with the groupings that the owner declares of its columns."""
     for first in [member.table for member in table.members] or [table]:
         yield first
         if first.path is not None and first.path.added_columns:
@@ -97,7 +97,7 @@ def list_declared_tables(table: Table) -> Iterator[Table]:
 
 
 def find_stored_key(table: Table, column: Column) -> Column:
-    """Return the table's column that another one is looked up by; any other column as it is."""
+    """Return the stored column by which another one is looked up. Return any other column unchanged."""
     if isinstance(column.derivation, Lookup):
         return find_stored_key(table, table.get_column(column.derivation.column))
     return column
@@ -106,7 +106,8 @@ def find_stored_key(table: Table, column: Column) -> Column:
 def carry_column(column: Column, named: Names, *, repeated: int | None) -> Column:
     """Return a column under its name in a joined table.
 
-    The join repeats each row `repeated` times; None: the number is unknown.
+    Parameters:
+        repeated: how often the join repeats each row, or None if that is unknown.
     """
     derivation = column.derivation
     if isinstance(derivation, Derivation):

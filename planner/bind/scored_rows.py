@@ -38,16 +38,15 @@ _CONDITIONS = (
 def bind_scores(
     embedded: Embedded, catalog: Catalog, texts: Sequence[str], *, accuracy: Accuracy, today: date
 ) -> tuple[Question, tuple[RowNumber, ...]]:
-    """Return the rows and groups of a question that sums numbers above 0, and the numbers.
+    """Return a question that sums numbers of rows, and the numbers.
 
-    It is `SELECT .. WHERE .. GROUP BY .. HAVING sum(x) > 0 AND sum(y) > 0 ..`, its numbers are x, y, and so on.
-
-    A condition in the place of a number is 1 where it is true, 0 where it is false, and no number where it is neither.
-    The question has no formula; its functionals are what the numbers are made of.
+    The text is `SELECT .. WHERE .. GROUP BY .. HAVING sum(x) > 0 AND sum(y) > 0 ..`, and the numbers are x, y, and so
+    on. The question has no formula, and its functionals are the parts of the numbers. A condition in the place of a
+    number is 1 if true, 0 if false, and has no value if NULL.
 
     Parameters:
-        texts: how x, y and so on were written.
-        accuracy: the policy's; nothing here depends on it.
+        texts: the texts of x, y and so on, as written.
+        accuracy: the policy's accuracy. The result does not depend on it.
 
     Raises:
         KeyholeError: KH1xx, KH2xx, as for a question, with positions in the statement.

@@ -136,16 +136,16 @@ def _list_order_items(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def is_harmless(node: exp.Expr) -> bool:
-    """Return True if an expression gives one value for each row from its columns and constants, everywhere the same."""
+    """Return True if an expression gives one value for each row, wherever in a query it is computed."""
     return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
         isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
     )
 
 
 def computes_each_row(node: exp.Expr) -> bool:
-    """Return True if an expression gives one value for each row, the same in every place.
+    """Return True if an expression gives one value for each row, wherever in a query it is computed.
 
-    It may fail on a row: what Keyhole computes in its place does not.
+    It may fail on a row, but what Keyhole computes in its place does not.
     """
     return all(
         isinstance(part, (*_HARMLESS, *_SHOWN, *_COMPUTED, exp.Column, exp.Identifier))
@@ -157,7 +157,7 @@ def computes_each_row(node: exp.Expr) -> bool:
 def check_shown(
     select: exp.Select, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
 ) -> None:
-    """Raise KH101 for shown expressions (select list, DISTINCT ON, ORDER BY) except keys, `expressions`, constants."""
+    """Raise KH101 if the select list, DISTINCT ON or ORDER BY shows more than keys, `expressions` and constants."""
     if not select.expressions:
         raise refuse_shown_expression(select, "an empty select list")
     for item in select.expressions:
@@ -173,7 +173,7 @@ def check_shown(
 def check_item(
     node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
 ) -> None:
-    """Refuse everything but keys, grouped `expressions`, constants and harmless expressions of these (KH101)."""
+    """Raise KH101 for anything but keys, grouped `expressions`, constants, and harmless expressions of these."""
     _check(node, scope, keys, expressions)
 
 

@@ -74,10 +74,13 @@ class _Leaf:
 def read_question(
     embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None, adds_clips: bool = False
 ) -> QuestionParts:
-    """Read the conditions of the question; `per_unit` are the rows of its subquery.
+    """Read the conditions of the question.
 
-    If it `adds_clips`, values without a range are clipped by the thresholds that they are compared with. Raises KH2xx,
-    KH109, with positions in its statement.
+    Parameters:
+        per_unit: the rows of its subquery per unit.
+        adds_clips: clip values without a range by the thresholds that they are compared with.
+
+    Raises KH2xx, KH109, with positions in its statement.
     """
     alone = embedded.joined is None
     read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in leaves(embedded)}
@@ -347,10 +350,10 @@ def _find_key_values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping
 
 
 def _find_common_lists(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
-    """Yield the conditions that every side's conjuncts imply on a common column: the values that any side takes.
+    """Yield the conditions that every side implies on a common column: the values that any side takes.
 
-    It changes nothing, since every aggregate is filtered by its side's own conjuncts; but rows that no side reads need
-    not be scanned, and cells that no side asks about are not charged.
+    They do not change the answer, since every aggregate is filtered by its own side's conjuncts. Rows that no side
+    reads need not be scanned, and cells that no side asks about are not charged.
     """
     own = [
         _collect_lists(condition for meaning, (_, condition) in leaf.rows.items() if meaning not in common)

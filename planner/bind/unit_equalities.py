@@ -1,4 +1,4 @@
-"""Private tables of one FROM: whether they are joined along keys, or on the whole of a privacy unit that they share."""
+"""The join of private tables of one FROM: along keys, or on all columns of a privacy unit that they share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from planner.scope.name_resolution import Scope, UnitTable
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Tables that are joined along a path: each but the last finds its unit in the next one."""
+    """Tables joined along a path: each but the last finds its unit in the next one."""
 
     relations: tuple[Relation, ...]
     tables: tuple[Table, ...]
@@ -32,12 +32,12 @@ class _Chain:
 
 
 def join_private_tables(clause: FromClause) -> Scope:
-    """Return the private table of a FROM, or the join of several along keys and on their unit.
+    """Return the private table of a FROM, or the join of several private tables along keys and on their unit.
 
-    Guarantee: joined along keys are tables of which the policy says that rows of the one find their unit in the other,
-    every column of the key equated. Joined on the unit are different tables of which the owner says that their units
-    are the same, every column of the unit equated. All are plain equalities of two columns that hold in every row.
-    Raises KH107 for everything else.
+    Guarantee: tables are joined along keys only if the policy says that rows of one find their unit in the other, and
+    every column of the key is equated. Different tables are joined on the unit only if the owner says that their units
+    are the same, and every column of the unit is equated. All are plain equalities of two columns that hold in every
+    row. Raises KH107 for everything else.
     """
     private = [(relation, relation.private) for relation in clause.relations if relation.private is not None]
     first, table = private[0]
@@ -73,7 +73,7 @@ def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> Non
 
 
 def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
-    """Return the tables, those together that are joined along a path."""
+    """Return the tables, with those that are joined along a path in one chain."""
     for reached in list(chains):
         head = reached.relations[0]
         equalities = clause.outer[head.alias] if head.is_outer else clause.inner
@@ -115,7 +115,7 @@ def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
 
 
 def _find_step(relation: Relation, chains: Sequence[_Chain]) -> str | None:
-    """Return the condition that joins a table with another one of FROM along a key, if the policy has such a step."""
+    """Return the condition that joins a table with another one along a key, if the policy has such a step."""
     for chain in chains:
         for other, table in zip(chain.relations, chain.tables, strict=True):
             own = relation.private
@@ -165,7 +165,7 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
 def _find_joined_units(
     clause: FromClause, equality: Equality, units: Mapping[str, tuple[str, ...]]
 ) -> tuple[set[str], int] | None:
-    """Return the two private tables that an equality joins by the unit's column of an index; None for any other."""
+    """Return the two private tables whose unit's columns at one index an equality joins. Return None for others."""
     left, right = clause.find_owner(equality.left), clause.find_owner(equality.right)
     if left is None or right is None or left[0] == right[0] or left[0] not in units or right[0] not in units:
         return None

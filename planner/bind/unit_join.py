@@ -27,7 +27,7 @@ from planner.catalog.refresh import parse_refresh
 
 
 def order_tables(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Return tables of one group in the order in which they are joined, however FROM lists them: the root first."""
+    """Return tables of one group in the order in which they are joined, the root first. FROM does not matter."""
     return tuple(sorted(tables, key=lambda table: (table.name != table.ledger_root.table, table.name)))
 
 
@@ -37,7 +37,7 @@ def have_same_units(tables: Sequence[Table]) -> bool:
 
 
 def join_on_unit(tables: Sequence[Table]) -> Table:
-    """Return the join of different tables of one group on all columns of their unit; none of them has a row cap."""
+    """Return the join of different tables of one group on all columns of their unit. None has a row cap."""
     found = order_tables(tables)
     names = [dict(columns) for columns in _name_columns(found)]
     first = found[0]
@@ -75,13 +75,13 @@ def join_on_unit(tables: Sequence[Table]) -> Table:
 
 
 def apply_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
-    """Return the table with the contribution bounds of one unit for groups by these keys.
+    """Return the table with one unit's contribution bounds for groups by these keys.
 
-    In a join, each table has the bounds for those keys that are its columns, and a unit is in the groups of the tables
-    whose columns are keys.
+    In a join, each table has the bounds for the keys that are its columns. A unit is in the groups of the tables whose
+    columns are keys.
 
     Parameters:
-        fixed: other keys, of which only rows with these values are bounded.
+        fixed: other keys that WHERE fixes to these values. Only rows with them are bounded.
     """
     if not table.members:
         return _apply_single_bounds(table, keys, fixed)
@@ -111,7 +111,7 @@ def _apply_single_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[F
 
 
 def _name_columns(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
-    """Return each table's columns, with unique names in the joined table; the units' columns are the first table's."""
+    """Return each table's columns with unique names in the joined table. The unit's columns are the first table's."""
     first = tables[0]
     own = [[column.name for column in table.columns if column.name not in table.unit] for table in tables]
     times = Counter([*first.unit, *(name for names in own for name in names)])
@@ -139,7 +139,7 @@ def _make_unit_column(tables: Sequence[Table], named: Mapping[str, str], index: 
 
 
 def _multiply_totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | None]) -> Iterator[Total]:
-    """Yield the declared totals of a table's expressions, whose rows the others repeat."""
+    """Yield the declared totals of a table's expressions, multiplied since the other tables repeat its rows."""
     rows = _multiply(repeated)
     if rows is None:
         return

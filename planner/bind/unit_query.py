@@ -41,9 +41,9 @@ MOST_READERS = 64  # questions over one subquery: each takes a copy of it, and t
 
 @dataclass(frozen=True, slots=True)
 class UnitQuestion:
-    """A question that reads a subquery per unit: its SELECT, the clauses of both, and what its names refer to.
+    """A question that reads a subquery per unit: its SELECT and clauses, and the scope of its names.
 
-    `before` is the WITH clause that the question needs where it stands alone.
+    `before` is the WITH clause that the question needs when it is read by itself.
     """
 
     select: exp.Select
@@ -57,9 +57,10 @@ class UnitQuestion:
 def read_unit_queries(
     select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
 ) -> tuple[UnitQuestion, ...]:
-    """Return the questions that read the SELECT from a private table as a subquery per unit; none if it is none.
+    """Return the questions that read a SELECT from a private table as a subquery per unit.
 
-    Raises KH110 for a subquery that adds up rows, but not per unit and key, KH106, KH107, KH201, KH202, KH215.
+    Return none if the SELECT is not such a subquery. Raises KH110 for a subquery that adds up rows, but not per unit
+    and key. Raises KH106, KH107, KH201, KH202, KH215.
     """
     around = select.parent
     if not isinstance(around, exp.Subquery | exp.CTE) or select.args.get("group") is None:
@@ -138,8 +139,8 @@ def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, to
 def _suggest_separate_count(select: exp.Select, node: exp.Table, table: Table) -> str | None:
     """Return the question that counts a joined table's rows per unit in a subquery of its own.
 
-    Return None unless the SELECT counts rows of one LEFT JOIN by the unit, of which the table has one row each, and the
-    question around it groups by that number alone.
+    Return None unless three things hold. The SELECT counts rows of one LEFT JOIN by the unit. Its table has one row for
+    each unit. The question around it groups by that number only.
     """
     around = select.parent
     question = _find_question(around) if isinstance(around, exp.Subquery) else None
@@ -188,7 +189,7 @@ def _suggest_separate_count(select: exp.Select, node: exp.Table, table: Table) -
 
 
 def _split_on(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Column], list[exp.Expr]]:
-    """Return the columns that a join's condition compares with the unit, and what else it says."""
+    """Return the columns that a join's condition compares with the unit, and its other conditions."""
     keys: list[exp.Column] = []
     said: list[exp.Expr] = []
     for one in split_conjuncts(on):
@@ -235,7 +236,7 @@ def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) 
 
 
 def _find_default_name(node: exp.Expr) -> str:
-    """Return the name that PostgreSQL gives a column without alias; empty if none is sure."""
+    """Return the name that PostgreSQL gives a column without an alias. Return an empty text if it is not certain."""
     if isinstance(node, exp.Filter):
         node = node.this
     match node:
@@ -256,7 +257,7 @@ def _find_default_name(node: exp.Expr) -> str:
 
 
 def list_totals(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str, exp.Expr]]:
-    """Name, column and expression of every total in the subquery's select list."""
+    """Yield the name, column and expression of every total in the subquery's select list."""
     for item, (called, column) in zip(select.expressions, query.listed, strict=True):
         node = bare(item.this if isinstance(item, exp.Alias) else item)
         if contains_aggregate(node):
@@ -319,7 +320,7 @@ def _read_reader(
 
 
 def _write_without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
-    """Return the question by its subquery's groups alone; None if it has none, or reads a joined table."""
+    """Return the question by its subquery's groups only. Return None if it has none, or reads a joined table."""
     groups = {column.name for column in query.groups} - set(query.table.unit)
     keys = [readable(called) for called, column in query.listed if column in groups]
     having, where = question.args.get("having"), question.args.get("where")

@@ -66,7 +66,7 @@ _FIRST_DAY = exp.Literal.string("1970-01-01")
 
 @dataclass(slots=True)
 class _UnitTotals:
-    """The totals met so far, by what they mean; `table` has the products that they add up."""
+    """The totals found so far, by their meanings. `table` has the products that they add up."""
 
     query: UnitQuery
     table: Table
@@ -86,11 +86,10 @@ class _UnitTotals:
 
 
 def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
-    """Return the question with its subquery's totals as columns, and the rows of these.
+    """Return the question with its subquery's totals as columns, and the rows of these totals.
 
-    Without a subquery it is returned as it is.
-
-    Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's statement.
+    A question without a subquery is returned unchanged. Raises KH110 for an expression that is no total of one unit.
+    Raises KH2xx, KH005. Positions are in the question's statement.
     """
     query = embedded.per_unit
     if query is None:
@@ -145,13 +144,13 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
 
 
 def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope) -> tuple[UnitRows, Table, Truth]:
-    """Return the totals of a unit's rows that a condition reads, the table with them, and where the condition holds.
+    """Return the totals that a condition reads of a unit's rows, the table with them, and where the condition holds.
 
     Parameters:
-        query: reads the rows of the unit and the groups that it lists; nothing else is shown.
-        within: the rows' scope, and what WHERE says of them.
+        query: the subquery with the rows of the unit and its groups. It shows nothing else.
+        within: the scope of the rows, with the conditions of WHERE.
 
-    Raises KH110 for what is no total, KH2xx, KH005.
+    Raises KH110 for an expression that is no total, KH2xx, KH005.
     """
     totals = _UnitTotals(query, query.table, within)
     inside = list(query.listed)
@@ -201,7 +200,7 @@ def _find_free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) ->
 
 
 def _put_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
-    """Return an expression of totals with a column in the place of every aggregate; its name is added to `listed`."""
+    """Return an expression of totals with a column for every aggregate. Add the columns' names to `listed`."""
 
     def put_column(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
@@ -273,7 +272,7 @@ def _make_total(
 
 
 def _read_taken_values(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
-    """Return how a min, max or avg takes its values, and the sum of the same; None for other aggregates."""
+    """Return how a min, max or avg takes its values, and the sum of the same values. None for other aggregates."""
     call = bare(node.this) if isinstance(bare(node), exp.Filter) else bare(node)
     measure = _TAKEN.get(type(call))
     if measure is None or call.expressions:

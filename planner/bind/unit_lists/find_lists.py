@@ -26,7 +26,7 @@ _ON_SET = frozenset(("this", "expression", "distinct"))
 
 @dataclass(frozen=True, slots=True)
 class AskedList:
-    """A condition of WHERE on one subquery: `asked` is IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
+    """A condition of WHERE on one subquery: IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
 
     If it `is_absent`, the condition holds for units that are not on the list. A comparison `is_negated` instead: its
     NOT is unknown where the comparison is.
@@ -39,7 +39,7 @@ class AskedList:
 
     @property
     def members(self) -> list[exp.Expr]:
-        """The columns that IN looks for in the subquery's rows; none for EXISTS and comparisons."""
+        """The columns that IN looks for in the subquery's rows. Empty for EXISTS and comparisons."""
         if not isinstance(self.asked, exp.In | exp.EQ | exp.NEQ) or self.is_value:
             return []
         node = bare(self.asked.this)
@@ -58,7 +58,10 @@ ListClauses: TypeAlias = tuple[tuple[AskedList, ...], ...]
 
 
 def find_lists(node: exp.Expr) -> ListClauses | None:
-    """Return the lists that a condition asks for, one at least of each clause; None for any other condition."""
+    """Return the clauses of a condition on lists of units. Return None for any other condition.
+
+    The condition holds if one list at least of every clause holds.
+    """
     try:
         return _read_clauses(node, is_absent=False)
     except RecursionError:
@@ -96,7 +99,7 @@ def _read_clauses(node: exp.Expr, *, is_absent: bool) -> ListClauses | None:
 
 
 def _combine(left: ListClauses | None, right: ListClauses | None, *, all_hold: bool) -> ListClauses | None:
-    """Return both conditions, or one of them; None if they are too long."""
+    """Return both conditions joined by AND or OR. Return None if the result is too long."""
     if left is None or right is None:
         return None
     both = left + right if all_hold else tuple(one + other for one in left for other in right)
@@ -114,7 +117,7 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
 
 
 def _read_members(asked: exp.Expr, query: exp.Expr | None, *, is_absent: bool) -> ListClauses | None:
-    """Read the lists whose set operation a subquery after IN is."""
+    """Read the lists of a subquery after IN, which may be a set operation."""
     query = _find_set(_unwrap(query))
     if isinstance(query, exp.Select):
         return ((AskedList(asked, query, is_absent),),)
@@ -129,7 +132,7 @@ def _read_members(asked: exp.Expr, query: exp.Expr | None, *, is_absent: bool) -
 
 
 def _find_set(query: exp.Expr | None) -> exp.Expr | None:
-    """Return the set operation of which a SELECT shows all columns as they are; any other query as it is."""
+    """Return the set operation whose columns a SELECT shows unchanged. Return any other query unchanged."""
     if not isinstance(query, exp.Select) or _has_more(query, frozenset(("expressions", "from_", "distinct"))):
         return query
     source, distinct = query.args["from_"].this if query.args.get("from_") else None, query.args.get("distinct")
@@ -166,7 +169,7 @@ def find_listing_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: f
 
     Parameters:
         private: the private tables of the tree, by the ids of their nodes.
-        idle: the ids of tables of which no row is read: what reads them alone is no question.
+        idle: the ids of tables whose rows are never read. A SELECT that reads only these is no question.
     """
     found: set[int] = set()
     for select in tree.find_all(exp.Select):
@@ -194,7 +197,7 @@ def list_sources(select: exp.Select) -> Iterator[exp.Table]:
 
 
 def list_selects(inner: exp.Select) -> Iterator[exp.Select]:
-    """Yield a list and the subqueries that it reads in FROM, one below the other."""
+    """Yield a list's SELECT and the subqueries that it reads in FROM, from the outside in."""
     yield inner
     from_ = inner.args.get("from_")
     below = None if from_ is None else from_.this
@@ -208,7 +211,10 @@ def list_read_tables(inner: exp.Select) -> Iterator[exp.Table]:
 
 
 def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
-    """Return True unless the subquery is a question of its own, with whose answered keys or sizes rows are compared."""
+    """Return True if a subquery lists units.
+
+    Return False for a question of its own, with whose answered keys or sizes rows are compared.
+    """
     if isinstance(listed.asked, exp.Exists):
         return True
     units = {unit for table in outer for unit in table.unit if table.get_column(unit).domain is None}

@@ -16,7 +16,7 @@ from planner.parser.tree import bare, contains, name
 
 
 def flatten_list(inner: exp.Select) -> exp.Select:
-    """Return the list over its table; as it is where it reads no subquery, or one of another form."""
+    """Return the list as a SELECT from its table. Return it unchanged if it reads no subquery of the known form."""
     source = inner.args["from_"].this if inner.args.get("from_") is not None else None
     if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select) or inner.args.get("joins"):
         return inner
@@ -96,7 +96,7 @@ def _keep_name(item: exp.Expr, spelled: exp.Expr) -> exp.Expr:
 
 
 def _equates_columns(node: exp.Expr) -> bool:
-    """Return True for what may tie the list to a row of the question."""
+    """Return True if a condition may compare the list's row with a row of the question."""
     return isinstance(node, exp.EQ) and all(isinstance(bare(one), exp.Column) for one in (node.this, node.expression))
 
 

@@ -21,7 +21,7 @@ _KINDS = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.UUID})  # that every 
 
 
 def list_key_columns(tables: Sequence[Table]) -> frozenset[str]:
-    """Return the names of the columns by which rows of the tables find their unit, and of those that these equal."""
+    """Return the names of the columns by which rows of the tables find their unit, and of columns equal to these."""
     found: set[str] = set()
     for first in tables:
         for table in first.stored_tables:

@@ -42,7 +42,10 @@ _ORDERED = frozenset((SqlType.INTEGER, SqlType.DATE))  # whose least and greates
 
 
 def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tuple[UnitListQuery, ...], ...]:
-    """Return the lists of units that a question's WHERE asks for, of each clause one. Raise KH107, KH201, KH202."""
+    """Return the lists of units in a question's WHERE, as clauses: of each clause one list must hold.
+
+    Raise KH107, KH201, KH202.
+    """
     where = select.args.get("where")
     found: list[tuple[UnitListQuery, ...]] = []
     for part in split_conjuncts(None if where is None else where.this):
@@ -150,7 +153,7 @@ def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None
 
 
 def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
-    """Return the table that a list reads. Raise KH107 for what is no list of rows of one table, grouped or not."""
+    """Return the table that a list reads. Raise KH107 for a subquery that is not a list of rows of one table."""
     source, *others = tuple(list_sources(inner)) or (None,)
     if source is None:
         raise refuse_clause_in_list("a subquery in from", inner)
@@ -177,9 +180,9 @@ def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
 
 
 def _read_groups(asked: AskedList, inner: exp.Select, own: Scope, correlated: set[str]) -> tuple[str, ...] | None:
-    """Return by what a list groups the rows of one unit, none for all of them together; None if it asks of rows.
+    """Return the columns by which a list groups the rows of one unit. Return None if it asks of rows.
 
-    Raises KH107 where rows of several units would be a group.
+    Without GROUP BY, all rows of the unit are one group. Raises KH107 if a group could have rows of several units.
     """
     group, having = inner.args.get("group"), inner.args.get("having")
     if not asked.is_value and having is None:
@@ -193,7 +196,7 @@ def _read_groups(asked: AskedList, inner: exp.Select, own: Scope, correlated: se
 
 
 def _read_totals(asked: AskedList, inner: exp.Select) -> exp.Expr:
-    """Return what a list asks of the totals of a group: its HAVING, or the comparison with its value written in."""
+    """Return the condition of a list on the totals of a group: its HAVING, or a comparison with its value."""
     if not asked.is_value:
         having: exp.Expr = inner.args["having"].this
         return having
@@ -208,7 +211,7 @@ def _read_totals(asked: AskedList, inner: exp.Select) -> exp.Expr:
 
 
 def _find_unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) -> int | None:
-    """Return the place in the unit of the two columns that are equated; None if they are not of one place."""
+    """Return the place in the unit of two equated columns. Return None if their places differ."""
     outer, inner = find_column(pair[0], scope), find_column(pair[1], own)
     if outer is None or inner is None or outer.name not in scope.table.unit or inner.name not in own.table.unit:
         return None

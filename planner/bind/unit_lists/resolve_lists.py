@@ -41,7 +41,7 @@ _SOME_ROW = frozenset((Compare("", ">", 0), Compare("", ">=", 1), Compare("", "<
 def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str, ...]]:
     """Return the question over the rows of listed units only, and the NOTICEs about its lists.
 
-    Raises KH107, KH2xx for what a list may not say, with positions in the question's statement.
+    Raises KH107, KH2xx for conditions that a list may not have, with positions in the question's statement.
     """
     if not embedded.lists:
         return embedded, ()
@@ -55,7 +55,7 @@ def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str
 
 
 def _drop_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
-    """Return clauses in one order, each list of a clause once, without clauses that are true or that others imply."""
+    """Return the clauses in a fixed order, each list once, without clauses that are true or implied by others."""
     found: dict[frozenset[tuple[str, str, bool]], tuple[UnitList, ...]] = {}
     for clause in clauses:
         named = {_make_sort_key(one): one for one in clause}
@@ -159,7 +159,7 @@ def _read_open_totals(
 
 
 def _lift_bounds(table: Table, *, rows: int) -> Table:
-    """Return the table with all rows of a unit, and room for what so many of them add up to."""
+    """Return the table with all rows of a unit, and with room for the totals of that many rows."""
 
     def widen(column: Column) -> Column:
         if column.bounds is None:
@@ -192,7 +192,10 @@ def _simplify_counts(holds: Condition, counts: frozenset[str]) -> Condition:
 
 
 def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
-    """Return which rows a unit has one of, if that is all that a condition on a count asks; None for any other."""
+    """Return the condition that a row of the unit must meet, if a condition on a count asks for one such row.
+
+    Return None for any other condition.
+    """
     if len(rows.totals) != 1:
         return None
     (total,) = rows.totals

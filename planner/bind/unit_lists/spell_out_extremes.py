@@ -15,12 +15,12 @@ from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 
 def spell_out_extremes(node: exp.Expr) -> exp.Expr:
-    """Return the condition with counts in the place of extremes; what is none of these stays."""
+    """Return the condition with counts in the place of min, max, bool_or and bool_and. Other parts stay."""
     return _spell(node, truth=True)
 
 
 def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
-    """Return what is true where the condition is, or where its NOT is."""
+    """Return a condition that is true where the given one has this truth."""
     found = bare(node)
     match found:
         case exp.Not():
@@ -95,9 +95,9 @@ def _compare(call: exp.Expr, operator: type[exp.Expr], bound: exp.Expr, around: 
 
 
 def _spell_truths(call: exp.Expr, around: exp.Expr, *, truth: bool) -> exp.Expr:
-    """Return that some value is true; or every value that is not NULL, if there is one.
+    """Return the condition that some value is true, or that every value is true if there is one.
 
-    NOT of one is the other of NOT.
+    NULL values are ignored. NOT of the one form is the other form of the negated values.
     """
     value: exp.Expr = exp.Paren(this=call.this.copy())
     false: exp.Expr = exp.Not(this=value.copy())

@@ -22,7 +22,7 @@ _MOST_PLACES = 100
 
 
 def narrow_by_places(table: Table, where: Condition) -> Table:
-    """Return a question's table with the bounds that hold where its WHERE leaves a few places of each unit's rows."""
+    """Return a question's table with the bounds that hold if its WHERE leaves a few places of each unit's rows."""
     for name in _list_places(table):
         left = _list_remaining(name, where.conjuncts())
         if left:
@@ -36,7 +36,7 @@ def _list_places(table: Table) -> list[str]:
 
 
 def _list_remaining(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
-    """Return the places that a condition leaves; none if they are not few, or if there are none."""
+    """Return the places that a condition leaves. Return none if they are too many or if no place is left."""
     own = [one for one in conjuncts if columns(one) == {name}]
     if not any(_has_last_place(one) for one in own):
         return ()

@@ -21,7 +21,7 @@ from planner.parser.tree import bare, name, read_alias
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """A subquery of a question's FROM, with the join that it stands in; `cte` is the WITH query that `node` names."""
+    """A subquery of a question's FROM, with its join. `cte` is the WITH query if `node` is the name of one."""
 
     node: exp.Expr
     inner: exp.Select
@@ -32,11 +32,11 @@ class ValueSource:
 
 
 def find_value_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: frozenset[int]) -> frozenset[int]:
-    """Return the ids of the private tables whose units' values a question reads: they are parts of it.
+    """Return the ids of the private tables whose units' values a question reads. They are parts of the question.
 
     Parameters:
         private: the private tables of the tree, by the ids of their nodes.
-        idle: the ids of tables of which no row is read.
+        idle: the ids of tables whose rows are never read.
     """
     found: set[int] = set()
     for select in tree.find_all(exp.Select):
@@ -57,7 +57,7 @@ def find_sources(select: exp.Select) -> tuple[ValueSource, ...]:
 
 
 def list_from(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Join | None]]:
-    """List what stands in FROM and JOIN, each with its join."""
+    """Yield the sources of FROM and JOIN, each with its join. The first has none."""
     from_ = select.args.get("from_")
     if from_ is not None:
         yield from_.this, None
@@ -102,7 +102,7 @@ def _find_cte(node: exp.Table) -> exp.CTE | None:
 
 
 def reads_values(select: exp.Select, source: ValueSource) -> bool:
-    """Return True if the question reads what the subquery computes, and not only whom it has rows of."""
+    """Return True if the question reads a computed value of the subquery, and not only its keys."""
     computed = {find_value_name(item) for item in source.inner.expressions if contains_aggregate(item)}
     return any(
         name(column.args.get("table")) in ("", source.alias) and name(column.this) in computed
@@ -111,7 +111,7 @@ def reads_values(select: exp.Select, source: ValueSource) -> bool:
 
 
 def list_columns(select: exp.Select) -> Iterator[exp.Column]:
-    """List the columns that a SELECT reads, without those inside the subqueries of its FROM and WITH."""
+    """Yield the columns that a SELECT reads outside the subqueries of its FROM and WITH."""
     hidden = {id(node) for one, _ in list_from(select) if not isinstance(one, exp.Table) for node in one.walk()}
     with_ = select.args.get("with_")
     if with_ is not None:
@@ -122,7 +122,7 @@ def list_columns(select: exp.Select) -> Iterator[exp.Column]:
 
 
 def find_value_name(item: exp.Expr) -> str:
-    """Return the name of an item of a select list, as PostgreSQL gives it; empty where none is sure."""
+    """Return PostgreSQL's name for an item of a select list. Return an empty text if it is not certain."""
     if isinstance(item, exp.Alias):
         return name(item.args["alias"])
     node = bare(item)

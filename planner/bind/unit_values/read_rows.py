@@ -40,9 +40,9 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 @dataclass(frozen=True, slots=True)
 class RowsQuestion:
-    """A question that reads such a subquery: its SELECT, its clauses, what its names refer to, and the values.
+    """A question over such a subquery: its SELECT, its clauses, the scope of its names, and the values.
 
-    `emptied` are the tokens of the WITH query that it reads, from the first to past the last.
+    `emptied` are the tokens of the WITH query that it reads: the first, and the one past the last.
     """
 
     select: exp.Select
@@ -55,9 +55,9 @@ class RowsQuestion:
 def read_row_values(
     select: exp.Select, node: exp.Table, table: Table, tokens: tuple[Token, ...]
 ) -> tuple[RowsQuestion, ...]:
-    """Return the questions that read a SELECT from a private table as rows with values of units; none if it is none.
+    """Return the questions that read a SELECT from a private table as rows with values of units.
 
-    Raises KH107, KH201.
+    Return none if the SELECT is not such a subquery. Raises KH107, KH201.
     """
     known = _find_form(select, table, node)
     if known is None:
@@ -82,7 +82,7 @@ def read_row_values(
 def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[str] | None:
     """Return the clauses that the subquery may have.
 
-    They are those of windows, of DISTINCT ON, or of groups of one unit each.
+    Its form is one of three: windows, DISTINCT ON, or groups of one unit each.
     """
     if not isinstance(select.parent, exp.Subquery | exp.CTE) or select.args.get("joins"):
         return None
@@ -113,9 +113,10 @@ def _is_question(select: exp.Select) -> bool:
 
 
 def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.Table) -> bool:
-    """Return True if a question over one row for each unit reads what no sum over units is: totals as keys, and dates.
+    """Return True if a question over one row per unit reads more than sums over units can give.
 
-    All else is a question over totals of each unit (`planner/bind/unit_totals.py`).
+    These are totals that are keys, and dates. Any other such question is one over totals of each unit
+    (`planner/bind/unit_totals.py`).
     """
     if not _is_by_unit(select, table, node):
         return False

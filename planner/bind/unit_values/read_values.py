@@ -60,10 +60,10 @@ def list_read_sources(select: exp.Select, catalog: Catalog) -> tuple[ValueSource
 def read_values(
     select: exp.Select, sources: Sequence[ValueSource], scope: Scope, catalog: Catalog
 ) -> tuple[Scope, tuple[UnitValuesQuery, ...]]:
-    """Return the scope with the values that a question reads as columns, and where they come from.
+    """Return the scope with the values that a question reads as columns, and the subqueries that they come from.
 
     Parameters:
-        scope: of the question's other tables.
+        scope: the scope of the question's other tables.
 
     Raises KH107, KH201.
     """
@@ -102,7 +102,7 @@ def _is_value(column: Column, scope: Scope) -> bool:
 
 
 def add_columns(table: Table, columns: Iterable[Column]) -> Table:
-    """Return the table with columns that it has not yet."""
+    """Return the table with the columns that it lacks so far."""
     known = {column.name for column in table.columns}
     return replace(table, columns=(*table.columns, *(one for one in columns if one.name not in known)))
 
@@ -110,11 +110,11 @@ def add_columns(table: Table, columns: Iterable[Column]) -> Table:
 def _read_source(
     source: ValueSource, outer: Table, catalog: Catalog, names: dict[str, str], *, read: frozenset[str]
 ) -> tuple[UnitValuesQuery, list[Column], dict[str, str]]:
-    """Return the subquery's rows and values, their columns, and the names of its own columns in the question.
+    """Return the subquery's rows and values, the values' columns, and the question's names for the subquery's columns.
 
     Parameters:
-        names: what values are called, by all that is asked of them; new ones are added.
-        read: the names that the question reads. Of other values nothing is computed.
+        names: the name of each value, by its meaning. New ones are added.
+        read: the names that the question reads. Other values are not computed.
     """
     inner, table = source.inner, find_private_table(source.table, catalog)
     assert table is not None
@@ -160,10 +160,9 @@ def _read_source(
 
 @dataclass(slots=True)
 class ValueColumns:
-    """The values that one subquery has been asked for so far, and the columns that they are.
+    """The values that a question reads of one subquery so far, and their columns.
 
-    `names` are what values are called, by all that is asked of them, of all subqueries. `rows` is the text of the
-    subquery's WHERE.
+    `names` has the name of each value of all subqueries, by its meaning. `rows` is the text of the subquery's WHERE.
     """
 
     table: Table
@@ -219,7 +218,7 @@ class ValueColumns:
                 raise refuse_unknown_value(node, self.table)
 
     def add_presence(self) -> str | None:
-        """Return the column that is NULL for units without rows of the subquery; None if all units have one."""
+        """Return the column that is NULL for units without rows of the subquery. Return None if all units have one."""
         return None if self.covers_all_units else self._add_value("rows", None, None, is_always_there=False)
 
     def put_columns(self, node: exp.Expr) -> exp.Expr:
@@ -284,7 +283,7 @@ def _check_form(source: ValueSource) -> None:
 
 
 def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, exp.Expr | None] | None:
-    """Return the kind of an aggregate of a unit's rows, its column, and its rows; None if it is no value."""
+    """Return an aggregate's kind, its column, and its FILTER. Return None if it is no value of a unit's rows."""
     call, filter_ = node, None
     if isinstance(node, exp.Filter):
         call, filter_ = bare(node.this), node.expression.this
@@ -339,7 +338,7 @@ def is_whole_number(node: exp.Expr) -> bool:
 
 
 def read_order(items: Iterable[exp.Expr], own: Scope) -> tuple[OwnOrder, ...]:
-    """Return the order in which a unit's rows are put. Raise KH107 for what is no column."""
+    """Return the order of a unit's rows. Raise KH107 for an item that is not a column."""
     found: list[OwnOrder] = []
     for item in items:
         node = bare(item.this) if isinstance(item, exp.Ordered) else bare(item)

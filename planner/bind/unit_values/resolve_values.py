@@ -20,9 +20,9 @@ from planner.values.constant import Given
 
 
 def resolve_values(embedded: Embedded, given: Given) -> Embedded:
-    """Return the question with what its values are computed of, and what it asks of rows because of them.
+    """Return the question with the rows and conditions of its values resolved.
 
-    Raises KH2xx for what conditions inside a subquery may not say, with positions in the question's statement.
+    Raises KH2xx for conditions that such a subquery may not have, with positions in the question's statement.
     """
     if not embedded.own:
         return embedded
@@ -81,7 +81,7 @@ def _combine(first: Hashable, second: ValuesOfRows) -> ValuesOfRows:
 
 
 def _describe(rule: ValuesOfRows) -> str:
-    """Return a description of what is computed, in a fixed order."""
+    """Return a description of the computed values, in a fixed order."""
     said = sorted(
         one.name
         + (f" in the order of {', '.join(by.text for by in one.order)}" if one.order else "")

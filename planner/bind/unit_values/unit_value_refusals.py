@@ -13,7 +13,7 @@ _AS_COLUMN = "or have the source show the value as a column of a view."
 def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for values that are not of one whole unit.
 
-    The subquery groups by something else, or is joined so.
+    The subquery groups by something else, or is joined on something else.
     """
     unit = ", ".join(map(readable, table.unit))
     return KeyholeError(
@@ -38,7 +38,7 @@ def refuse_foreign_values(table: Table, other: Table, node: exp.Expr) -> Keyhole
 
 
 def refuse_values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for values of units in a table of which each row is one."""
+    """Return KH107 for values of units in a table whose privacy unit is a row."""
     return KeyholeError(
         "KH107",
         f'each row of "{table.name}" is its own privacy unit, so several rows have no value together',
@@ -49,7 +49,7 @@ def refuse_values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_unknown_value(node: exp.Expr, table: Table) -> KeyholeError:
-    """Return KH107 for an aggregate that is no value of a unit's rows that a question may read."""
+    """Return KH107 for an aggregate that a question may not read as a value of a unit's rows."""
     return KeyholeError(
         "KH107",
         f"{write_short(node)} is no value of one privacy unit that rows are compared with",
