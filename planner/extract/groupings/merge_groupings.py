@@ -44,7 +44,7 @@ _STRICT = (exp.Column, exp.Identifier, exp.Cast, exp.DataType, exp.TimestampTrun
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
-    """The subquery: its columns by name, what it groups by beside the query around, and whose groups it keeps."""
+    """The subquery: its columns by name, the keys that it groups by beside the outer query's, and its filter."""
 
     place: Clauses
     items: Mapping[str, SelectItem]
@@ -54,9 +54,10 @@ class _Inner:
 
 
 def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge the SELECT into the query that alone groups its rows again; none if they mean more.
+    """Return the changes that merge the SELECT into the only query that reads it and groups its rows again.
 
-    Raises KH110, with the merged question, where they mean the same but for rows without a value.
+    Return none if the two together mean more. Raises KH110, with the merged question, if they differ only in rows
+    without a value.
     """
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE) or read.select.args.get("group") is None:
         return ()
@@ -92,7 +93,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _find_levels(read: PrivateRead) -> tuple[Reader, _Inner] | None:
-    """Return the query that alone reads the subquery, and what that shows it."""
+    """Return the only query that reads the subquery, and the subquery's columns."""
     select, tokens = read.select, read.tokens
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
@@ -106,9 +107,9 @@ def _find_levels(read: PrivateRead) -> tuple[Reader, _Inner] | None:
 
 
 def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | None:
-    """Return the question about the total, instead of the mean of a subquery's groups.
+    """Return the question about the total, in the place of one about the mean of a subquery's groups.
 
-    It needs public values of the further key: their number times the mean is the total.
+    The further key needs public values: their number times the mean is the total.
     """
     having = reader.select.args.get("having")
     asked = None if having is None else bare(having.this)
@@ -153,7 +154,7 @@ def _plan_merge(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[
 
 
 def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | None:
-    """Return the shown columns of the subquery; None if the query around groups by something else than its keys."""
+    """Return the shown columns of the subquery. Return None if the outer query groups by more than its keys."""
     select, group = read.select, reader.select.args.get("group")
     items = list_items(select, place, read.tokens)
     if items is None or group is None or any(value for key, value in select.args.items() if key not in _IN_SUBQUERY):
@@ -181,7 +182,7 @@ def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | N
 
 
 def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapping[str, SelectItem]) -> str:
-    """Return the subquery's column that the query around groups by; empty for anything else."""
+    """Return the subquery's column that the outer query groups by. Return an empty text for anything else."""
     node = _resolve_place(grouped, select)
     found = find_mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
     return found or ""
@@ -190,7 +191,7 @@ def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapp
 def _find_grouped(
     grouped: exp.Expr, select: exp.Select, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> str:
-    """Return the subquery's column that it groups by; empty where it shows none."""
+    """Return the subquery's column that it groups by. Return an empty text if it shows none."""
     node = _resolve_place(grouped, select)
     known = [called for called, item in items.items() if not item.is_aggregate and bare(expressions[called]) == node]
     if not known and isinstance(node, exp.Column) and not node.args.get("table"):
@@ -246,7 +247,7 @@ def _replace_calls(reader: Reader, inner: _Inner, read: PrivateRead) -> list[Edi
 
 
 def _merge_call(call: exp.Expr, reader: Reader, inner: _Inner, read: PrivateRead) -> str | None:
-    """Return an aggregate of the subquery's groups as one of its rows; None if there is none."""
+    """Return an aggregate of the subquery's groups as an aggregate of its rows. Return None if there is none."""
     if _counts_groups(call):
         return _count_groups(inner, read)
     column = bare(call.this) if isinstance(call.this, exp.Expr) else None
@@ -302,7 +303,7 @@ def _is_required(column: exp.Column, read: PrivateRead) -> bool:
 
 
 def _spell_keys(reader: Reader, inner: _Inner, replaced: list[Edit], read: PrivateRead) -> list[Edit]:
-    """Return the changes to the query around for the subquery's keys, and the names of what is replaced."""
+    """Return the outer query's changes for the subquery's keys, and for the names of replaced expressions."""
     text, tokens, select, room = read.text, read.tokens, reader.select, Room(read.text)
     within = [(one.start, one.end) for one in replaced]
     outputs = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}

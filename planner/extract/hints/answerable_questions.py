@@ -47,9 +47,9 @@ def suggest_each_grouping(place: ParsedQuestion, sets: tuple[tuple[Column, ...],
 
 
 def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) -> str | None:
-    """Return the question that this statement could have been: its keys, its WHERE, and a HAVING.
+    """Return the question that a statement could have been: its keys, its WHERE, and a HAVING.
 
-    It begins with `INSTEAD` where the threshold is none of the statement's own.
+    It begins with `INSTEAD` if the threshold is not the statement's own.
 
     Parameters:
         aliases: names of columns that mean items of the select list in HAVING.
@@ -84,9 +84,9 @@ def _suggest_without_aliases(place: ParsedQuestion, aliases: Set[str]) -> str | 
 
 
 def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None:
-    """Return HAVING with the expressions that the select list gives names to, which PostgreSQL does not know there.
+    """Return HAVING with expressions in the place of the select list's names, which PostgreSQL does not know there.
 
-    None where it reads no such name, or one for something that has no thresholds.
+    Return None if it reads no such name, or one whose expression has no thresholds.
     """
     having = select.args.get("having")
     called = {name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
@@ -139,7 +139,7 @@ def _list_grouping_keys(place: ParsedQuestion) -> tuple[Column, ...]:
 
 
 def suggest_whole_table(place: ParsedQuestion) -> str | None:
-    """Return the question if the whole table crosses the threshold, instead of one with columns and no keys."""
+    """Return the question of whether the whole table crosses the threshold, for one that shows columns without keys."""
     asked = place.select.args.get("having")
     if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
         return None
@@ -150,10 +150,7 @@ def suggest_whole_table(place: ParsedQuestion) -> str | None:
 
 
 def suggest_by_keys(place: ParsedQuestion) -> str | None:
-    """Return a question that groups by an expression, as one by the keys in it.
-
-    The expression is computed around it.
-    """
+    """Return a question by the keys of a grouped expression. The expression is computed around it."""
     keys = _list_shown_keys(place)
     items = place.select.expressions
     computed = [column for item in items for column in item.find_all(exp.Column)]
@@ -176,9 +173,10 @@ def suggest_by_keys(place: ParsedQuestion) -> str | None:
 
 
 def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
-    """Return how GROUP BY reads a column's name that the select list gives away, and the question by positions.
+    """Return what PostgreSQL takes a name in GROUP BY for, and the question by positions.
 
-    Return None if no name is taken twice, or no position would be a key.
+    The name is a column's, and the select list gives it to another expression. Return None if no name is taken twice,
+    or if no position would be a key.
     """
     select, scope, tokens = place.select, place.scope, place.tokens
     group = select.args.get("group")
@@ -221,9 +219,9 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
 
 
 def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | None:
-    """Return a question whose select list calls a window, with that around it.
+    """Return a question without a window of its select list, and the window in a query around it.
 
-    Return None if it reads names of the tables inside, or something that the question cannot show by name.
+    Return None if the window reads names of the inner tables, or something that the question cannot show by name.
     """
     if any(column.table for column in window.find_all(exp.Column)):
         return None
@@ -267,7 +265,7 @@ def _list_columns_beside_predicates(window: exp.Window, place: ParsedQuestion) -
 
 
 def suggest_domain(place: ParsedQuestion) -> str | None:
-    """Return the list of a key's public values, for an aggregate that asks for nothing else: its extremes or count."""
+    """Return the list of a key's public values, for an aggregate that asks only for its extremes or its count."""
     keys = [_find_asked_key(item.unalias(), place.scope) for item in place.select.expressions]
     found = tuple(dict.fromkeys(key for key in keys if key is not None))
     if place.select.args.get("group") is not None or place.before or None in keys or len(found) != 1:
@@ -280,7 +278,7 @@ def suggest_domain(place: ParsedQuestion) -> str | None:
 
 
 def reads_keys_alone(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
-    """Return True if a WHERE, if there is one, reads keys alone, and their base columns."""
+    """Return True if WHERE reads only keys and their base columns, or is missing."""
     where = select.args.get("where")
     if where is None:
         return True
@@ -365,16 +363,16 @@ def suggest_likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
 
 
 def _choose_total_threshold(most: Decimal | int) -> str:
-    """Return a round total of which ten percent is several times one unit's part, to tell it from noise."""
+    """Return a round threshold of a total. Ten percent of it is several times one unit's part, and so above noise."""
     wanted = max(1000, _UNITS_IN_THRESHOLD * most)
     power = 10 ** (len(str(int(wanted))) - 1)
     return str(next(step * power for step in (1, 2, 5, 10) if step * power >= wanted))
 
 
 def excludes_emptiness(having: exp.Having) -> bool:
-    """Return True if HAVING compares with 0 or NULL alone, as tools write that a group is not empty.
+    """Return True if HAVING compares only with 0 or NULL, as tools do to exclude empty groups.
 
-    That is no threshold to ask about. A FILTER or CASE inside an aggregate compares rows, and does not count.
+    That is no threshold to ask about. A FILTER or CASE inside an aggregate compares rows, and is ignored.
     """
     outside = having.walk(prune=lambda node: isinstance(node, AGGREGATES))
     compared = [node for node in outside if isinstance(node, _COMPARISONS)]
@@ -387,7 +385,7 @@ def _compares_with_nothing(comparison: exp.Expr) -> bool:
 
 
 def copy_where(place: ParsedQuestion) -> str:
-    """Return the WHERE of a question; nothing if it reads columns of the query around it, as EXISTS does."""
+    """Return the WHERE of a question. Return an empty text if it reads columns of a query around it, as EXISTS does."""
     where = place.select.args.get("where")
     try:
         for column in () if where is None else where.find_all(exp.Column):
@@ -455,7 +453,7 @@ def join_ways(*ways: str | None) -> str | None:
 def suggest_set_operation(
     select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]
 ) -> str | None:
-    """Return the question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
+    """Return the question with INTERSECT for `key IN (question)` and EXCEPT for NOT IN. None if it has neither."""
     if select.args.get("group") is None or select.args.get("having") is None:
         return None
     try:
@@ -503,7 +501,7 @@ def _asks_question(condition: exp.Expr) -> bool:
 
 
 def _read_column(written: tuple[Token, ...]) -> str | None:
-    """Return the column that tokens name, alone or after its table; None for anything else."""
+    """Return the column that tokens name, with or without its table. Return None for anything else."""
     names, dots = written[::2], written[1::2]
     plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)
     return names[-1].value if plain and len(written) % 2 == 1 else None

@@ -15,7 +15,7 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], others: Sequence[Value]) -> str | None:
     """Return the question without the groups of the key values `short`.
 
-    Return None if its text cannot be changed so, or many values would have to be named.
+    Return None if its text does not allow it, or if many values would have to be named.
     """
     place = _find_clauses(embedded)
     named, how = (short, "NOT IN") if len(short) <= len(others) else (others, "IN")
@@ -36,7 +36,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
 
 
 def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
-    """Return the question with another number for the one that stands in its HAVING just once; None else."""
+    """Return the question with another number in HAVING. Return None unless the old one is there exactly once."""
     place = _find_clauses(embedded)
     having = None if place is None else place[1].mark("having")
     if place is None or having is None:
@@ -48,7 +48,7 @@ def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
 
 
 def count_units(embedded: Embedded, unit: Column) -> str | None:
-    """Return the question with privacy units counted in the place of rows; None if its text cannot be changed so."""
+    """Return the question with units counted in the place of rows. Return None if its text does not allow it."""
     place = _find_clauses(embedded)
     if place is None:
         return None

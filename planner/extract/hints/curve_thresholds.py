@@ -34,7 +34,10 @@ _CURVES = (exp.Log, exp.Ln, exp.Sqrt, exp.Pow, exp.Exp)
 
 
 def ask_by_thresholds(select: exp.Select, scope: Scope) -> str | None:
-    """Return the question by thresholds in the place of a curve's steps; None if it groups by none with a grid."""
+    """Return the question by thresholds in the place of a curve's steps.
+
+    Return None if it groups by no curve of a column with a grid.
+    """
     group = select.args.get("group")
     for item in () if group is None else group.expressions:
         shown = resolve_item(bare(item), select, scope)

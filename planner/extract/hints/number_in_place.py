@@ -16,9 +16,10 @@ from planner.parser.tree import bare, contains, name, offset, write_node
 
 
 def put_number_in_place(place: ParsedQuestion, inner: exp.Query) -> str | None:
-    """Return the question with the middle of a measure's bounds for its mean, least or greatest value over all rows.
+    """Return the question with a number for a measure's mean, least or greatest value over all rows.
 
-    The bounds are public. Return None where the subquery is not one such value of one private table.
+    The number is the middle of the measure's bounds, which are public. Return None if the subquery is not one such
+    value of one private table.
     """
     while isinstance(inner, exp.Subquery):
         inner = inner.this

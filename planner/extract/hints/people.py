@@ -25,9 +25,9 @@ _MOST_FACTORS = 4  # of a total in a hint: as many columns as a product may have
 
 
 def refuse_people(error: KeyholeError, place: ParsedQuestion) -> KeyholeError | None:
-    """Return the refusal of a question whose groups are people, or rows that a key tells apart; None for any other.
+    """Return the refusal of a question whose groups are people, or single rows. Return None for any other.
 
-    A duplicates' check is told why it has no answer. Any other gets the question about groups of people.
+    A search for duplicates gets the reason why it has no answer. Any other question gets a hint about groups of people.
     """
     grouped = _find_grouped(place)
     people = [column for column in grouped if column.name in place.scope.table.unit and column.domain is None]
@@ -70,9 +70,10 @@ def _looks_for_duplicates(place: ParsedQuestion) -> bool:
 
 
 def suggest_groups_of_people(place: ParsedQuestion, grouped: list[Column]) -> str | None:
-    """Return the question in which groups many people qualify, by the keys that the statement names or the first one.
+    """Return the question of in which groups many people qualify.
 
-    None for a table without a key, or where something else than the table is read.
+    Its keys are those that the statement names, or else the first one. Return None for a table without a key, or if
+    something other than the table is read.
     """
     table, select = place.scope.table, place.select
     if table.is_row_unit or place.per_unit is not None or place.before or select.args.get("joins"):
@@ -113,7 +114,7 @@ def _list_totals(place: ParsedQuestion) -> tuple[list[str], str]:
 
 
 def _spell_extreme_as_count(condition: exp.Expr) -> exp.Expr:
-    """Return `max(x) > 5` as what says the same of a person: a count of the rows with `x > 5`."""
+    """Return `max(x) > 5` as a count of the rows with `x > 5`, which means the same of a person."""
     match condition:
         case exp.LT(this=exp.Min() as call) | exp.LTE(this=exp.Min() as call):
             pass
@@ -130,7 +131,7 @@ def _spell_extreme_as_count(condition: exp.Expr) -> exp.Expr:
 def _name_totals(
     condition: exp.Expr, called: dict[str, str], place: ParsedQuestion, *, is_counted: bool
 ) -> exp.Expr | None:
-    """Return a condition with names in the place of its totals; None if it reads something else, or no total."""
+    """Return a condition with names in the place of its totals. Return None if it reads no total, or more."""
     calls = [one for one in condition.find_all(exp.AggFunc) if one.find_ancestor(exp.AggFunc) is None]
     if not calls or not all(_is_total(call, place, is_counted=is_counted) for call in calls):
         return None

@@ -53,10 +53,10 @@ class _Size:
 
 
 def suggest_scorecard(place: ParsedQuestion) -> str | None:
-    """Return the statement with a band, or a threshold, in the place of every size that it shows and sorts by.
+    """Return the statement with a band or a threshold for every size that it shows and sorts by.
 
-    It is the whole statement where that is the question, else the question alone, without ORDER BY and LIMIT. None
-    where a size has neither, and where the statement would be refused for another reason, too.
+    If the whole statement is not the question, return the question only, without ORDER BY and LIMIT. Return None if a
+    size has neither a band nor a threshold, or if the statement would be refused for another reason.
     """
     if place.per_unit is not None or place.before or place.scope.listed is not None:
         return None
@@ -105,7 +105,7 @@ def _list_sorted_sizes(place: ParsedQuestion) -> Iterator[_Size]:
 
 
 def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _Proposal | None:
-    """Return the band in the place of a size; None if there is none."""
+    """Return the band or threshold that replaces a size. Return None if there is none."""
     call, tokens, text = size.node, place.tokens, place.text
     while isinstance(call, _WRAPPINGS):
         call = call.this
@@ -135,7 +135,7 @@ def _reads_band(call: exp.Expr, place: ParsedQuestion) -> bool:
 
 
 def _check_others(place: ParsedQuestion) -> None:
-    """Refuse what would be refused without sizes. Raise KH101 and what reading columns raises."""
+    """Raise the refusal that the statement would get without its sizes: KH101, and errors of its columns."""
     masked: exp.Select = place.shown.copy()
     for item in masked.expressions:
         if shows_size(item):
@@ -175,11 +175,11 @@ def _write(place: ParsedQuestion, first: int, past: int, edits: list[Edit]) -> s
 
 
 def suggest_ranking(place: ParsedQuestion) -> str | None:
-    """Return the first groups by the size that the statement is sorted by, without any that it shows.
+    """Return the first groups by the size that the statement is sorted by, without showing sizes.
 
-    None where it is no statement by itself, is not cut to a few rows, shows what is distinct alone, or is sorted by
-    something else; and where the owner declared no bands of that size, without which a ranking needs a tolerance that
-    nobody can guess.
+    Return None if the statement is not one by itself, is not cut to a few rows, uses DISTINCT, or is sorted by
+    something else. Return None if the owner declared no bands of that size, since a ranking then needs a tolerance that
+    cannot be guessed.
     """
     select, limit, order = place.select, read_limit(place.select), place.select.args.get("order")
     alone = select.parent is None and not place.before and place.per_unit is None and not place.predicates

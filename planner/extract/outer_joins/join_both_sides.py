@@ -46,7 +46,7 @@ class _Joined:
 
 
 def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the change that makes one outer join with a private table an inner one.
+    """Return the change that makes one outer join with a private table an inner join.
 
     Return none if its made-up rows may count.
     """
@@ -72,7 +72,7 @@ def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _read_joined(read: PrivateRead) -> _Joined | None:
-    """Return the tables of a FROM of named tables alone; None for another one, and if none is joined outside."""
+    """Return the tables of a FROM. Return None if it has an unnamed table, or no outer join."""
     joins = read.select.args.get("joins") or []
     if not any(join.side for join in joins):
         return None

@@ -47,9 +47,9 @@ class _Tables:
 
 
 def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that put the private table of an outer join first; none if there is no such join.
+    """Return the changes that put the private table of an outer join first. Return none without such a join.
 
-    Raises KH107 where the policy's list of groups lacks a value that stands in the public table.
+    Raises KH107 if the declared groups lack a value of the public table.
     """
     select, join = read.select, _find_outer_join(read)
     if join is None or select.find(exp.Window, exp.Subquery) is not None:
@@ -110,7 +110,7 @@ def _is_side(join: exp.Join, side: str) -> bool:
 
 
 def _name_tables(read: PrivateRead) -> _Tables | None:
-    """Return the tables of FROM; None if one of them is not public."""
+    """Return the tables of FROM. Return None if a table other than the private one is not public."""
     nodes = [read.select.args["from_"].this, *(join.this for join in read.select.args.get("joins") or [])]
     others: set[str] = set()
     for node in nodes:

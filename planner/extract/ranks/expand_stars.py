@@ -24,7 +24,7 @@ _IN_READER = frozenset(("expressions", "from_", "with_", "where"))
 
 
 def expand_stars(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write out a star in the query that alone reads the SELECT; none if there are none."""
+    """Return the changes that write out a star in the only query that reads the SELECT. Return none without one."""
     return plan_beside_sizes(read, _plan_edits)
 
 
@@ -80,7 +80,7 @@ def _reads(outer: Reader, called: str) -> bool:
 
 
 def is_plain_star(item: exp.Expr, reader: Reader) -> bool:
-    """Return True for a star that stands for every column of the subquery which is read."""
+    """Return True for a star that means every column of the subquery."""
     if not is_star(item) or any(node.args.get(one) for node in item.walk() for one in ("except_", "replace", "rename")):
         return False
     return not isinstance(item, exp.Column) or name(item.args.get("table")) == reader.alias

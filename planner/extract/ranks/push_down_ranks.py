@@ -51,7 +51,7 @@ _ENDS_ORDER = ("limit", "offset", "fetch", "for")
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """A moved part, by its tokens; `inside` is its text there, and its column and `label` stand here."""
+    """A moved part, by its tokens. `inside` is its text in the subquery, and `label` its name in the outer query."""
 
     first: int
     past: int
@@ -111,7 +111,7 @@ class _Around:
 
 
 def push_down_ranks(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move ranks into the SELECT from the query that alone reads it; none if there are none."""
+    """Return the changes that move ranks into the SELECT from the only query that reads it. Return none without one."""
     return plan_beside_sizes(read, _plan_moves)
 
 
@@ -157,7 +157,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
 
 
 def _list_conditions(around: _Around) -> tuple[tuple[int, int], ...] | None:
-    """Return the conditions of WHERE around on the subquery's keys, by their tokens; None if it says more."""
+    """Return the conditions of the outer WHERE on the subquery's keys, by tokens. Return None if it has others."""
     reader, tokens = around.reader, around.tokens
     found = conjunct_spans(reader.select, reader.clauses, tokens)
     where = reader.select.args.get("where")
@@ -194,7 +194,7 @@ def _write_out_stars(around: _Around) -> Iterator[Edit]:
 
 
 def is_plain_star(item: exp.Expr) -> bool:
-    """Return True for a star that stands for all columns."""
+    """Return True for a star that means all columns."""
     return not any(node.args.get(one) for node in item.walk() for one in ("except_", "replace", "rename"))
 
 

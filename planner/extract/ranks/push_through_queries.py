@@ -51,7 +51,7 @@ _MOST_AROUND = 8  # queries around one another through which a size is followed
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a query: all names in their order (None: unsure), and those from the grouped subquery."""
+    """The columns of a query: all names in order, None for an uncertain one, and those of the grouped subquery."""
 
     names: tuple[str | None, ...]
     items: Mapping[str, SelectItem]
@@ -60,9 +60,9 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """A moved part of a query around, by its tokens.
+    """A moved part of an outer query, by its tokens.
 
-    It has the column that it becomes, its spelling inside, and how the column is read.
+    `called` is its column inside, `spelled` its text there, and `read` how the outer query reads the column.
     """
 
     first: int
@@ -73,7 +73,7 @@ class _Moved:
 
 
 def push_through_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move thresholds into the SELECT from a query that reads it past ranks or others."""
+    """Return the changes that move thresholds into the SELECT from a query that reads it through other queries."""
     return () if read.catalog.defaults.numbers == "refuse" else plan_beside_sizes(read, _plan_edits)
 
 
@@ -143,7 +143,7 @@ def _are_apart(names: Sequence[str | None]) -> bool:
 
 
 def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
-    """Return the columns of a query that passes on those of another; None for one that does more."""
+    """Return the columns of a query that only passes on another's columns. Return None if it does more."""
     if any(value for key, value in reader.select.args.items() if key not in _PASSES_ON):
         return None
     names: list[str | None] = []

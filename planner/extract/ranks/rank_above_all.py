@@ -29,9 +29,9 @@ _AFTER = ("limit", "offset", "fetch", "for", "union", "intersect", "except")
 
 
 def rank_above_all(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make the largest or least of all groups the first of a ranking.
+    """Return the changes that write the largest or least of all groups as the first of a ranking.
 
-    Return none if there are none.
+    Return none if no group is compared so.
     """
     select, having = read.select, read.select.args.get("having")
     if having is None or select.args.get("group") is None or isinstance(select.parent, exp.SetOperation):
@@ -134,7 +134,7 @@ def _read_first(query: exp.Select, read: PrivateRead) -> tuple[exp.Expr, str, bo
 def _read_groups(
     query: exp.Expr | None, read: PrivateRead, *, clauses: frozenset[str]
 ) -> tuple[exp.Select, str] | None:
-    """Return a SELECT from the same rows by the same keys, and the qualifier of its columns; None for any other."""
+    """Return a SELECT from the same rows by the same keys, and its columns' qualifier. Return None for others."""
     query = query.this if isinstance(query, exp.Subquery) else query
     select, node = read.select, read.node
     if not isinstance(query, exp.Select) or select.args.get("joins") or query.args.get("group") is None:

@@ -47,7 +47,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of a select list by its number: its name, what it shows, and the tokens of that; `end` with its name."""
+    """An item of a select list: its number, name and expression, the expression's tokens, and the item's `end`."""
 
     number: int
     name: str
@@ -67,9 +67,9 @@ class _Extreme:
 
 
 def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that compare a place with 1 instead of a size with the largest or least.
+    """Return the changes that compare a place with 1, in the place of a size with the largest or least.
 
-    Return none if there are none.
+    Return none if no size is compared so.
     """
     return plan_beside_sizes(read, _plan_edits)
 
@@ -121,7 +121,7 @@ def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
 
 
 def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
-    """Return the edits for `n = m` in the WHERE around, of two columns of which one is the largest of the other."""
+    """Return the edits for `n = m` in the outer WHERE, if `m` is the largest value of `n`."""
     tokens = read.tokens
     if not isinstance(level.select.parent, exp.Subquery | exp.CTE):
         return []
@@ -225,7 +225,7 @@ def _is_largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
 
 
 def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
-    """Return the keys that both SELECTs have to be equal in; None for another WHERE."""
+    """Return the keys that both SELECTs must have equal. Return None for another WHERE."""
     where = inner.select.args.get("where")
     if where is None:
         return []
@@ -244,7 +244,7 @@ def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> li
 
 
 def _list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> list[_Item] | None:
-    """Return the named items of a select list; None if one may be read by a name that is not known here."""
+    """Return the named items of a select list. Return None if an item may be read by an unknown name."""
     found: list[_Item] = []
     if len(select.expressions) != len(place.items):
         return None

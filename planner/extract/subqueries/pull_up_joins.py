@@ -87,7 +87,7 @@ class _Around:
 
 
 def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge one subquery into its reader; none if it says more, or is read in another way.
+    """Return the changes that merge one subquery into its reader. Return none if it does more, or is read otherwise.
 
     Guarantee: PostgreSQL gives the same rows for both.
     """
@@ -102,9 +102,9 @@ def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _find_subqueries(read: PrivateRead) -> Iterator[exp.Select]:
-    """Yield the SELECT that reads the private table, if another reads it.
+    """Yield the SELECT that reads the private table, if another query reads it.
 
-    Then those of public tables in its own joins.
+    Then yield those of public tables in its own joins.
     """
     select = read.select
     if isinstance(select.parent, exp.Subquery | exp.CTE):
@@ -192,7 +192,7 @@ def _copy_source(select: exp.Select) -> exp.Select:
 
 
 def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] | None:
-    """Return the columns that a star shows: of one table all, of all tables those that USING leaves."""
+    """Return the columns that a star shows: all of one table, or of all tables those that USING leaves."""
     star = item.this if isinstance(item, exp.Column) else item
     if any(star.args.values()):
         return None
@@ -212,7 +212,7 @@ def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] 
 def _read_item(
     item: exp.Expr, first: int, past: int, tables: FromClause, tokens: tuple[Token, ...]
 ) -> list[tuple[str, _Column]] | None:
-    """Return a column of the subquery by its name; None for an expression that is none, or has no sure name."""
+    """Return a column of the subquery by its name. Return None for other expressions and uncertain names."""
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
     past = unaliased_end(item, past, tokens)
@@ -327,7 +327,7 @@ def _list_sources(select: exp.Select) -> list[exp.Expr]:
 
 
 def _read_around(reader: Reader, catalog: Catalog) -> _Around | None:
-    """Return the other tables that a reader reads; None if one is not plain to see."""
+    """Return the other tables that a reader reads. Return None if one is not known."""
     names: dict[str, frozenset[str] | None] = {}
     hidden = {name(cte.args["alias"].this) for cte in reader.select.root().find_all(exp.CTE)}
     for source in _list_sources(reader.select):
@@ -350,7 +350,7 @@ def _list_using(select: exp.Select) -> Iterator[str]:
 
 
 def _list_columns(source: exp.Table | exp.Subquery, catalog: Catalog, hidden: set[str]) -> frozenset[str] | None:
-    """Return the columns of a table, or of the tables that a subquery or WITH query shows; None if unknown."""
+    """Return the columns of a table, or those that a subquery or WITH query shows. Return None if unknown."""
     if isinstance(source, exp.Table) and (source.args.get("db") is not None or name(source.this) not in hidden):
         found = catalog.find_table(name(source.this))
         if found is not None:
@@ -400,9 +400,9 @@ def _has_comma(select: exp.Select) -> bool:
 
 
 def _list_own_columns(reader: Reader) -> list[exp.Column] | None:
-    """Return the columns in the SELECT around and in its joins, without those of its sources.
+    """Return the columns in the outer SELECT and its joins, without those of its sources.
 
-    Return None beside a subquery that stands elsewhere.
+    Return None if the SELECT has a subquery elsewhere.
     """
     select = reader.select
     hidden = {
@@ -419,10 +419,7 @@ def _list_own_columns(reader: Reader) -> list[exp.Column] | None:
 def _write_columns(
     reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, read: PrivateRead
 ) -> list[Edit] | None:
-    """Return the changes to the columns that the SELECT around mentions.
-
-    Return None for one whose table is not plain to see.
-    """
+    """Return the changes to the columns that the outer SELECT reads. Return None if a column's table is not known."""
     select, tokens = reader.select, read.tokens
     changes: dict[int, Edit] = {}
     columns = _list_own_columns(reader)
@@ -457,7 +454,7 @@ def _write_columns(
 def _write_column(
     column: exp.Column, reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, tokens: tuple[Token, ...]
 ) -> dict[int, Edit] | None:
-    """Return the changes, by place, to one mention of a column; None if its table is not plain to see."""
+    """Return the changes for one mention of a column, by offset. Return None if its table is not known."""
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", reader.alias, *around.names):
         return None

@@ -39,7 +39,7 @@ class _ShownColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
-    """The subquery: its columns by name, in order, and whether it also shows all columns of the table."""
+    """The subquery: its columns by name, in order. It `shows_everything` if it also shows all columns of the table."""
 
     table: Table
     clauses: Clauses
@@ -51,7 +51,7 @@ class _Inner:
 
 
 def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge the SELECT into its reader; none if it says more, or is read in another way."""
+    """Return the changes that merge the SELECT into its reader. Return none if it does more, or is read otherwise."""
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE):
         return ()
     try:
@@ -142,7 +142,7 @@ def _is_star(item: exp.Expr) -> bool:
 
 
 def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _ShownColumn] | None:
-    """Return a column of the subquery by its name; None for an expression that is none, or has no sure name."""
+    """Return a column of the subquery by its name. Return None for other expressions and uncertain names."""
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
     past = unaliased_end(item, past, tokens)
@@ -192,7 +192,7 @@ def add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Toke
 def requalify(
     columns: Sequence[tuple[exp.Column, str]], first: int, past: int, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
-    """Return the text of some tokens of the subquery, each column qualified by what its table is called outside."""
+    """Return the text of some tokens of the subquery, with its columns qualified by the outer query's aliases."""
     parts: list[str] = []
     at = tokens[first].start
     room.take(tokens[past - 1].end - at + sum(len(readable(alias)) for _, alias in columns))
@@ -208,10 +208,7 @@ def requalify(
 def _edit_references(
     reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
-    """Return the changes to the columns that the SELECT around mentions.
-
-    Return None for one that the subquery does not have.
-    """
+    """Return the changes to the columns that the outer SELECT reads. Return None for an unknown column."""
     select = reader.select
     changes: dict[int, Edit] = {}
     for column in reader.columns():
@@ -229,14 +226,14 @@ def _edit_references(
 
 
 def _keep_star(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Edit] | None:
-    """Return no changes for the `alias.*` of a select list, which is expanded as a whole; None for any other."""
+    """Return no changes for `alias.*` in a select list, which is expanded as a whole. Return None for others."""
     return {} if column.parent is select and name(column.args.get("table")) == alias else None
 
 
 def _edit_reference(
     column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> dict[int, Edit] | None:
-    """Return the changes, by place, to one mention of a column; None if the subquery has none of that name."""
+    """Return the changes for one mention of a column, by offset. Return None if the subquery has no such column."""
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", alias) or isinstance(column.this, exp.Star):
         return None
@@ -291,7 +288,7 @@ def _find_index(item: exp.Expr, select: exp.Select) -> int:
 
 
 def find_output_name(item: exp.Expr) -> str:
-    """Return the name of a column in the answer; empty where only PostgreSQL knows."""
+    """Return the name of a column in the answer. Return an empty text if only PostgreSQL knows it."""
     if isinstance(item, exp.Alias):
         return name(item.args["alias"])
     node = bare(item)

@@ -25,7 +25,7 @@ _MOST_READERS = 16  # each takes a copy of the query
 
 
 def inline_listed_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write a WITH query into the lists that read it; none if anything else does."""
+    """Return the changes that write a WITH query into the lists that read it. Return none if others read it, too."""
     try:
         for cte in reversed(list(read.query.tree.find_all(exp.CTE))):
             changes = tuple(_inline(cte, read))

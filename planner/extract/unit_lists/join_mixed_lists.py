@@ -83,7 +83,7 @@ def _read_leaf(node: exp.Expr) -> tuple[AskedList, ...]:
 
 
 def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None:
-    """Return a SELECT with a row for each unit, under the names of the question's unit, and what lists it.
+    """Return a SELECT with a row for each unit of a list, under the names of the question's unit.
 
     Return None for other lists.
     """
@@ -125,7 +125,7 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
 
 
 def _groups_units(group: exp.Expr, inner: exp.Select, units: set[str]) -> bool:
-    """Return True if groups are of one unit each, and all of its rows; without GROUP BY there is one of no rows."""
+    """Return True if each group is all rows of one unit. Without GROUP BY there is a group even of no rows."""
     grouped = set()
     for item in group.expressions:
         node = bare(item)

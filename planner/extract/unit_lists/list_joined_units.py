@@ -61,7 +61,7 @@ class _Joined:
 
 
 def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make a list of a join; none if there is none that only says whose rows count."""
+    """Return the changes that make a list of a join. Return none if no join only says whose rows count."""
     select = read.select
     if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.is_row_unit:
         return ()
@@ -131,7 +131,7 @@ def _reads_private(query: exp.Query, read: PrivateRead) -> bool:
 
 
 def _list_shown(query: exp.Query) -> Iterator[str]:
-    """Yield the names of a query's columns; those of a set operation are of its first SELECT."""
+    """Yield the names of a query's columns. A set operation has those of its first SELECT."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     for item in query.expressions if isinstance(query, exp.Select) else ():
@@ -250,14 +250,14 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
 
 
 def _is_of_joined(node: exp.Expr, joined: _Joined) -> bool:
-    """Return True if a condition reads columns of what is joined, and nothing else."""
+    """Return True if a condition reads only columns of the joined source."""
     columns = list(node.find_all(exp.Column))
     alone = all(name(column.args.get("table")) == joined.alias for column in columns)
     return bool(columns) and alone and not contains(node, exp.Query) and not contains_aggregate(node)
 
 
 def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
-    """Return the column of what is joined that a condition says is NULL."""
+    """Return the column of the joined source that a condition tests for NULL."""
     found = bare(node)
     if not isinstance(found, exp.Is) or found.args.get("negate") or not isinstance(bare(found.expression), exp.Null):
         return None
@@ -268,7 +268,7 @@ def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
 
 
 def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, is_outer: bool) -> list[Edit] | None:
-    """Return the question's columns in the place of those equated with them; None if another column is read."""
+    """Return the edits that read the question's equated columns. Return None if another column is read."""
     hidden = {id(column) for column in joined.join.find_all(exp.Column)} | told
     with_ = read.select.args.get("with_")
     if with_ is not None:
@@ -312,7 +312,7 @@ def _has_one_row(query: exp.Query, equated: frozenset[str]) -> bool:
 
 
 def _find_shown(item: exp.Expr, query: exp.Select, shown: list[str]) -> str | None:
-    """Return under which name the SELECT shows what it groups by."""
+    """Return the name under which the SELECT shows a grouped expression."""
     node = bare(item)
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
         place = int(str(node.this)) - 1

@@ -32,7 +32,7 @@ _Tables: TypeAlias = Mapping[str, tuple[exp.Table, Table]]
 
 
 def split_joined_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make lists of one table each of a list over a join; none if there is no such list."""
+    """Return the changes that make lists of one table each of a list over a join. Return none without such a list."""
     if read.table.is_row_unit:
         return ()
     try:
@@ -69,7 +69,7 @@ def _is_list(select: exp.Select) -> bool:
 
 
 def _find_tables(inner: exp.Select, read: PrivateRead) -> _Tables | None:
-    """Return the private tables of a join; None if something else is joined, or not by an inner join."""
+    """Return the private tables of a join. Return None if something else is joined, or not by an inner join."""
     found: dict[str, tuple[exp.Table, Table]] = {}
     for join in inner.args["joins"]:
         if any(value and key not in _ON_JOIN for key, value in join.args.items()):
@@ -106,7 +106,7 @@ def _find_unit(node: exp.Expr, tables: _Tables) -> tuple[str, int] | None:
 
 
 def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[str] | None:
-    """Return a list of the units of each table; None if the join says more of rows than that their unit is one."""
+    """Return a list of units for each table. Return None if the join says more than that units are equal."""
     first, where = read_alias(inner.args["from_"].this), inner.args.get("where")
     joined = _read_using(inner, first, tables)
     if joined is None:
@@ -141,7 +141,7 @@ def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[s
 
 
 def _read_using(inner: exp.Select, first: str, tables: _Tables) -> list[tuple[str, str, int]] | None:
-    """Return the tables that USING joins, with the place in the unit; None for another column."""
+    """Return the tables that USING joins, with the column's place in the unit. Return None for other columns."""
     joined: list[tuple[str, str, int]] = []
     for join in inner.args["joins"]:
         for one in join.args.get("using") or ():
@@ -164,7 +164,7 @@ def _list_reached(first: str, pairs: list[tuple[str, str]]) -> set[str]:
 def _add_key(
     ends: tuple[exp.Expr, exp.Expr], tables: _Tables, keys: dict[tuple[str, str], set[tuple[str, str]]]
 ) -> bool:
-    """Add two columns that are equated to those by which rows of one table lead to another; False for others."""
+    """Add two equated columns to the keys by which rows of a table lead to another. Return False for others."""
     sides = [bare(end) for end in ends]
     columns = [side for side in sides if isinstance(side, exp.Column)]
     owners = [_find_owner(column, tables) for column in columns]

@@ -44,7 +44,7 @@ class _Scalar:
 
 
 def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that join the values of units which scalar subqueries compute; none if there are none."""
+    """Return the changes that join the values of units that scalar subqueries compute. Return none without one."""
     select = read.select
     if select.args["from_"].this is not read.node or read.table.is_row_unit or not _is_read_in_from(select):
         return ()
@@ -64,7 +64,7 @@ def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _is_read_in_from(select: exp.Select) -> bool:
-    """Return True for a statement and for a subquery in FROM or WITH; a list of units may not join."""
+    """Return True for a statement and for a subquery in FROM or WITH. A list of units may not join."""
     around = select.parent
     while isinstance(around, exp.Subquery | exp.Paren) and not isinstance(around.parent, exp.From | exp.Join):
         around = around.parent
@@ -88,7 +88,7 @@ def _list_scalars(select: exp.Select) -> Iterator[exp.Subquery]:
 
 
 def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
-    """Return what a scalar subquery asks of a unit's own rows; None for any other."""
+    """Return what a scalar subquery computes of a unit's own rows. Return None for any other."""
     inner, from_ = node.this, node.this.args.get("from_")
     source = None if from_ is None else from_.this
     if _has_more(inner, _CLAUSES) or _has_more(node, frozenset(("this",))) or len(inner.expressions) != 1:

@@ -37,7 +37,7 @@ _NULL_OF_NULLS = (
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A subquery over one table, and the SELECT that reads it under an alias; `is_padded` behind LEFT JOIN."""
+    """A subquery over one table, and the outer SELECT that reads it by an alias. It `is_padded` after LEFT JOIN."""
 
     inner: exp.Select
     table: exp.Table
@@ -149,7 +149,7 @@ def _list_sorting(inner: exp.Select) -> Iterator[exp.Column]:
 
 
 def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """List what an expression of values is made of: its aggregates and windows, and columns beside windows."""
+    """Yield the parts of an expression of values: its aggregates and windows, and columns beside windows."""
     if isinstance(node, (*_AGGREGATES, exp.Column)):
         yield node
         return

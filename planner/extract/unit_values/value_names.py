@@ -17,7 +17,7 @@ _LONGEST = 40  # characters: PostgreSQL keeps 63 bytes of a name, and a number m
 
 
 def name_values(texts: Sequence[str], read: PrivateRead) -> list[str]:
-    """Return a name for each value, that of its text before OVER, which nothing in the statement has."""
+    """Return an unused name for each value: its text before OVER."""
     columns = (column.name for table in read.catalog.tables for column in table.columns)
     taken, names = {*columns, *_list_named(read)}, []
     for text in texts:
@@ -76,7 +76,7 @@ def _list_named(read: PrivateRead) -> Iterable[str]:
 
 
 def find_free_name(wanted: str, taken: set[str]) -> str:
-    """Return the name, or with the first number from 2 that makes it another than those taken."""
+    """Return a name that is not taken: the wanted one, or with the first free number from 2 on."""
     if wanted not in taken:
         return wanted
     return next(made for n in range(2, len(taken) + 3) if (made := f"{wanted} {n}") not in taken)
