@@ -63,10 +63,12 @@ _FindBanded: TypeAlias = Callable[[exp.Expr, PrivateRead], _Banded | None]
 
 
 def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> Iterator[Edit]:
-    """Yield every comparison of a band with whole numbers, as its meaning for the aggregate. Raise KH106.
+    """Yield the edits that replace comparisons of a band with whole numbers by thresholds of the aggregate.
 
     Parameters:
-        find: the aggregate and bands of which an expression is the number.
+        find: returns the aggregate and the bands if an expression is a band's number.
+
+    Raise KH106.
     """
     first = clauses(read.node, read.tokens).mark("having")
     if first is None:
@@ -84,7 +86,7 @@ def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> It
 
 
 def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str | None:
-    """Return a comparison of a band's number as a formula of thresholds; None if it always or never holds."""
+    """Return a comparison of a band's number as a formula of thresholds. Return None if it always or never holds."""
     most = len(bands.thresholds)
 
     def within(low: int, high: int) -> str | None:
@@ -147,9 +149,9 @@ def _list_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
 
 
 def _read_thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
-    """Return the thresholds in rising order as SQL; None if they are not constants that PostgreSQL would take.
+    """Return the thresholds in rising order as SQL. Return None if PostgreSQL would not take them.
 
-    Parameters are taken to rise as they are listed, since no value is known yet.
+    Parameters have no value yet, and are taken to rise in the order in which they are listed.
     """
     listed = call.args.get("threshold")
     cast, listed = (listed.to, listed.this) if isinstance(listed, exp.Cast) else (None, listed)
@@ -213,7 +215,7 @@ def _find_end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
 def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the edits that write the band for every max, min and avg of its column.
 
-    In HAVING its comparison's meaning.
+    In HAVING they write the meaning of its comparison.
     """
     known = {shown.name for shown in read.table.band_columns}
     if not any(token.names and token.value in known for token in read.tokens):
@@ -276,10 +278,10 @@ def _find_span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
 
 
 def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edit that leaves HAVING out of a scorecard where it is COUNT(1) > 0, as Tableau writes everywhere.
+    """Return the edit that drops HAVING COUNT(1) > 0 from a scorecard. Tableau writes it in every query.
 
-    Every group that PostgreSQL has has rows. Here, where all public values of the keys are rows, it would ask which of
-    them have any; count(*) > 0, which people write, is that question.
+    In PostgreSQL every group has rows. Here all public values of the keys are rows of the answer, so that the condition
+    would ask which of them have any. People ask this with count(*) > 0, which stays.
     """
     group, having = read.select.args.get("group"), read.select.args.get("having")
     if group is None or not group.expressions or having is None or not _only_says_rows_exist(having.this):

@@ -1,4 +1,4 @@
-"""A test of whether a query's result is the same whatever its tables and questions hold: the probes of BI tools."""
+"""A test of whether a query's result is the same for all contents of its tables, as in the probes of BI tools."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -19,10 +19,11 @@ _REPLACEABLE = frozenset(("this", "db", "catalog", "alias", "joins", "laterals")
 
 
 def find_idle_tables(tree: exp.Expr) -> frozenset[int]:
-    """Return the identities of the table nodes on whose rows no result can depend; if in doubt, they are left out.
+    """Return the ids of the table nodes on whose rows no result can depend. In doubt a table is left out.
 
-    Guarantee: a table is among them only if some query around it has LIMIT 0, or filters everything away and looks at
-    tables nowhere else than in what it filters. WITH queries are inside the query that they belong to.
+    Guarantee: a table is among them only if a query around it has LIMIT 0, or a WHERE that no row meets. A query with
+    such a WHERE counts only if its select list and the clauses after WHERE read no table. WITH queries belong to the
+    query that they stand in.
     """
     waiting, found = [(tree, False)], set()
     while waiting:
@@ -51,7 +52,11 @@ def _is_plain(table: exp.Table) -> bool:
 
 
 def is_constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
-    """Return True if no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
+    """Return True if no answer to the embedded questions can change the result. Return False in doubt.
+
+    Parameters:
+        tables: the nodes of the relations that the questions read.
+    """
     if not all(one.keys for one in asking.questions):
         return _has_limit_zero(tree)  # a table that is one group is a row even of nothing
     if all(_is_idle(table, tree) for table in tables):
@@ -62,7 +67,7 @@ def is_constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Ask
 
 
 def _is_constant(query: exp.Query) -> bool:
-    """Return True if its result is the same whatever the tables in it hold: an aggregate over nothing is one row."""
+    """Return True if a query's result is the same whatever its tables hold. An aggregate over no rows is one row."""
     if _has_limit_zero(query):
         return True
     if not isinstance(query, exp.Select) or not _is_never_true(query.args.get("where")):

@@ -1,4 +1,4 @@
-"""A question in its statement: checked for form, and cut out of the text around it."""
+"""The cutting of a question out of its statement, once its form is checked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ from planner.scorecard.shown_numbers import find_numbers, name_sorting, numbers_
 
 @dataclass(frozen=True, slots=True)
 class CutQuestion:
-    """A question in its statement: its SELECT, and the edits that leave the statement around it."""
+    """A question of a statement: its SELECT, and the edits that cut it out of the text around it."""
 
     select: exp.Select
     embedded: Embedded
@@ -53,10 +53,10 @@ class CutQuestion:
 def cut_question(
     node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
 ) -> tuple[CutQuestion, ...]:
-    """Return the question that reads a private table, and the edits that leave the statement around it.
+    """Return the question that reads a private table, with the edits that cut it out of its statement.
 
-    They are several where the table is read by a WITH query per privacy unit that several questions read.
-    Raises KH100, KH101, KH103-KH107, KH110, KH201, KH202, KH215.
+    There are several if several questions read the table through one WITH query per privacy unit. Raises KH100, KH101,
+    KH103-KH107, KH110, KH201, KH202, KH215.
     """
     select = _find_select(node, table)
     rows = read_row_values(select, node, table, tokens)
@@ -242,7 +242,7 @@ def _make_ranked(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExp
 def _apply_bounds(place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Table, UnitQuery | None]:
     """Return the question's table with one unit's contribution bounds for these keys, and the subquery per unit.
 
-    The rows of such a subquery are one per unit and key.
+    That subquery has one row per unit and key.
     """
     if place.per_unit is None:
         return apply_bounds(place.scope.table, keys), None

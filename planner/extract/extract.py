@@ -1,4 +1,4 @@
-"""Finding what Keyhole answers inside a query: questions, stored questions, monitors, relations under `keyhole.`."""
+"""Extraction of the parts of a query that Keyhole answers: questions, stored questions, monitors, its own relations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,9 +47,9 @@ _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 
 
 def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | None:
-    """Take the query apart, or return None if there is nothing in it for Keyhole.
+    """Cut the questions out of a query. Return None if it holds nothing that Keyhole answers.
 
-    Raises KH100-KH107 and KH2xx for keys; positions are in `text`.
+    Raises KH100-KH107, and KH2xx for keys, with positions in `text`.
     """
     _check_reading_only(tokens)
     names = _list_known_names(catalog)
@@ -67,7 +67,7 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
 
 
 def _take_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None:
-    """Take the query apart, once it has been brought to the form of questions."""
+    """Bring the query to the form of questions, and cut these out."""
     private = {id(node) for node, _ in list_private(written.query, catalog)}
     if private:
         _check_ctes(written, catalog)
@@ -111,7 +111,7 @@ def _take_apart(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) ->
 
 
 def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin) -> Embedded | EmbeddedVirtual:
-    """Return a question with trees of its own, once the statement around it is no longer read."""
+    """Return a question whose trees no longer belong to the statement around it."""
     if isinstance(part, EmbeddedVirtual) or part.stored is not None:
         return part
     for leaf in leaves(part):
@@ -145,7 +145,7 @@ def _check_ctes(read: EditedQuery, catalog: Catalog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Hole:
-    """A span of the text, its replacement, and what the replacement's integers stand for."""
+    """A span of the text with its replacement, and the relations that the replacement's integers stand for."""
 
     edit: Edit
     embedded: tuple[Embedded | EmbeddedVirtual, ...]
@@ -233,9 +233,9 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
 
 
 def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
-    """Return the relation of a monitor: the keys of its question in the order of its GROUP BY, then its times.
+    """Return the relation of a monitor: its question's keys in the order of GROUP BY, then its times.
 
-    Raises KH1xx and KH2xx where its SQL is not one question.
+    Raises KH1xx and KH2xx if its SQL is not one question.
     """
     sql = monitor.sql.strip().rstrip(";")
     try:
@@ -248,9 +248,9 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
 
 
 def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
-    """Return cuts of `keyhole.` and `public.` before column references.
+    """Return the edits that drop `keyhole.` and `public.` before column references.
 
-    They refer to a relation that is replaced and has no alias.
+    These refer to a relation that is replaced and has no alias.
     """
     if node.args.get("alias") is not None:
         return []

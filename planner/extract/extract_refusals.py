@@ -71,7 +71,7 @@ def refuse_nested_question(*, at: int) -> KeyholeError:
 
 
 def hide_stored_text(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
-    """Return the refusal of a stored question, whose text the analyst does not see."""
+    """Return the refusal of a stored question under its name, without a position: the analyst does not see its text."""
     return KeyholeError(
         error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
     )
@@ -83,7 +83,7 @@ def refuse_stored_without_question(question: StoredQuestion) -> KeyholeError:
 
 
 def hide_monitor_text(error: KeyholeError, monitor: Monitor) -> KeyholeError:
-    """Return the refusal of a monitor's question, whose text the analyst does not see."""
+    """Return the refusal of a monitor's question under its name, without a position in its hidden text."""
     return KeyholeError(error.code, f'the monitor "{monitor.name}": {error.message}', detail=error.detail)
 
 
@@ -102,7 +102,7 @@ def refuse_outer_parameter(question: StoredQuestion) -> KeyholeError:
 
 
 def refuse_shown_size(node: exp.Expr, *, hint: str | None) -> KeyholeError:
-    """Return KH101 for an aggregate among what is shown."""
+    """Return KH101 for an aggregate that the question shows or sorts by."""
     return KeyholeError(
         "KH101",
         "Keyhole answers which groups cross a threshold, not how large they are",
@@ -148,9 +148,9 @@ def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeEr
 
 
 def suggest_shown_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeError:
-    """Return the refusal of a question's shown expression, with the question as it could be asked.
+    """Return the refusal of a shown expression, with the question as it could be asked as a hint.
 
-    It has the same keys, or the select list's expression under the name of a column.
+    That question has the same keys, or the select list's expression under the name of a column.
     """
     clash = suggest_by_positions(place) if error.code == "KH101" else None
     detail, hint = clash or (error.detail, (suggest_question(place) if error.code == "KH101" else None) or error.hint)
@@ -164,9 +164,9 @@ def suggest_shown_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeErr
 
 
 def suggest_known_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeError:
-    """Return the refusal of an expression that a question groups by, with the question by keys that its text names.
+    """Return the refusal of a grouped expression, with a question by the keys that its text names as a hint.
 
-    KH105 has one about the whole table as well. Without such a key, the refusal stays as it was.
+    For KH105 the hint offers the whole table as well. Without such a key, the refusal is unchanged.
     """
     thresholds = ask_by_thresholds(place.select, place.scope) if error.code == "KH202" else None
     shown = (
@@ -184,7 +184,7 @@ def suggest_single_groupings(
 
 
 def refuse_window_over_answer(window: exp.Window, place: ParsedQuestion) -> KeyholeError:
-    """Return KH101 for a window over the answer's rows, which belongs around the question."""
+    """Return KH101 for a window over the answer's rows. It must be written in a query around the question."""
     spelled = write_node(window)
     return KeyholeError(
         "KH101",
@@ -278,7 +278,11 @@ def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
 
 
 def refuse_question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
-    """Return KH107 for `key IN (question)`; `together` is the same as one statement."""
+    """Return KH107 for `key IN (question)`.
+
+    Parameters:
+        together: the same as one statement.
+    """
     return KeyholeError(
         "KH107",
         "a question inside the WHERE of a question",
@@ -289,7 +293,11 @@ def refuse_question_in_where(inner: exp.Query, *, together: str) -> KeyholeError
 
 
 def refuse_clause(place: ParsedQuestion, key: str) -> KeyholeError:
-    """Return KH106 for a clause that no question has; `key` is sqlglot's name of it."""
+    """Return KH106 for a clause that no question has.
+
+    Parameters:
+        key: sqlglot's name of the clause.
+    """
     return KeyholeError(
         "KH106",
         f"{_CLAUSES.get(key, key.strip('_').replace('_', ' ').upper())} is not supported in a question",
@@ -300,7 +308,7 @@ def refuse_clause(place: ParsedQuestion, key: str) -> KeyholeError:
 
 
 def refuse_operator(operator: Token) -> KeyholeError:
-    """Return KH106 for an operator of PostgreSQL that would be read as something else."""
+    """Return KH106 for an operator of PostgreSQL that the parser would read as something else."""
     return KeyholeError(
         "KH106",
         f"the operator {operator.value} is not supported in a question",
@@ -310,7 +318,7 @@ def refuse_operator(operator: Token) -> KeyholeError:
 
 
 def refuse_public_list() -> KeyholeError:
-    """Return KH107 for a public list whose rows are not those of one public table alone."""
+    """Return KH107 for a public list that does not read the rows of exactly one public table."""
     return KeyholeError("KH107", "a subquery inside a subquery")
 
 
@@ -330,7 +338,7 @@ def refuse_spelling(first: Token) -> KeyholeError:
 
 
 def refuse_missing_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for an outer join that keeps public rows of which the policy knows no group."""
+    """Return KH107 for an outer join that keeps public rows without a declared group."""
     values = f"{public.name}.{column}"
     return KeyholeError(
         "KH107",

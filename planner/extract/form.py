@@ -164,7 +164,7 @@ def _check_window(window: exp.Window, place: ParsedQuestion, keys: tuple[Column,
 
 
 def _check_numbers(place: ParsedQuestion) -> None:
-    """Refuse numbers that something else is computed from, and those of every group without a threshold."""
+    """Refuse expressions computed from shown numbers, and numbers of every group without a threshold."""
     numbers = place.numbers
     if not numbers.shown:
         return
@@ -209,7 +209,7 @@ def _suggest_shown(place: ParsedQuestion) -> str | None:
 
 
 def _check_aliases(place: ParsedQuestion) -> None:
-    """Refuse names of the select list in HAVING, as PostgreSQL does, and show what they stand for. Raise KH201."""
+    """Refuse names of the select list in HAVING, as PostgreSQL does. The hint spells them out. Raise KH201."""
     having = place.select.args.get("having")
     if having is None or spell_out_aliases(place.select, {one.name for one in place.scope.table.columns}) is None:
         return
@@ -236,7 +236,7 @@ def _check_hidden_aliases(place: ParsedQuestion, keys: tuple[Column, ...]) -> No
 
 
 def _check_cut(place: ParsedQuestion) -> None:
-    """Refuse what would show of a ranking which keys stand level."""
+    """Refuse a ranking whose answer would show which keys tie."""
     select = place.select
     limit = select.args.get("limit")
     options = None if limit is None else limit.args.get("limit_options")
@@ -245,9 +245,9 @@ def _check_cut(place: ParsedQuestion) -> None:
 
 
 def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the keys whose values part a ranking.
+    """Return the keys whose values partition a ranking.
 
-    Raise KH106 for an expression that is no key, and KH101 for what windows show beside.
+    Raise KH106 for an expression that is no key, and KH101 for other expressions that windows show.
     """
     ranked = place.ranked
     if ranked is None:
@@ -273,9 +273,9 @@ def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tupl
 def _list_further_keys(
     node: exp.Expr, parts: list[exp.Expr], place: ParsedQuestion, keys: tuple[Column, ...]
 ) -> tuple[Column, ...]:
-    """Return the keys of which an item of GROUP BY is made, if no item beside the `parts` reads them.
+    """Return the keys that an item of GROUP BY is computed from, if no item but the `parts` reads them.
 
-    Then the values of the parts and those of these keys go together one by one, as the items and all keys do.
+    Then the values of the parts correspond one to one to the values of these keys, as the items do to all keys.
     """
     select, scope = place.select, place.scope
     items = [resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
@@ -332,7 +332,7 @@ def _check_clauses(place: ParsedQuestion) -> None:
 
 
 def _find_query(part: exp.Expr, key: str, place: ParsedQuestion) -> exp.Query | None:
-    """Return a subquery in a clause, without the lists of units that WHERE asks for, and what JOIN reads values of."""
+    """Return a subquery in a clause. Lists of units in WHERE and subqueries of values in JOIN do not count."""
     own = {id(query.tree) for query in place.own}
     if key == "joins" and any(id(node) in own for node in part.this.walk()):
         on = part.args.get("on")
@@ -374,7 +374,7 @@ def _is_list(inner: exp.Query) -> bool:
 
 
 def _check_operators(place: ParsedQuestion) -> None:
-    """Refuse PostgreSQL's operators with @, of which the parser takes one for a parameter."""
+    """Refuse PostgreSQL's operators with @. The parser takes one of them for a parameter."""
     for token in place.tokens[place.clauses.select : place.clauses.end]:
         if token.kind == "symbol" and "@" in token.value:
             raise refuse_operator(token)
@@ -392,9 +392,9 @@ def _find_called(window: exp.Window) -> exp.Expr:
 
 
 def _list_looked_up(place: ParsedQuestion) -> Iterator[str]:
-    """Yield the names of looked-up columns by whose values groups are ranked if these are never negative.
+    """Yield the looked-up columns that a ranking partitions by, if its measure is never negative.
 
-    Others determine them, so that some combinations have no row: these are the last.
+    Other keys determine them, so that some combinations have no row. These combinations are last.
     """
     ranked = place.ranked
     if ranked is None or not _is_never_negative(ranked.node, place):

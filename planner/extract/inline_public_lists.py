@@ -47,7 +47,7 @@ _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
 
 
 def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that list what subqueries in WHERE select from public tables; none for any other subquery."""
+    """Return the edits that write the values of public subqueries in WHERE as lists. Other subqueries stay."""
     where = read.select.args.get("where")
     if where is None:
         return ()
@@ -63,7 +63,7 @@ def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write out the numbers and dates of subqueries over public tables; none for any other."""
+    """Return the edits that write public subqueries as their numbers and dates. Other subqueries stay."""
     where, having = (read.select.args.get(clause) for clause in ("where", "having"))
     shown = [one for one in read.select.expressions if not isinstance(one, exp.Subquery)]
     read_in = (*shown, *(one for one in (where, having) if one is not None))
@@ -84,7 +84,7 @@ def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
-    """Return the value of a subquery of aggregates over a public table, as SQL; None for NULL and other subqueries."""
+    """Return the value of a subquery of public aggregates, as SQL. Return None for NULL and other subqueries."""
     node = _find_table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _AGGREGATING):
         return None
@@ -178,7 +178,7 @@ def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> I
 
 
 def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
-    """Yield a test for a public row whose column equals one of this row, as a test for the list of such values."""
+    """Yield the edits that write EXISTS of a public row with an equal column as a test for a list of values."""
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     table = _find_table(inner) if isinstance(inner, exp.Select) else None
     where = inner.args.get("where")
@@ -243,7 +243,7 @@ def _list_hidden_names(select: exp.Select) -> set[str]:
 
 
 def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = False) -> list[str] | None:
-    """Return the subquery's values, as constants in SQL; None if it is not plain, or holds NULL, or is nothing."""
+    """Return a subquery's values as SQL constants. Return None if it is not plain, is empty, or holds NULL."""
     node = _find_table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _PLAIN):
         return None

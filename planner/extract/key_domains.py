@@ -30,7 +30,7 @@ _GROUPED = _CLAUSES | {"group", "having"}
 
 
 def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
-    """Write ROLLUP, CUBE and GROUPING SETS as one SELECT for each grouping, joined by UNION ALL."""
+    """Return the edits that write ROLLUP, CUBE and GROUPING SETS as one SELECT per grouping, joined by UNION ALL."""
     select, group = read.select, read.select.args.get("group")
     several = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     if not several:
@@ -57,7 +57,7 @@ def _asks_threshold(select: exp.Select) -> bool:
 
 
 def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return SELECT [DISTINCT] a, b without GROUP BY, which lists keys, as grouped by them.
+    """Return the edits that group SELECT [DISTINCT] a, b without GROUP BY by its columns: it lists keys.
 
     Every question has this form.
     """
@@ -90,7 +90,7 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
 def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
     """Return True if a SELECT without HAVING can only mean the public values of its keys, as far as its text shows.
 
-    It restricts no rows, and nothing around it counts what it lists.
+    It restricts no rows, and no query around it counts the listed values.
     """
     if scope.members or scope.listed is not None or find_shown_aggregate(select) is not None:
         return False

@@ -26,9 +26,9 @@ _CALLS = ("date_trunc", "extract", "date_part", "date")
 
 
 def edit_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> list[Edit]:
-    """Return edits of the select list and ORDER BY.
+    """Return edits of the select list and ORDER BY for the relation of answered keys.
 
-    Derived expressions become their column, qualified names lose schemas.
+    Derived expressions become their column, and qualified names lose their schemas.
     """
     edits: list[Edit] = []
     select = place.select
@@ -67,7 +67,7 @@ def _edit_predicates(place: ParsedQuestion) -> Iterator[Edit]:
 
 
 def _edit_ranking(place: ParsedQuestion) -> Iterator[Edit]:
-    """Yield edits that make the ranking's measure a place, the first of which comes first."""
+    """Yield edits that replace the ranking's measure by the column of places, the first of which comes first."""
     if (ranked := place.ranked) is not None:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(PLACE)}"
         for first, past in ranked.spans:
@@ -148,7 +148,7 @@ def _is_of_date(column: Column, table: Table) -> bool:
 
 
 def _is_in_parts(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, ...]) -> bool:
-    """Return True if a reference to a joined table's column is to one of which parts are keys."""
+    """Return True for a reference to a joined table's column, if the question groups by parts of its values."""
     parted = {key.derivation.column for key in keys if isinstance(key.derivation, ValueGroups)}
     if not parted or not _has_names_of_its_own(place.scope) or isinstance(node.this, exp.Star):
         return False
@@ -225,7 +225,7 @@ def _find_key_span(place: ParsedQuestion, node: exp.Expr) -> tuple[int, int]:
 
 
 def _widen_span(place: ParsedQuestion, node: exp.Expr | None, first: int, last: int) -> tuple[int, int]:
-    """Return the tokens of an expression around those of the one inside it."""
+    """Return the token span of an expression around a given one, whose span is `first` to `last`."""
     tokens = place.tokens
     if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
         past = last + 3
@@ -247,9 +247,12 @@ def _widen_span(place: ParsedQuestion, node: exp.Expr | None, first: int, last: 
 def show_keys(
     place: ParsedQuestion, keys: tuple[Column, ...], answered: tuple[Column, ...], around: tuple[str, str]
 ) -> ShownKeys | None:
-    """Return the items of GROUP BY as SQL over the `answered` columns, with what stands `around` these.
+    """Return the items of GROUP BY as SQL over the `answered` columns.
 
-    Return None if all keys are shown as they stand.
+    Return None if every key is shown unchanged.
+
+    Parameters:
+        around: the SQL before and behind the relation of answered keys.
     """
     group = place.select.args.get("group")
     if group is None:
@@ -291,7 +294,7 @@ def _show_item(
     keys: tuple[Column, ...],
     answered: tuple[Column, ...],
 ) -> ShownKey | None:
-    """Return one item of GROUP BY as it is shown; None if others determine it."""
+    """Return one item of GROUP BY as it is shown. Return None if other items determine it."""
     select, scope = place.select, place.scope
     node = resolve_item(bare(item), select, scope)
     number = next((at for at, one in enumerate(select.expressions) if bare(one.unalias()) is node), None)

@@ -40,7 +40,7 @@ _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 
 @dataclass(frozen=True, slots=True)
 class _Conjunct:
-    """A condition of WHERE, by its tokens; `column` is the question's own in a correlation, None in what stays."""
+    """A condition of WHERE, by its tokens. `column` is the question's own in a correlation, else None."""
 
     node: exp.Expr
     first: int
@@ -49,7 +49,7 @@ class _Conjunct:
 
 
 def move_out_correlations(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move correlations out of a question; none if there are none, or others beside them."""
+    """Return the changes that move correlations out of a question. Return none if one of them cannot move."""
     select = read.select
     if select.args.get("having") is None or not isinstance(select.parent, _AROUND):
         return ()
@@ -96,7 +96,7 @@ class _OwnColumns:
         return known and qualifier in ("", self.alias)
 
     def find_correlated(self, node: exp.Expr) -> exp.Column | None:
-        """Return the table's column in a condition that equates it with something from outside; None for any other."""
+        """Return the table's column in an equality with something from outside. Return None for any other condition."""
         equality = bare(node)
         if not isinstance(equality, exp.EQ):
             return None
@@ -132,7 +132,7 @@ def _list_sources(select: exp.Select) -> Iterator[str]:
 
 
 def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> list[str] | None:
-    """Return the question's keys and the correlated columns; None if its groups would be others."""
+    """Return the question's keys and the correlated columns. Return None if its groups would change."""
     group, items = select.args.get("group"), select.expressions
     shown = [part for part in (*items, select.args.get("order"), select.args.get("distinct")) if part is not None]
     if any(contains_aggregate(part) or contains(part, exp.Star, exp.Query) for part in shown):
@@ -176,7 +176,7 @@ def _is_untrue_without_rows(having: exp.Expr) -> bool:
 def _write(
     place: Clauses, conjuncts: list[_Conjunct], keys: list[str], alias: str, read: PrivateRead
 ) -> Iterator[Edit]:
-    """Write the question with its keys alone, in parentheses, under its table's name; the correlations behind it."""
+    """Yield edits that write the question by its keys in parentheses, under its table's name, then the correlations."""
     text, tokens = read.text, read.tokens
 
     def write_conjuncts(*, are_correlated: bool) -> str:

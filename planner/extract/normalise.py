@@ -115,7 +115,7 @@ LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 @dataclass(frozen=True, slots=True)
 class _FiredRule:
-    """The change of one rule in a query; `grown` is by how much it repeats parts of the query."""
+    """The change of one rule in a query. `grown` is the number of characters by which it repeats parts of the query."""
 
     rule: Rule
     changes: tuple[Edit, ...]
@@ -123,13 +123,13 @@ class _FiredRule:
 
 
 def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
-    """Normalise the query by every rule that applies, one after the other; it is read once more for each that does.
+    """Normalise the query by every rule that applies, one after the other. It is parsed again after each of them.
 
-    Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once, and where an
-    outer join keeps public rows, if each of these has private rows. The column of a band is in no source: it is taken
-    to have the group's band in every row of a group.
+    Guarantee: PostgreSQL returns the same rows for both queries, with two exceptions. Keys that are listed without
+    DISTINCT are listed once. An outer join that keeps public rows returns the same only if each of these has private
+    rows. The column of a band is in no source. It counts as if every row of a group had the group's band.
 
-    Raises KH101 where a size is shown around a question.
+    Raises KH101 if the query around a question shows a size.
     """
     room, reading = min(MOST_TIMES * len(read.query.text), MOST_ADDED), MOST_READ
     for _ in range(MOST_STEPS):
@@ -148,7 +148,7 @@ def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
 
 
 def _list_steps(query: Parsed, catalog: Catalog, *, room: int) -> Iterator[_FiredRule]:
-    """Yield the changes of the rules where private tables are read, as far as there is room for what is repeated."""
+    """Yield the changes of rules where private tables are read, as long as repeated text has room."""
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
         for node, table in list_private(query, catalog)

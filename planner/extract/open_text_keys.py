@@ -36,7 +36,7 @@ _LABELS = {"trim": "btrim"}  # PostgreSQL's names of functions that have two
 
 
 def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write out a text that GROUP BY computes and WHERE lists; none if there is no such one."""
+    """Return the changes that write out a computed text of GROUP BY that WHERE lists. Return none without one."""
     select = read.select
     group, where = select.args.get("group"), select.args.get("where")
     if group is None or where is None or any(value for key, value in group.args.items() if key != "expressions"):
@@ -57,7 +57,7 @@ def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make a CASE of a computed text one of conditions; none if no key has such a one."""
+    """Return the changes that make a CASE of a computed text a CASE of conditions. Return none without such a key."""
     select, group = read.select, read.select.args.get("group")
     if group is None:
         return ()
@@ -104,7 +104,7 @@ def _list_alternatives(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _read_texts(node: exp.Expr) -> tuple[exp.Expr | None, tuple[str, ...]]:
-    """Read a condition as a compared expression and its texts; nothing for any other condition."""
+    """Read a condition as an expression and the texts that it is compared with. Return none for other conditions."""
     match node:
         case exp.In(this=compared, expressions=[*several]) if several and not node.args.get("negate"):
             texts = several

@@ -41,7 +41,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class ArrayParameter:
-    """One text[] parameter: a column of an embedded relation, to be cast to `declared`; `number` is its `$n`."""
+    """One text[] parameter `$number`: a column of an embedded relation, which is cast to the type `declared`."""
 
     embedded: int
     column: int
@@ -60,7 +60,7 @@ class OuterSql:
 def write_outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
     """Return the statement for the shadow.
 
-    Its arrays are numbered from `first_parameter` on, after the analyst's own.
+    Its arrays are numbered from `first_parameter` on, after the analyst's own parameters.
     """
     relations: list[str] = []
     arrays: list[ArrayParameter] = []

@@ -1,4 +1,4 @@
-"""A SELECT that reads a private table, where it stands in a query: as every rule looks at it, and as a question."""
+"""A SELECT that reads a private table: as rules find it in a query, and parsed as a question."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from planner.scorecard.shown import ShownPredicate, with_constants
 
 @dataclass(frozen=True, slots=True)
 class PrivateRead:
-    """A SELECT whose FROM names `table` at `node`, in a query that was read."""
+    """A SELECT whose FROM names the private `table` at `node`, in a parsed query."""
 
     query: Parsed
     select: exp.Select
@@ -38,11 +38,12 @@ class PrivateRead:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question where it stands; `before` is the WITH clause without which it does not stand alone.
+    """A question in its statement, read by clauses.
 
-    `predicates` are what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by,
-    `numbers` are sizes that it shows and is not told, `lists` those of privacy units that its WHERE asks for, one of
-    each, and `own` the subqueries whose values it reads.
+    `before` is the WITH clause that it needs when it is read by itself. `predicates` are the thresholds that it shows
+    and sorts by. `ranked` is the expression that ranks its groups. `numbers` are sizes that it shows without being told
+    their values. `lists` are clauses of lists of privacy units in WHERE. `own` are the subqueries whose values it
+    reads.
     """
 
     node: exp.Table
@@ -62,7 +63,7 @@ class ParsedQuestion:
 
     @property
     def has_thresholds(self) -> bool:
-        """Return True if it asks something of its groups, beyond the public values of its keys."""
+        """Return True if it asks something of its groups, and not only for the public values of its keys."""
         return (
             bool(self.predicates or self.numbers.asked)
             or self.ranked is not None
@@ -71,14 +72,11 @@ class ParsedQuestion:
 
     @property
     def shown(self) -> exp.Select:
-        """The SELECT with a constant in the place of every predicate and number and of what reads its ranking.
-
-        Only keys are left.
-        """
+        """The SELECT with a constant for every predicate, number, and expression of its ranking. Only keys are left."""
         return with_constants(self.select, self.hidden)
 
     @property
     def hidden(self) -> tuple[exp.Expr, ...]:
-        """Return the parts of the SELECT that show no key: predicates, numbers and what reads its ranking."""
+        """The parts of the SELECT that show no key: predicates, numbers, and expressions of its ranking."""
         ranked = () if self.ranked is None else self.ranked.private
         return (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes)

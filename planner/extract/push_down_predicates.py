@@ -46,7 +46,7 @@ _IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """A moved part of the query around, by its tokens; `called` is its column, and `spelled` how that is read there."""
+    """A moved part of the outer query, by its tokens. `called` is its column inside, and `spelled` its text there."""
 
     first: int
     past: int
@@ -55,7 +55,7 @@ class _Moved:
 
 
 def push_down_predicates(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move predicates into the SELECT from the query that alone reads it.
+    """Return the changes that move predicates into the SELECT from the only query that reads it.
 
     Return none if there are none.
     """
@@ -150,12 +150,12 @@ def _list_parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, i
 def find_movable(
     part: exp.Expr, reader: Reader, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> Iterator[tuple[exp.Expr, bool]]:
-    """Yield what moves of a part without aggregates of its own, and of the arguments of those that it has.
+    """Yield the predicates and bands of a part that can move inside, and whether each is a whole item with a name.
 
-    And whether it is a whole item with a name.
+    A part with aggregates of its own stays, but its operands without aggregates may move.
 
     Parameters:
-        expressions: by the name of each of the subquery's columns, what it is of.
+        expressions: the expression of each of the subquery's columns, by name.
     """
     if contains_aggregate(part):
         for child in part.iter_expressions():
@@ -180,7 +180,7 @@ def find_movable(
 
 
 def name_moved(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
-    """Name what moves inside: as the item is called, else as no other column is."""
+    """Return the name of a moved expression inside: the item's own, or else one that no other column has."""
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent

@@ -35,7 +35,7 @@ _NAMES: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """An item of the subquery's select list: its name, its tokens without that, and whether it is an aggregate."""
+    """An item of the subquery's select list: its name, its tokens without the name, and if it is an aggregate."""
 
     name: str
     first: int
@@ -53,11 +53,10 @@ class Conjunct:
 
 
 def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move thresholds into the SELECT from the query that alone reads it.
+    """Return the changes that move thresholds into the SELECT from the only query that reads it.
 
-    Return none if there are none.
-
-    Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
+    Return none if there are none. Raises KH101, with the question that keeps the thresholds, if the outer query shows
+    an aggregate as well.
     """
     shown = find_shown_aggregate(read.select)
     if shown is None or read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
@@ -75,7 +74,10 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
-    """Return the changes inside and around the subquery; None around if sizes show there, None if there are none."""
+    """Return the changes inside and around the subquery. Those around are None if sizes show there.
+
+    Return None if there is nothing to move.
+    """
     select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
@@ -110,7 +112,7 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
 
 
 def may_be_unit_query(read: PrivateRead) -> bool:
-    """Return True if the subquery adds up each unit's rows for a question around it, or seems to."""
+    """Return True if the subquery adds up each unit's rows for a question around it, or is refused as one."""
     try:
         return bool(read_unit_queries(read.select, read.node, read.table, read.text, read.tokens))
     except KeyholeError:
@@ -118,7 +120,7 @@ def may_be_unit_query(read: PrivateRead) -> bool:
 
 
 def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[Edit]]) -> tuple[Edit, ...]:
-    """Return the planned changes of a grouped SELECT that shows sizes, none of another or of what is refused."""
+    """Return the planned changes of a grouped SELECT that shows sizes. Return none for others and on a refusal."""
     if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
         return ()
     try:
@@ -128,7 +130,7 @@ def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[
 
 
 def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, SelectItem] | None:
-    """Return the subquery's columns by name; None if a name is unsure, or there would be no other column left."""
+    """Return the subquery's columns by name. Return None if a name is uncertain, or if all are aggregates."""
     found: dict[str, SelectItem] = {}
     if len(select.expressions) != len(place.items):
         return None  # an empty item, which PostgreSQL will refuse
@@ -143,7 +145,7 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
 
 
 def _find_default_name(node: exp.Expr) -> str:
-    """Return the name that PostgreSQL gives a column without alias; empty if none is sure."""
+    """Return the name that PostgreSQL gives a column without an alias. Return an empty text if it is not certain."""
     if isinstance(node, exp.Filter):
         node = node.this
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
@@ -152,7 +154,7 @@ def _find_default_name(node: exp.Expr) -> str:
 
 
 def is_kept_side(reader: Reader) -> bool:
-    """Return True if every row around has a row of the subquery, so leaving one out inside leaves it out around."""
+    """Return True if every row around has a row of the subquery: what is dropped inside is dropped around."""
     joins = reader.select.args.get("joins") or ()
     sides = {str(join.side or "").upper() for join in joins}
     natural = any(join.args.get("method") for join in joins)
@@ -160,7 +162,7 @@ def is_kept_side(reader: Reader) -> bool:
 
 
 def _is_unambiguous(reader: Reader, items: Mapping[str, SelectItem], catalog: Catalog) -> bool:
-    """Return True if no column beside the subquery has the name of one of its aggregates, if names are unqualified."""
+    """Return True if unqualified names of the subquery's aggregates are no columns of other tables."""
     if reader.alone:
         return True
     sources = [reader.select.args["from_"].this, *(join.this for join in reader.select.args.get("joins") or ())]
@@ -176,10 +178,7 @@ def _is_unambiguous(reader: Reader, items: Mapping[str, SelectItem], catalog: Ca
 
 
 def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
-    """Return the columns of a public table, or of a subquery or WITH query that names them all.
-
-    Return None if they are unsure.
-    """
+    """Return the columns of a public table, a subquery or a WITH query. Return None if they are uncertain."""
     query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else None
     if isinstance(source, exp.Table):
         ctes = [cte for cte in source.root().find_all(exp.CTE) if name(cte.args["alias"].this) == name(source.this)]
@@ -200,7 +199,7 @@ def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
 def list_outer_conjuncts(
     reader: Reader, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
 ) -> tuple[Conjunct, ...] | None:
-    """Return the conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
+    """Return the conditions of the outer WHERE in order. Return None if one on an aggregate cannot move."""
     spans = conjunct_spans(reader.select, reader.clauses, tokens)
     if spans is None:
         return None
@@ -220,7 +219,7 @@ def list_outer_conjuncts(
 
 
 def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, SelectItem]) -> str | None:
-    """Return the column of the subquery that a name means; None for any other."""
+    """Return the column of the subquery that a name means. Return None for any other name."""
     called, qualifier = name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or called not in items:
         return None
@@ -241,7 +240,7 @@ def spell_inside(
     text: str,
     tokens: tuple[Token, ...],
 ) -> str:
-    """Return a condition in HAVING's form: with aggregates and keys in the place of the subquery's names for them."""
+    """Return a condition of WHERE as HAVING spells it: with expressions in the place of the subquery's names."""
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
     parts: list[str] = []
     at = start
@@ -265,10 +264,10 @@ def spell_item(item: SelectItem, room: Room, text: str, tokens: tuple[Token, ...
 def add_thresholds(
     select: exp.Select, place: Clauses, moved: list[str], written: int, tokens: tuple[Token, ...]
 ) -> list[Edit]:
-    """Return the subquery with more thresholds in its HAVING.
+    """Return the edits that add thresholds to the subquery's HAVING.
 
     Parameters:
-        written: where the first of them stood.
+        written: the offset of the first of them in the outer query.
     """
     return _edit_inside(select, place, {}, moved, written, tokens, keeps_aggregates=True) or []
 
@@ -276,7 +275,7 @@ def add_thresholds(
 def drop_aggregates(
     select: exp.Select, place: Clauses, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
-    """Return the subquery without its aggregates; None if something in it is ordered by them."""
+    """Return the edits that drop the subquery's aggregates. Return None if it sorts by one."""
     return _edit_inside(select, place, items, [], None, tokens)
 
 
@@ -354,7 +353,7 @@ def _list_positions(select: exp.Select) -> Iterator[exp.Literal]:
 def reads_aggregates_elsewhere(
     reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> bool:
-    """Return True if the query around reads an aggregate elsewhere than in the conditions that move."""
+    """Return True if the outer query reads an aggregate outside the conditions that move."""
     select = reader.select
     spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.can_move]
     names = {item.name for item in items.values() if item.is_aggregate}

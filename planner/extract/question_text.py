@@ -72,7 +72,7 @@ class _Frame:
 
 
 def _find_thresholds(words: Sequence[Token]) -> Iterator[bool]:
-    """Yield, for each token, if it stays although it may be a constant: groups are compared with such numbers."""
+    """Yield for each token if it stays although it may be a constant: groups are compared with such a number."""
     frames = [_Frame("", is_inside_call=False)]
     before: Token | None = None
     for word in words:
@@ -166,7 +166,7 @@ def _spell_member(value: ParameterValue | None) -> str:
 
 
 def _join_pieces(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str]:
-    """Yield the pieces with single spaces where people write them; of omitted constants in a row the first."""
+    """Yield the pieces with single spaces between them. Of omitted constants in a row, yield the first."""
     before: Token | None = None
     at = 0
     while at < len(words):

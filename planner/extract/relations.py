@@ -22,11 +22,11 @@ def list_relations(
 ) -> list[tuple[exp.Table, Relation]]:
     """Return the relations that a query reads, each with its node, in the order of the text.
 
-    A table that a list or values of privacy units read is not among them: it is a part of a question. Raise KH106 for a
+    Tables that lists or values of privacy units read are left out, since they are parts of questions. Raise KH106 for a
     name that the parser made up.
 
     Parameters:
-        idle: the ids of tables of which no row is read.
+        idle: the ids of tables whose rows are never read.
     """
     found = [(named.node, what) for named in query.tables if (what := _find_relation(named, catalog)) is not None]
     private = {id(node): what for node, what in found if isinstance(what, Table)}

@@ -1,10 +1,11 @@
 """UNION, INTERSECT and EXCEPT between questions: found in a statement, and replaced as one question.
 
-Joined are questions of one private table whose select lists are the same keys in the same order, where what each says
-of keys allows it: INTERSECT always, UNION if both restrict keys alike, EXCEPT if the right side restricts them no
-further than the left. Each may join public tables of its own: what they look up for a row is a column of the private
-table. Everything else is left apart: each question is answered by itself, and PostgreSQL joins their keys. UNION puts
-scorecards one below the other so; INTERSECT and EXCEPT would compare them, which one question does at the price of one.
+Questions are joined if they read one private table and select the same keys in the same order. INTERSECT always allows
+it. UNION allows it if both sides restrict keys alike, and EXCEPT if the right side restricts them no further than the
+left. Each may join public tables of its own, whose looked-up columns become columns of the private table.
+
+All other questions are answered by themselves, and PostgreSQL joins their keys. UNION puts scorecards one below the
+other in this way. INTERSECT and EXCEPT would compare scorecards, which one question does at the price of one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,7 @@ _AROUND = ("order", "limit", "offset", "fetch", "with_", "locks")
 
 @dataclass(frozen=True, slots=True)
 class _SetOperand:
-    """A question, or some joined to one, with the tokens that it takes up. `first` is its leftmost question."""
+    """A question, or several joined to one, with its tokens. `first` is its leftmost question."""
 
     embedded: Embedded
     first: CutQuestion
@@ -55,9 +56,9 @@ Spans: TypeAlias = Mapping[int, CutQuestion]
 def join_branches(
     places: tuple[CutQuestion, ...], text: str, tokens: tuple[Token, ...]
 ) -> tuple[tuple[Embedded, Edit], ...]:
-    """Return the largest set operations that are one question each, with the edit that replaces the whole operation.
+    """Return the largest set operations that are one question each, with the edit that replaces the operation.
 
-    The edit keeps the leftmost question's select list, which names the columns of a set operation.
+    The edit keeps the leftmost question's select list, which names the columns of the operation.
     """
     for root in _list_roots(places):
         _check_uncompared(root, {id(place.select): place for place in places}, text)
@@ -149,7 +150,7 @@ def _write_comparison(
 
 
 class _SetOperands:
-    """The nodes of a text that are one question, each worked out once: a chain of hundreds is tried from every link."""
+    """The nodes of a statement that are one question each. Each is read once, since long chains ask for it often."""
 
     def __init__(self, places: Spans, text: str, tokens: tuple[Token, ...]) -> None:
         self._places = places
@@ -197,7 +198,7 @@ class _SetOperands:
 
 
 def _is_cut(operand: exp.Expr) -> bool:
-    """Return True if something is done to the operand's own answer before the operation."""
+    """Return True if the operand has clauses of its own around it, such as ORDER BY and LIMIT."""
     return any(operand.args.get(key) for key in _AROUND)
 
 
@@ -271,15 +272,15 @@ def _is_computed(key: Column) -> bool:
 
 
 def _list_columns(place: CutQuestion) -> list[str | None]:
-    """Return the columns of the select list; None for what is no column."""
+    """Return the columns of the select list, with None for other expressions."""
     shown = [find_column(_strip_alias(item), place.embedded.scope) for item in place.select.expressions]
     return [None if column is None else column.name for column in shown]
 
 
 def _list_restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
-    """Yield the conjuncts that read keys, or columns that keys determine, alone; each as text with its columns.
+    """Yield the conjuncts that read only keys, or columns that keys determine, as text with resolved names.
 
-    An inner join is one, too: it leaves out the keys for which there is no public row.
+    An inner join is one, too: it leaves out the keys without a public row.
     """
     scope = embedded.scope
     for joined in scope.joined:
@@ -372,7 +373,7 @@ def _combine_parts(
 
 
 def _merge_tables(first: Table, second: Table) -> Table | None:
-    """Return one private table with the lookups of both; None if they are two, or names mean two things."""
+    """Return the private table with the lookups of both. Return None for two tables, or if a name means two things."""
 
     def drop_lookups(table: Table) -> Table:
         return replace(table, columns=tuple(one for one in table.columns if not isinstance(one.derivation, Lookup)))

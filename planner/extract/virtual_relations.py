@@ -13,7 +13,7 @@ from planner.scope.embedded import Embedded
 
 @dataclass(frozen=True, slots=True)
 class VirtualRelation:
-    """A relation whose rows Keyhole supplies at run time; `columns` are (name, declared PostgreSQL type)."""
+    """A relation whose rows Keyhole supplies at run time. `columns` are pairs of name and PostgreSQL type."""
 
     name: str
     comment: str
@@ -160,12 +160,12 @@ class MonitorRelation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of what clients see."""
+        """The names that clients see."""
         return self.keys + self.times
 
     @property
     def around(self) -> tuple[str, str]:
-        """SQL before and behind a relation with the `columns`, which shows its computed keys; "" where none is."""
+        """The SQL before and behind a relation with the `columns`, which shows computed keys. Empty without any."""
         shown = self.question.shown_keys
         if shown is None:
             return "", ""
