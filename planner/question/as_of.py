@@ -41,7 +41,7 @@ class AsOf:
 
     Guarantee: while rows that are added after a look have a `column` of its `before` or later, what one unit is counted
     in at that look it is counted in at all later ones, and it is counted in G groups of the horizon at most. Where
-    nothing is chosen (`planner.lower.look.chooses`) that holds whenever rows are added.
+    nothing is chosen (`planner.lower.look.may_leave_out`) that holds whenever rows are added.
     """
 
     column: str
