@@ -94,9 +94,8 @@ def _settings(about: About) -> str:
   experiments use synthetic trips (`benchmarks/experiments/taxi.py`).
 - **Occupancy** (synthetic, `benchmarks/experiments/occupancy.py`): rooms by day, and hours.
 
-One record is one sale line, trip or visit. Losses of all functionals of a question add up, also where Keyhole would
-charge less. In the papers, regions and thresholds come from the private values, so their epsilon itself depends on the
-data. Every table names its setting:
+One record is one sale line, trip or visit. Losses of all functionals of a question add up. In the papers, regions and
+thresholds come from the private values, so their epsilon itself depends on the data. Every table names its setting:
 
 {settings}
 
