@@ -130,8 +130,8 @@ the estimates as they were released; WSS recomputes them with the medians of the
 thesis's SW_w, with a tree for each length. Three comparisons, for epsilon .1 and .01: WSS errs less than MS at
 {_both(better)}. WSS errs less than `block_tree` at {_both(smoothed)}. Plain noise errs less than `block_tree` at
 {_both(plain)}."""
-    sliding = f"""`sliding noise` is Keyhole's own noise for monitors of sliding windows. Short windows have noise on each
-tick, longer ones on single ticks and on blocks, from {blocks}. At {longest:,} ticks its error is {saved[0]:.2f}
+    sliding = f"""`sliding noise` is Keyhole's own noise for monitors of sliding windows. Short windows have noise on
+each tick, longer ones on single ticks and on blocks, from {blocks}. At {longest:,} ticks its error is {saved[0]:.2f}
 (epsilon .1) or {saved[1]:.2f} (.01) times that of plain noise. Like the trees, it is drawn for one length."""
     return f"{_wrap(errors)}\n\n{_wrap(sliding)}"
 

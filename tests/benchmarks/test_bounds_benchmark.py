@@ -64,7 +64,6 @@ def test_the_page_and_its_image_have_everything(tmp_path: Path) -> None:
     rows = list(compare_methods(runs=2, seed=3, noise=SeededNoise(3)))
     refused = ContractRow("months", Fraction(1, 100), None, 0.0, 0, 2)
     page = document(rows, [refused, ContractRow("months", Fraction(1, 10), 12, 0.02, 1, 2)], runs=2, seed=3)
-    assert all(f"| {name} |" in page for name in METHODS)
     assert "at least 1 of 2 runs kept it" in page
     assert "cuts 2.0 % to 2.0 %" in page
     draw_coverage(rows, tmp_path / "bounds-coverage.png")
