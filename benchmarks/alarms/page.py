@@ -41,7 +41,7 @@ def _opening(about: AboutAlarms) -> str:
 visits of a day, and one unit changes it by one. Each look says which keys are above the threshold. A key is missed at a
 look with probability {FNR:g} at most. A key below by more than the tolerance is ever in the answer with {FPR:g} at
 most. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
-processor beyond the scan. See [how the alarm works](../mechanisms.md) and [how to set up a monitor](../monitors.md)."""
+processor beyond the scan. See [how the alarm works](../mechanisms.md#the-accumulating-alarm)."""
 
 
 def _prices() -> str:
@@ -127,13 +127,10 @@ def _both(realised: float, expected: float) -> str:
     return f"{100.0 * realised:.2f} %, expected {100.0 * expected:.3f} %"
 
 
-_BESIDE = f"""Every way watches the same windows.
-
-- *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
+_BESIDE = f"""- *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
 - *At the alarm's loss*: as much epsilon for a window as the alarm has, and the threshold lowered by half of the
   tolerance. Nothing is promised then.
 - The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began.
-  `zeros` reveals nothing, is always late, and is left out below.
 - *Loss* is the mean epsilon of a window. *Late*: not in the answer at the first look that is true. *Never*: at no look.
   *False*: windows beyond the tolerance that are in the answer at any look."""
 
