@@ -131,6 +131,7 @@ _BESIDE = f"""- *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:
 - *At the alarm's loss*: as much epsilon for a window as the alarm has, and the threshold lowered by half of the
   tolerance. Nothing is promised then.
 - The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began.
+  `zeros` is always late, and left out below.
 - *Loss* is the mean epsilon of a window. *Late*: not in the answer at the first look that is true. *Never*: at no look.
   *False*: windows beyond the tolerance that are in the answer at any look."""
 

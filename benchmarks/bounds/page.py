@@ -51,8 +51,8 @@ def _parts(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *,
     yield "## How near to the target"
     yield (
         "The figure has the mean distance of the covered share of customers from 95 %, in points. *Powers of two* "
-        "looks for the highest value. The exponential mechanism is the most precise with enough data. Where few values are "
-        "large, its bound is many times too high at small epsilons, without a warning. **Keyhole's scan never does "
+        "looks for the highest value. The exponential mechanism is the most precise with enough data. Where few values "
+        "are large, its bound is many times too high at small epsilons, without a warning. **Keyhole's scan never does "
         "that, is nearly everywhere better than the published one, and alone promises something about a single run.**"
     )
     yield "![Distance from 95 % over epsilon](bounds-coverage.png)"
