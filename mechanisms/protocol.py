@@ -53,18 +53,41 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenCells:
+    """The cells of a key space whose sums a reading adds up, seen from one key.
+
+    Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
+    takes the places `taken[p]`. A key that takes none has no value of the reading. With `most` each cell counts
+    `most // len(taken[p])` times: a mean of fewer cells weighs each more.
+    """
+
+    whole: tuple[int, ...] = ()
+    axis: int | None = None
+    taken: tuple[tuple[int, ...], ...] = ()
+    most: int = 0
+
+
+OWN_CELL = TakenCells()
+
+
+@dataclass(frozen=True, slots=True)
 class CommonSums:
     """Noisy sums that several functionals share. Each functional is a combination of them with whole-number factors.
 
     `readings[f]` has pairs of a sum and its factor in functional f, counted in steps. `scales[f]` steps are one unit of
     the functional. With scale 1, `((0, 1), (1, -5))` is the first sum minus five times the second, and `((1, 1),)` is
     the second. `sensitivities` and `exposures` are those of the sums, in the same form as in `DecisionTask`.
+
+    With `cells` a functional of one key is read off the sums of several keys, in a key space of `shape`. For each pair
+    of `readings[f]`, `cells[f]` says at which keys that sum counts. All scales are 1 then.
     """
 
     sensitivities: tuple[int, ...]
     exposures: tuple[Exposure, ...]
     readings: tuple[tuple[tuple[int, int], ...], ...]
     scales: tuple[int, ...]
+    cells: tuple[tuple[TakenCells, ...], ...] = ()
+    shape: tuple[int, ...] = ()
 
 
 SHORT_BLOCKS = 2
@@ -154,6 +177,21 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class CellNoise:
+    """The noise of one sum in a value that is read off several cells.
+
+    It is `count` independent discrete Laplace values of parameter `exp(-rate)`, each `times` as large. Keys at
+    different places may have different noise. Those of one `variant` have all noises of that variant.
+    """
+
+    variant: int
+    place: int
+    times: int
+    count: int
+    rate: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionalTest:
     """The calibrated test of one functional, the same for all its literals.
 
@@ -162,7 +200,8 @@ class FunctionalTest:
     `epsilon = rate`. `S > c` is accepted if `y > c - shift`, rejected if `y < c - shift`, and accepted with probability
     `tie` on the boundary. `S <= d` mirrors this. `fnr` and `fpr` are the functional's shares, which the test keeps at
     `cut + 1` and at `cut - tolerance`. A progressive test first decides far values in `looks`, coarse to fine. With
-    `beside` the value has that noise, too, and `epsilon` is that of the first noise alone.
+    `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the
+    value has these alone, and `rate` and `epsilon` are those of the first.
     """
 
     epsilon: float
@@ -175,6 +214,7 @@ class FunctionalTest:
     block: int = 1
     looks: tuple[Look, ...] = ()
     beside: Beside | None = None
+    cell_noises: tuple[CellNoise, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
+from mechanisms.keyhole.cell_readings import calibrate_on_cells, decide_on_cells
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
 from mechanisms.keyhole.key_parts import decide_in_parts
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
@@ -75,6 +76,7 @@ def calibrate_on_sums(
     Parameters:
         task: with `common`. Every reading is `((s, 1),)` of scale 1, or `((s, 1), (c, times))`. A functional that is
             read off two sums has one threshold, and its c is not the s of another reading of two sums.
+            Readings of several cells go to `calibrate_on_cells`, which takes no early looks.
         schedule: the early looks; `ONE_LOOK` for none.
         empty: by functional, what is known of groups without rows. Early looks seldom accept these groups.
 
@@ -83,6 +85,8 @@ def calibrate_on_sums(
     """
     common = task.common
     assert common is not None
+    if common.cells:
+        return calibrate_on_cells(mechanism, task)
     _check_readings(task, common)
     rates = _Rates(task, common, schedule, empty)
     near = list_task_tolerances(task)
@@ -111,7 +115,8 @@ def calibrate_on_sums(
 def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
     """Decide every key, look by look, on noisy sums.
 
-    Each look reveals all sums for the keys that are still open.
+    Each look reveals all sums for the keys that are still open. Readings of several cells are decided by
+    `decide_on_cells`, at one look.
 
     Guarantee: a key's loss is the worst case times the part of the rates at which it stopped, since all sums go
     through the looks together. No noise is left for other questions. Proof: docs/proofs/common_sums.md.
@@ -121,6 +126,8 @@ def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) ->
     """
     task, common = calibration.task, calibration.task.common
     assert common is not None
+    if common.cells:
+        return decide_on_cells(calibration, sums, noise=noise)
     keys = sums.shape[1]
     passed = np.zeros(keys, dtype=np.bool_)
     predicates = tuple(np.zeros(keys, dtype=np.bool_) for _ in task.predicates)

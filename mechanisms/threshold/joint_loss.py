@@ -93,7 +93,9 @@ def list_sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
     assert common is not None
     rates = [Fraction(0)] * len(common.sensitivities)
     for reading, test in zip(common.readings, calibration.tests, strict=True):
-        if test.rate:
+        for noise in test.cell_noises:
+            rates[noise.place] = noise.rate
+        if test.rate and not test.cell_noises:
             rates[reading[0][0]] = test.rate
             if test.beside is not None:
                 rates[reading[1][0]] = test.beside.rate

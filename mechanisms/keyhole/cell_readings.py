@@ -1,0 +1,380 @@
+"""Thresholds on values that are read off the noisy sums of several cells: shares of a total, differences, windows.
+
+Each cell of the key space has one noisy value for each sum, drawn once. A group is above a share q of the total if
+`sum - q * total` is positive. A month is above the month before if the difference of their sums is positive. Both are
+whole-number combinations of noisy cells. Every key that needs a cell reads the same value, so a cell is charged once.
+
+Proof: docs/proofs/cell_readings.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from mechanisms.apportionment.keyhole import Shares
+from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
+from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.noise.noise_sum import Noises, Weighted, merge, reach, upper_tail
+from mechanisms.protocol import (
+    Calibration,
+    CellNoise,
+    CommonSums,
+    DecisionTask,
+    FunctionalTest,
+    Noise,
+    Outcome,
+    TakenCells,
+    Unachievable,
+)
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, list_sum_rates
+from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
+
+Weights: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Of one kind of key: a sum, by how much its noise counts, and in how many cells."""
+
+LARGEST_VALUE = 1 << 61
+"""Readings stay below it: noisy cells are clipped to it, divided by the sum of a reading's weights."""
+MOST_WEIGHT = 1 << 20
+"""The largest sum of the weights of one reading. TakenCells are then clipped beyond 2**41 steps alone."""
+
+_WIDE = 0.01  # a rate at which noise is nearly continuous
+_MOST_PLACES = 4096  # of the calendars of one reading, together
+_MOST_KINDS = 64  # of keys whose values have different noise
+_GROWTH = 1.0005  # what a rate may be above the least, and is raised beyond what it seems to lack
+_MOST_TRIED = 60  # rates; the guess is nearly always right, and each further one halves what is left
+
+
+def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
+    """Return one rate for every sum, and one test for every functional, which together keep the contract.
+
+    Guarantee: that of `meet_contract` for `fnr` and `fpr`, for every key, from upper bounds of the tails of the noise
+    in its reading. `worst_case_epsilon` is the loss of one cell: the largest sum, over the sums' exposures, of rate
+    times sensitivity times part. Every answer is a function of the noisy cells. Proof: docs/proofs/cell_readings.md.
+
+    Parameters:
+        task: with `common.cells`.
+
+    Raises:
+        Unachievable: no finite loss meets the contract.
+    """
+    common = task.common
+    assert common is not None
+    assert common.cells, "a reading of the key's own cell alone is a common sum"
+    near, weights = list_task_tolerances(task), [weigh_noises(common, one) for one in range(len(common.readings))]
+    prices = _prices(common)
+
+    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        widest = max(times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
+        return find_least_epsilon(
+            sensitivity=max(1, widest), tolerance=near[functional], fnr=fnr, fpr=fpr, allow_block=False
+        )
+
+    def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
+        rates = [Fraction(0)] * len(common.sensitivities)
+        for one in list_mentioned(task):
+            for place, rate in _find_rates(weights[one], prices, near[one], shares.fnr[one], shares.fpr[one]).items():
+                rates[place] = max(rates[place], rate)
+        return {one: _test(weights[one], rates, near[one], shares, one) for one in list_mentioned(task)}
+
+    kind = OneShotKind(
+        loss=loss,
+        calibrate=_calibrate_none,
+        is_tied=False,
+        bound_missed=bound_missed,
+        bound_wrong=bound_wrong,
+        decides_several=True,
+        calibrate_together=calibrate_together,
+    )
+    apportioned = replace(
+        task,
+        sensitivities=(1,) * len(common.readings),
+        exposures=expose_all_at_once(len(common.readings)),
+        blocks=frozenset(),
+    )
+    found = meet_contract(mechanism, apportioned, kind)
+    losses = [rate * sensitivity for rate, sensitivity in zip(list_sum_rates(found), common.sensitivities, strict=True)]
+    tests = tuple(
+        replace(test, epsilon=round_up_to_float(losses[test.cell_noises[0].place])) if test.cell_noises else test
+        for test in found.tests
+    )
+    worst = round_up_to_float(compute_joint_loss(losses, common.exposures))
+    return replace(found, task=task, tests=tests, worst_case_epsilon=worst)
+
+
+def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: float, fnr: float, fpr: float) -> int:
+    """Return about the least tolerance at which one functional's test costs a cell `epsilon`."""
+    prices, weights = _prices(common), weigh_noises(common, functional)
+    ratios = _balance(weights, prices)
+    wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
+    return max(0, math.ceil(_scaled_reach(weights, ratios, fnr, fpr) / wanted) - 2)
+
+
+def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
+    """Decide every key on one noisy value for every sum and cell; every cell is charged the worst case.
+
+    Guarantee: a function of the noisy cells alone, so a cell's loss is at most `worst_case_epsilon`, whatever the
+    readings. A literal whose reading lacks a cell, such as the first month's difference, is false.
+
+    Parameters:
+        sums: exact values, int64, shape (sums, keys), keys in row-major order of the key space.
+    """
+    task, common = calibration.task, calibration.task.common
+    assert common is not None
+    keys = sums.shape[1]
+    rates = list_sum_rates(calibration)
+    noisy = {
+        place: sums[place] + noise.draw_discrete_laplace(rate=rate, size=keys)
+        for place, rate in enumerate(rates)
+        if rate
+    }
+    read: dict[int, tuple[Integers, Booleans]] = {
+        one: read_cells(common, one, noisy) for one in list_mentioned(task) if calibration.tests[one].rate
+    }
+
+    def literal(cut: Cut) -> Booleans:
+        values, present = read[cut.functional]
+        shift = calibration.tests[cut.functional].shift
+        held = values > cut.cut - shift if cut.above else values < cut.cut + 1 + shift
+        return np.asarray(held & present, dtype=np.bool_)
+
+    passed, *predicates = (evaluate_formula(formula, literal, keys=keys) for formula in task.formulas)
+    return Outcome(
+        passed=passed,
+        epsilon=np.full(keys, calibration.worst_case_epsilon),
+        predicates=tuple(passed & one for one in predicates),
+    )
+
+
+def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> tuple[Integers, Booleans]:
+    """Return a functional of every key from the sums of all cells, and True for the keys that have all its cells."""
+    reading, cells = common.readings[functional], common.cells[functional]
+    keys = next(iter(sums.values())).size
+    weights = weigh_noises(common, functional)
+    most = LARGEST_VALUE // max(1, *(sum(times * count for _, times, count in one) for one in weights))
+    total, present = np.zeros(keys, dtype=np.int64), np.ones(keys, dtype=np.bool_)
+    for (place, times), where in zip(reading, cells, strict=True):
+        found, there = _look_up(np.clip(sums[place], -most, most).reshape(common.shape), where)
+        total += times * found.reshape(-1)
+        present &= there.reshape(-1)
+    return total, present
+
+
+def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
+    """Return the sum of each key's cells, weighed as in a mean where they are one, and if it has any."""
+    if where.whole:
+        values = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
+    if where.axis is None:
+        return values, np.ones(values.shape, dtype=np.bool_)
+    moved = np.moveaxis(values, where.axis, 0)
+    read = np.zeros(moved.shape, dtype=np.int64)
+    for place, taken in enumerate(where.taken):
+        if taken:
+            read[place] = _weight(where, place) * moved[list(taken)].sum(axis=0)
+    there = np.array([bool(taken) for taken in where.taken], dtype=np.bool_)
+    shaped = there.reshape([-1 if axis == where.axis else 1 for axis in range(values.ndim)])
+    return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
+
+
+def _weight(where: TakenCells, place: int) -> int:
+    """Return how often each cell counts for a key at a place."""
+    return where.most // len(where.taken[place]) if where.most else 1
+
+
+@lru_cache(maxsize=256)
+def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
+    """Return the noises in a functional's reading, for each kind of key that has all cells of it.
+
+    Each is a sum, by how much its noise counts, and in how many cells. A cell that several parts of a reading have in
+    common counts by the sum of what it counts there.
+
+    Raises:
+        Unachievable: a calendar is too long.
+    """
+    parts = tuple(zip(common.readings[functional], common.cells[functional], strict=True))
+    calendars = sorted({where.axis for _, where in parts if where.axis is not None})
+    others = sorted({axis for _, where in parts for axis in where.whole} - set(calendars))
+    if math.prod(common.shape[axis] for axis in calendars) > _MOST_PLACES:
+        raise Unachievable("a calendar of so many values is too long for windows over it")
+    found: dict[Weights, None] = {}
+    for places in product(*(range(common.shape[axis]) for axis in calendars)):
+        at = dict(zip(calendars, places, strict=True))
+        if all(where.axis is None or where.taken[at[where.axis]] for _, where in parts):
+            found[_weigh_at(parts, at, others, common.shape)] = None
+    return _drop_narrower(tuple(found))
+
+
+def _weigh_at(
+    parts: Sequence[tuple[tuple[int, int], TakenCells]],
+    at: Mapping[int, int],
+    others: Sequence[int],
+    shape: tuple[int, ...],
+) -> Weights:
+    """Return the noises of a key at places of calendars. On each of the `others` a cell is in its own value or not."""
+    counts: dict[tuple[int, int], int] = {}
+    for away in product((False, True), repeat=len(others)):
+        cells = math.prod(shape[axis] - 1 for axis, one in zip(others, away, strict=True) if one)
+        far = {axis for axis, one in zip(others, away, strict=True) if one}
+        weights: dict[int, Integers] = {}
+        for (place, times), where in parts:
+            if not far <= set(where.whole):
+                continue
+            grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
+            taken = np.ix_(*(_places(where, axis, own, shape) for axis, own in at.items())) if at else (slice(None),)
+            grid[taken] += times * (1 if where.axis is None else _weight(where, at[where.axis]))
+        for place, grid in weights.items():
+            for weight, number in zip(*np.unique(np.abs(grid), return_counts=True), strict=True):
+                if weight and cells:
+                    counts[place, int(weight)] = counts.get((place, int(weight)), 0) + cells * int(number)
+    return tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
+
+
+def _places(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
+    if axis in where.whole:
+        return list(range(shape[axis]))
+    return list(where.taken[own]) if where.axis == axis else [own]
+
+
+def _drop_narrower(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
+    """Return the kinds without those that have fewer noises than another, where all noises are alike.
+
+    Then the noise of fewer is reached less often: each further noise is symmetric, and the sum unimodal.
+    """
+    alike = {weights[0][:2] if len(weights) == 1 else None for weights in found}
+    if len(alike) == 1 and None not in alike:
+        return (max(found, key=lambda weights: weights[0][2]),)
+    if len(found) > _MOST_KINDS:
+        raise Unachievable("values of so many kinds are read off these windows")
+    return found
+
+
+def _prices(common: CommonSums) -> tuple[float, ...]:
+    """Return the highest cost of a unit of each sum's rate."""
+    return tuple(
+        float(max(one[place] for one in common.exposures)) * sensitivity
+        for place, sensitivity in enumerate(common.sensitivities)
+    )
+
+
+def bound_missed(test: FunctionalTest, distance: int) -> float:
+    """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
+    return max(upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises))
+
+
+def bound_wrong(test: FunctionalTest, distance: int) -> float:
+    """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
+    return max(upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises))
+
+
+@lru_cache(maxsize=256)
+def _kinds(noises: tuple[CellNoise, ...]) -> tuple[Noises, ...]:
+    """Return the noises of each kind of key."""
+    return tuple(
+        merge([Weighted(one.times, one.count, float(one.rate)) for one in noises if one.variant == variant])
+        for variant in sorted({one.variant for one in noises})
+    )
+
+
+def _find_rates(
+    weights: tuple[Weights, ...], prices: tuple[float, ...], tolerance: int, fnr: float, fpr: float
+) -> dict[int, Fraction]:
+    """Return rates of a functional's sums at which its test is met, nearly the cheapest ones.
+
+    Their common factor is guessed from the reach of other noise, then raised until both shares fit.
+    """
+    ratios = _balance(weights, prices)
+    room = tolerance + 2
+    low, factor = 0.0, _scaled_reach(weights, ratios, fnr, fpr) / room
+    found: dict[int, Fraction] | None = None
+    for _ in range(_MOST_TRIED):
+        rates = {place: round_rate_up(max(factor * ratio, float(LEAST_RATE))) for place, ratio in ratios.items()}
+        if any(rate > GREATEST_RATE for rate in rates.values()):
+            break
+        made = [merge([Weighted(times, count, float(rates[place])) for place, times, count in one]) for one in weights]
+        reached = max(reach(one, fnr) for one in made) + max(reach(one, fpr) for one in made)
+        if reached <= room:
+            found, high = rates, factor
+        else:
+            low = factor
+        if found is None:
+            factor *= _GROWTH * min(2.0, reached / room)
+        elif high <= low * _GROWTH or low == 0.0:
+            return found
+        else:
+            factor = 0.5 * (low + high)
+    if found is None:
+        raise Unachievable("the tolerances are too narrow for thresholds that are read off several groups")
+    return found
+
+
+def _balance(weights: tuple[Weights, ...], prices: tuple[float, ...]) -> dict[int, float]:
+    """Return how the rates of a functional's sums relate.
+
+    Among rates that leave a value the same variance the cheapest ones grow with the cube root of the noise's part in
+    it over the sum's price.
+    """
+    parts: dict[int, float] = {}
+    for one in weights:
+        own: dict[int, float] = {}
+        for place, times, count in one:
+            own[place] = own.get(place, 0.0) + times * times * count
+        parts = {place: max(part, parts.get(place, 0.0)) for place, part in own.items()} | {
+            place: part for place, part in parts.items() if place not in own
+        }
+    return {place: (part / max(prices[place], 1e-9)) ** (1.0 / 3.0) for place, part in parts.items()}
+
+
+def _scaled_reach(weights: tuple[Weights, ...], ratios: Mapping[int, float], fnr: float, fpr: float) -> float:
+    """Return about the reach on both sides, in the unit of a value, at a factor of one.
+
+    The reach of wide noise times its rate hardly depends on the rate.
+    """
+    factor = _WIDE / min(ratios.values())
+    made = [merge([Weighted(times, count, factor * ratios[place]) for place, times, count in one]) for one in weights]
+    return factor * (max(reach(one, fnr) for one in made) + max(reach(one, fpr) for one in made))
+
+
+def _test(
+    weights: tuple[Weights, ...],
+    rates: Sequence[Fraction],
+    tolerance: int,
+    shares: Shares,
+    functional: int,
+) -> FunctionalTest:
+    """Return the test at the sums' rates: the least shift that keeps false negatives.
+
+    A value that just holds is 1 beyond the threshold, one that just fails `tolerance` short of it.
+    """
+    noises = tuple(
+        CellNoise(variant, place, times, count, rates[place])
+        for variant, one in enumerate(weights)
+        for place, times, count in one
+    )
+    bare = FunctionalTest(
+        epsilon=0.0,
+        rate=noises[0].rate,
+        shift=0,
+        tie=Fraction(0),
+        fnr=shares.fnr[functional],
+        fpr=shares.fpr[functional],
+        tolerance=tolerance,
+        cell_noises=noises,
+    )
+    shift = max(reach(one, bare.fnr) for one in _kinds(noises)) - 1
+    return replace(bare, shift=shift)
+
+
+def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+    raise AssertionError(f"functional {functional} has no noise of its own for {fnr} and {fpr}")
+
+
+def evaluate_literal(common: CommonSums, cut: Cut, sums: Integers) -> Booleans:
+    """Return for which keys a literal holds on exact sums, where these may be shown: to owners, and in tests."""
+    values, present = read_cells(common, cut.functional, dict(enumerate(sums)))
+    return np.asarray(cut.evaluate(values) & present, dtype=np.bool_)
