@@ -22,6 +22,7 @@ from planner.predicates.condition import row_condition
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, Condition, all_of, fixed_columns
 from planner.question.condition_text import canonical
+from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import Given
@@ -35,7 +36,7 @@ class Aggregate:
 
     `per` is positive wherever it has rows, but where it may have `either_sign`. `values` are rows that must exist for
     the aggregate not to be NULL. Where `by_units`, `per` counts the privacy units that have such rows, instead of the
-    rows.
+    rows. With `cells` it is the same aggregate of other groups.
     """
 
     function: str
@@ -48,6 +49,7 @@ class Aggregate:
     arithmetic: Arithmetic
     by_units: bool = False
     either_sign: bool = False
+    cells: KeyCells = OWN_GROUP_ALONE
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +61,7 @@ class Aggregate:
     @property
     def meaning(self) -> tuple[object, ...]:
         """Return the meaning of what it computes, whatever its text."""
-        return (self.measure, sum_meaning(self.parts), sum_meaning(self.per), self.by_units)
+        return (self.measure, sum_meaning(self.parts), sum_meaning(self.per), self.by_units, self.cells)
 
 
 def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:

@@ -8,10 +8,12 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
+from planner.aggregates.cell_windows import place_aggregate, read_cells, reads_groups, window_argument
 from planner.aggregates.computed_measure import is_open, least_value
 from planner.aggregates.having_refusals import (
     added_to_replaced,
     divided_by_different_values,
+    divides_by_groups,
     divides_integers,
     divisor_not_positive,
     no_constant_threshold,
@@ -30,6 +32,7 @@ from planner.predicates.where_refusals import subquery_inside
 from planner.question.condition import And, Condition, IsNull, Not, any_of
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
+from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.products import steps_of
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column, numeric_scale
@@ -149,7 +152,27 @@ def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
             raise refusal_of_columns(node, within) or not_linear(node, within)
 
 
-def _read_aggregate(node: exp.Expr, within: GroupScope) -> Linear:
+def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
+    """Read a window over groups as the sum of its aggregates over these. Raise KH204."""
+    read = linear(window_argument(node), within)
+    if read is None:
+        return None
+    if read.constant or read.own is not None or read.missing is not None:
+        raise not_linear(node, within)
+    cells, factor = read_cells(node, within)
+    text = write_node(node)
+    alone = len(read.summands) == 1 and abs(read.summands[0][1]) == 1
+    placed = tuple(
+        (place_aggregate(found, cells, factor, text if alone else f"{found.text} in {text}"), coefficient)
+        for found, coefficient in read.summands
+    )
+    arithmetic = read.arithmetic if isinstance(bare(node.this), exp.Lag | exp.Lead) else Arithmetic.EXACT
+    return replace(read, summands=placed, arithmetic=max(read.arithmetic, arithmetic))
+
+
+def _read_aggregate(node: exp.Expr, within: GroupScope) -> Linear | None:
+    if isinstance(node, exp.Window) and reads_groups(node):
+        return _read_window(node, within)
     if (problem := refusal_of_columns(node, within)) is not None:
         raise problem
     found = aggregate(node, within)
@@ -232,6 +255,8 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
+    if any(found.cells != OWN_GROUP_ALONE for found, _ in (*left.summands, *right.summands)):
+        raise divides_by_groups(node)
     left, right = _sums_of_means(left, right, within)
     divided = [found for found, _ in (*left.summands, *right.summands)]
     by_units = _counts_units(right)

@@ -10,6 +10,7 @@ from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.catalog import Column
 from planner.question.condition import Condition
+from planner.question.key_cells import KeyCells
 from planner.question.question import Measure
 from planner.values.decimals import decimal
 
@@ -86,7 +87,8 @@ class Comparison(_HavingTree):
     as a part of it, `shown_by`. Where that sum may have `either_sign`, two are chosen. `off_each_unit` is taken off
     the sum for each privacy unit that has rows of `off_condition`, or if that is None rows of the parts. A ratio
     `by_units` has the number of such units as `base`. A mean that is compared with one over other rows has that as
-    `against`, until bands of public thresholds take the place of both.
+    `against`, until bands of public thresholds take the place of both. With `cell_sums` S is their sum instead, and
+    `parts` are none.
     """
 
     text: str
@@ -114,6 +116,23 @@ class Comparison(_HavingTree):
     off_condition: Condition | None = None
     against: "OtherMean | None" = None
     either_sign: bool = False
+    cell_sums: tuple["CellSum", ...] = ()
+
+    @property
+    def every_part(self) -> tuple[Part, ...]:
+        """The parts of its own sum, and of the sums of groups that it is read off."""
+        return (*self.parts, *(part for one in self.cell_sums for part in one.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class CellSum:
+    """A part of a comparison: `times` the sum of `parts` over the rows of `cells`, called `text`."""
+
+    text: str
+    measure: Measure
+    parts: tuple[Part, ...]
+    cells: KeyCells
+    times: Fraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggregate
+from planner.aggregates.arithmetic import Linear, is_never_negative, linear
 from planner.aggregates.ask_apart import ask_apart
+from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
-from planner.aggregates.having_refusals import unsupported_aggregate
+from planner.aggregates.having_refusals import divides_by_groups, unsupported_aggregate
 from planner.aggregates.intervals import in_seconds
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
@@ -22,12 +24,14 @@ from planner.aggregates.rounded_comparison import (
     rounded_value,
     truncated_comparison,
 )
+from planner.aggregates.row_expression import Arithmetic
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.where_refusals import subquery_inside
 from planner.question.condition import ALWAYS
+from planner.question.condition_text import canonical
 from planner.scope.name_resolution import find_column, numeric_scale
 from planner.values.constant import NotConstant
 from planner.values.expressions import fold
@@ -218,6 +222,8 @@ def _read_comparison(
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED[operator], left
     distance = bare(left)
+    if isinstance(distance, exp.Div) and reads_groups(_divisor(distance)):
+        return _compare_share(node, distance, operator, right, within)
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
     try:
@@ -232,6 +238,52 @@ def _read_comparison(
         is_general = error.code in ("KH204", "KH208") and (error.hint or "").startswith("Compare")
         instead = ask_apart(node, within) if is_general else None
         raise error if instead is None else error.replace_hint(instead) from None
+
+
+def _divisor(node: exp.Div) -> exp.Expr:
+    """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
+    below = bare(node.expression)
+    return bare(below.this) if isinstance(below, exp.Nullif) else below
+
+
+def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+    """Read `x / total > c` as `x > c * total` where the total is positive, and `x < c * total` where it is negative.
+
+    Where rows that add to x add to the total and none is negative, x is 0 where the total is.
+    """
+    below = _divisor(left)
+    whole = linear(below, within)
+    if contains_aggregate(right) or whole is None or whole.arithmetic is Arithmetic.INTEGER:
+        raise divides_by_groups(node)  # the quotient of integers is cut off, so that it is less than a share
+    times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
+    rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
+    rises = rises and not whole.constant
+    if rises and _is_part_of(linear(left.this, within), whole):
+        return _read_comparison(node, left.this, operator, times, within, negated=False)
+    zero = exp.Literal.number(0)
+    signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED[operator], "<"))
+    sides = [
+        _join_children(
+            (
+                _read_comparison(node, left.this, compared, times.copy(), within, negated=False),
+                _read_comparison(node, below.copy(), sign, zero.copy(), within, negated=False),
+            ),
+            conjunction=True,
+        )
+        for compared, sign in signs
+    ]
+    return _join_children(sides, conjunction=False)
+
+
+def _is_part_of(one: Linear | None, whole: Linear) -> bool:
+    """Return True if whatever adds to one sum adds to the other."""
+
+    def read(sums: Linear) -> set[tuple[str, str, int]]:
+        parts = [part for found, _ in sums.summands for part in found.parts]
+        return {(part.column.name if part.column else "", canonical(part.condition), part.power) for part in parts}
+
+    own = all(place in taken for found, _ in whole.summands for place, taken in enumerate(found.cells.taken))
+    return one is not None and not one.constant and own and read(one) <= read(whole)
 
 
 def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:

@@ -318,3 +318,25 @@ def not_of_one_column(call: exp.Expr) -> KeyholeError:
         "expression as a column of a view, with bounds.",
         position=position(call),
     )
+
+
+def compares_groups(text: str, position: int | None, place: str) -> KeyholeError:
+    """Return KH204 for a comparison with other groups at a place where these are not all groups of the question."""
+    return KeyholeError(
+        "KH204",
+        f"{text} compares a group with others, {place}",
+        detail="A total, a mean or a neighbour is one of all groups that the question is about.",
+        hint="Ask the comparison with other groups in a question of its own, and put what is beside it around it.",
+        position=position,
+    )
+
+
+def divides_by_groups(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for arithmetic with a total or neighbour that is no sum of multiples."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} divides a total or a neighbour, or divides by one beside other sums",
+        detail="A comparison with other groups is one of sums, each times a number.",
+        hint="Instead you can ask: sum(x) > 0.1 * sum(sum(x)) OVER (), a share as a multiple of the total.",
+        position=position(node),
+    )

@@ -17,7 +17,7 @@ from planner.aggregates.arithmetic import (
     same_rows,
     without_nullif,
 )
-from planner.aggregates.comparison import FAILS, Comparison, Every, Having, OtherMean, Slack, Some
+from planner.aggregates.comparison import FAILS, CellSum, Comparison, Every, Having, OtherMean, Slack, Some
 from planner.aggregates.having_refusals import (
     compared_with_itself,
     divides_integers,
@@ -26,12 +26,14 @@ from planner.aggregates.having_refusals import (
     true_without_values,
     without_base,
 )
+from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
+from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.values.decimals import decimal
 from planner.values.operators import COMPARISONS, FLIPPED
@@ -114,10 +116,12 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         for found, coefficient in difference.summands
         if coefficient
     )
-    if own is None and difference.missing is None:
-        means = _compare_means(summands, operator, threshold, node, at, within)
-        if means is not None:
-            return means
+    difference = replace(difference, summands=summands)
+    special = _compare_cells(difference, operator, threshold, own, node, at)
+    if special is None and own is None and difference.missing is None:
+        special = _compare_means(summands, operator, threshold, node, at, within)
+    if special is not None:
+        return special
     per = _common_per(summands, node, within)
     measure = _common_measure(summands, node, within)
     by_units = any(found.by_units for found, _ in summands)
@@ -168,6 +172,59 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         off_each_unit=sum((part.coefficient for part in off), Fraction(0)),
         off_condition=off_condition,
         either_sign=any(found.either_sign for found, _ in summands),
+    )
+
+
+def _compare_cells(
+    difference: Linear,
+    operator: str,
+    threshold: Fraction,
+    own: KeyNumbers | None,
+    node: exp.Expr,
+    at: int | None,
+) -> Having | None:
+    """Compare sums of other groups, beside a group's own, with a constant. None without other groups. Raise KH204."""
+    summands = difference.summands
+    if all(found.cells == OWN_GROUP_ALONE for found, _ in summands):
+        return None
+    plain = all(not found.per and found.measure in (Measure.ROWS, Measure.TOTAL) for found, _ in summands)
+    if own is not None or difference.missing is not None or not plain:
+        raise KeyholeError(
+            "KH204",
+            f"{write_short(node)} compares other groups with something else than sums and counts of rows",
+            detail="A total, or a neighbour, is compared with count(*), count(x), sum(x) and constants.",
+            hint="Compare a count or a sum of the group with it.",
+            position=position(node),
+        )
+    if _lack_cells([found.cells for found, _ in summands]):
+        return FAILS
+    left = Linear(summands, Fraction(0), difference.arithmetic).text
+    first = next((found for found, _ in summands if found.cells == OWN_GROUP_ALONE), summands[0][0])
+    return Comparison(
+        text=f"{left} {operator} {decimal(threshold)}",
+        left=left,
+        names=(left, *first.names),
+        measure=Measure.TOTAL,
+        parts=(),
+        operator=operator,
+        at=threshold,
+        threshold=threshold,
+        origin=Fraction(0),
+        per_row=None,
+        values=(),
+        slack=Slack.THRESHOLD,
+        position=at,
+        cell_sums=tuple(
+            CellSum(found.text, found.measure, found.parts, found.cells, coefficient) for found, coefficient in summands
+        ),
+    )
+
+
+def _lack_cells(cells: Sequence[KeyCells]) -> bool:
+    """Return True if every group lacks some neighbour, as where two months before are compared of two months."""
+    calendars = {one.key for one in cells if one.key is not None}
+    return any(
+        not any(map(all, zip(*(one.taken for one in cells if one.key == key), strict=True))) for key in calendars
     )
 
 

@@ -67,7 +67,7 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
         raise not_ranked(node)
     bare_sum = replace(found, constant=Fraction(0), missing=None)
     made = compare_with_zero(bare_sum, ">", node, position(node), within)
-    if not isinstance(made, Comparison) or made.against is not None:
+    if not isinstance(made, Comparison) or made.against is not None or made.cell_sums:
         raise not_ranked(node)
     return made
 

@@ -119,7 +119,7 @@ def _ask_resolved(
     if embedded.declared is not None:
         bounded = narrow_by_fixed_keys(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
     bounded = narrow_by_places(bounded, what.where)
-    table = with_products(bounded, (part.column for leaf in compared for part in leaf.parts))
+    table = with_products(bounded, (part.column for leaf in compared for part in leaf.every_part))
     (formula, *predicates), priced = price_differences(
         formulas,
         table=table,

@@ -14,10 +14,10 @@ from itertools import compress
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
-from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some
+from planner.aggregates.comparison import HOLDS, Comparison, Every, Having, Outside, Some
 from planner.aggregates.computed_measure import Clips
 from planner.aggregates.having import read_having
-from planner.aggregates.having_refusals import unsupported_aggregate
+from planner.aggregates.having_refusals import compares_groups, unsupported_aggregate
 from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
 from planner.aggregates.ranked_value import ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
@@ -62,13 +62,17 @@ class QuestionParts:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One SELECT ... HAVING, read except for its aggregates. `rows` are the conjuncts on rows, by their meaning."""
+    """One SELECT ... HAVING, read except for its aggregates. `rows` are the conjuncts on rows, by their meaning.
+
+    `by_key`: its HAVING has conditions on keys, which restrict `values` as if they stood in WHERE.
+    """
 
     scope: Scope
     having: tuple[exp.Expr, ...]
     rows: Mapping[str, tuple[exp.Expr, Condition]]
     values: Mapping[str, tuple[Value, ...]]
     fixed: frozenset[str]
+    by_key: bool = False
 
 
 def read_question(
@@ -85,6 +89,7 @@ def read_question(
     alone = embedded.joined is None
     read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in leaves(embedded)}
     said = _read_formulas(embedded, given, read, clips={})
+    _check_cells(embedded, said, read, per_unit=per_unit is not None)
     clips = find_clips(_list_formulas(said))
     if not clips:
         return said
@@ -93,6 +98,30 @@ def read_question(
         raise refuse_clips(_list_formulas(said), clips, embedded.tree if as_written else None)
     said = _read_formulas(embedded, given, read, clips=clips)
     return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
+
+
+def _check_cells(embedded: Embedded, said: QuestionParts, read: Mapping[int, "_Leaf"], *, per_unit: bool) -> None:
+    """Refuse comparisons with other groups where these are not all groups of one SELECT. Raise KH204."""
+    compared = [leaf for one in _list_formulas(said) for leaf in _list_compared(one)]
+    beside = next((leaf for leaf in compared if leaf.cell_sums), None)
+    if beside is None:
+        return
+    if embedded.joined is not None:
+        raise compares_groups(beside.text, beside.position, "beside UNION, INTERSECT or EXCEPT")
+    if said.formula != HOLDS and any(leaf.cell_sums for one in said.predicates for leaf in _list_compared(one)):
+        raise compares_groups(beside.text, beside.position, "beside HAVING, which leaves some of them out")
+    if said.ranked is not None:
+        raise compares_groups(beside.text, beside.position, "beside a ranking")
+    if per_unit:
+        raise compares_groups(beside.text, beside.position, "of rows that are units' totals")
+    if any(leaf.own is not None for leaf in compared):
+        raise compares_groups(beside.text, beside.position, "beside a threshold of each group's own")
+    if any(leaf.by_key for leaf in read.values()):
+        raise compares_groups(beside.text, beside.position, "beside a condition on keys in HAVING")
+
+
+def _list_compared(formula: Having) -> Iterator[Comparison]:
+    yield from (leaf for leaf in formula.leaves() if isinstance(leaf, Comparison))
 
 
 def _list_formulas(said: QuestionParts) -> Iterator[Having]:
@@ -141,10 +170,12 @@ def _read_leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, is_al
     if leaf.per_unit is not None:
         read += [(select, condition) for condition in leaf.per_unit.conditions]
     formula: list[exp.Expr] = []
+    by_key = False
     for part in _split_conjuncts(select.args.get("having")):
         if not contains(part, exp.Column) or contains_aggregate(part):
             formula.append(part)
         else:
+            by_key = True
             read.append((part, _read_key_condition(part, scope, leaf.keys, given)))
     values = {key.name: key.domain or () for key in leaf.keys}
     rows: dict[str, tuple[exp.Expr, Condition]] = {}
@@ -175,6 +206,7 @@ def _read_leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, is_al
         rows=rows,
         values=values,
         fixed=fixed_columns(all_of(condition for _, condition in read)),
+        by_key=by_key,
     )
 
 

@@ -20,6 +20,7 @@ These rules move what means the same in another place, in the statement's text:
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
 - `push_through_queries`: a threshold around ranks or several queries, and what is computed of sizes, into the subquery;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING;
+- `write_totals_as_windows`: a scalar subquery over the question's own table, into a window over its groups;
 - `write_out_grouping_sets`: ROLLUP, CUBE and GROUPING SETS, into one SELECT for each grouping.
 
 Two say which thresholds a band counts, so that it is a scorecard's, and none of the sizes that are moved or refused:
@@ -65,6 +66,7 @@ from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
+from planner.extract.subqueries.write_totals_as_windows import write_totals_as_windows
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
 from planner.extract.unit_lists.join_mixed_lists import join_mixed_lists
 from planner.extract.unit_lists.list_joined_units import list_joined_units
@@ -97,6 +99,7 @@ RULES: tuple[Rule, ...] = (
     push_down_predicates,
     push_through_queries,
     push_down_thresholds,
+    write_totals_as_windows,
     write_out_grouping_sets,
 )
 FIRST_RULES: tuple[Rule, ...] = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.aggregates.cell_windows import reads_groups
 from planner.bind.select_list import find_shown_aggregate
 from planner.bind.unit_query import read_unit_queries
 from planner.catalog.catalog import Catalog
@@ -20,7 +21,7 @@ from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
-from planner.parser.tree import bare, contains, locate_name, name, offset
+from planner.parser.tree import bare, locate_name, name, offset
 from planner.scorecard.find import shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
@@ -138,7 +139,9 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
         node = item.this if isinstance(item, exp.Alias) else item
         called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(bare(node))
         aggregate = shows_size(node)
-        if not called or called in found or contains(node, exp.Window) or node.find(exp.Star) is node:
+        windows = list(node.find_all(exp.Window))  # they run over the groups that HAVING leaves
+        over_rows = bool(windows) and (select.args.get("having") is not None or not all(map(reads_groups, windows)))
+        if not called or called in found or over_rows or node.find(exp.Star) is node:
             return None
         found[called] = SelectItem(called, first, unaliased_end(item, past, tokens), aggregate)
     return found if any(not item.is_aggregate for item in found.values()) else None

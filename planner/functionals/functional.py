@@ -84,7 +84,7 @@ def make_functional(
     terms, step = make_row_terms(comparison.parts, grids)
     off = comparison.off_each_unit
     if off and terms:  # in steps of which both what rows add and what is taken off are whole multiples
-        finer = _find_common_step((step, off))
+        finer = find_common_step((step, off))
         terms = tuple(replace(term, coefficient=int(term.coefficient * step / finer)) for term in terms)
         step = finer
     if not terms:
@@ -162,7 +162,7 @@ def make_row_terms(
         grids: the grid of every column that a part multiplies, from `find_grid`.
     """
     exact = _sum_amounts(parts, grids)
-    step = _find_common_step(exact.values()) or Fraction(1)
+    step = find_common_step(exact.values()) or Fraction(1)
     conditions = {canonical(part.condition): part.condition for part in parts}
     terms = tuple(
         Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
@@ -185,7 +185,7 @@ def _sum_amounts(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int,
     return {kind: amount for kind, amount in found.items() if amount and kind[1] != canonical(NEVER)}
 
 
-def _find_common_step(amounts: Iterable[Fraction]) -> Fraction:
+def find_common_step(amounts: Iterable[Fraction]) -> Fraction:
     """Return the largest number that divides all amounts."""
     step = Fraction(0)
     for amount in amounts:

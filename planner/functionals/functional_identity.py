@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from planner.question.condition_text import canonical
-from planner.question.question import Functional, Offsets, Term
+from planner.question.question import CellRead, Functional, Offsets, Term
 
 
 def identify_functional(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
@@ -20,6 +20,8 @@ def identify_functional(functional: Functional, keys: Mapping[str, str] | None =
 def identify_sum(functional: Functional) -> str:
     """Return the identity of a functional's sum, without the offsets that are subtracted before it is compared."""
     low, high = functional.unit_range or ("", "")
+    if functional.cell_reads:
+        return " + ".join(sorted(map(_identify_reading, functional.cell_reads)))
     return "|".join(
         (
             functional.measure.value,
@@ -30,6 +32,12 @@ def identify_sum(functional: Functional) -> str:
             *(() if functional.off_condition is None else (f"with [{canonical(functional.off_condition)}]",)),
         )
     )
+
+
+def _identify_reading(read: CellRead) -> str:
+    where = read.cells
+    cells = f"{where.whole!r} {where.key!r} {where.taken!r} {where.most}"
+    return f"{read.times} in {cells} of ({identify_sum(read.summed)})"
 
 
 def _identify_offsets(taken: Offsets, keys: Mapping[str, str]) -> str:

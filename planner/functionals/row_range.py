@@ -192,7 +192,7 @@ def find_bound(comparison: Comparison, *, min_rows: int) -> Fraction:
     """
     if comparison.slack is not Slack.THRESHOLD:
         return Fraction(100)
-    most = max(map(max, map(find_reach, comparison.parts)), default=Fraction(0))
+    most = max(map(max, map(find_reach, comparison.every_part)), default=Fraction(0))
     return most * min_rows if comparison.per_row is None else most / comparison.per_row
 
 

@@ -148,6 +148,9 @@ def _check_form(question: Question, monitor: Monitor) -> None:
         hint = "Add HAVING with a threshold, such as HAVING count(*) > 400."
         raise cannot_be_watched(monitor, "it lists public values and asks nothing of data", hint=hint)
     for functional in question.functionals:
+        if functional.cell_reads:
+            hint = "Compare each group with a number, or with a threshold of its own from a public table."
+            raise cannot_be_watched(monitor, f"{functional.name} compares a group with others", hint=hint)
         if functional.measure is Measure.VALUES:
             units = ", ".join(question.table.unit)
             hint = f"Count rows, or privacy units: count(DISTINCT {units})." if units else "Count rows: count(*)."

@@ -6,8 +6,11 @@ It is on common sums where means have several thresholds.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS
+from planner.functionals.cell_readings import cell_sums, reads_cells
 from planner.functionals.common_sums import find_common_sums
 from planner.functionals.sensitivity import JointSensitivity, find_joint_sensitivity
 from planner.plan.decision_task import blocks_worth_trying, decision_task
@@ -38,6 +41,8 @@ def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]
     """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
     first = decision_task(question, joint)
+    if reads_cells(question):
+        return _calibrate_on_cells(mechanism, question, first), None
     common = _calibrate_on_common_sums(mechanism, question, first)
     try:
         apart = _calibrate_apart(mechanism, question, joint, first)
@@ -64,9 +69,18 @@ def with_common_sums(question: Question, calibration: Calibration) -> Question:
     """Return the question as it is computed for a calibration: with the common sums of its functionals, if any."""
     if calibration.task.common is None:
         return question
+    if reads_cells(question):
+        return replace(question, common=cell_sums(question)[0])
     found = find_common_sums(question)
     assert found is not None
     return replace(question, common=found.sums)
+
+
+def _calibrate_on_cells(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration:
+    """Return the calibration of thresholds on values that are read off several groups. Raise `Unachievable`."""
+    if mechanism.name not in (Keyhole.name, Progressive.name):
+        raise Unachievable("this mechanism compares no groups with other groups", instead=Progressive.name)
+    return mechanism.calibrate(replace(task, common=cell_sums(question)[1], blocks=frozenset()))
 
 
 def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration | None:

@@ -238,12 +238,12 @@ class Plan:
     def compared(self) -> Mapping[str, float]:
         """By name, what published mechanisms would reserve for the formula as typed and the same contract.
 
-        Nothing for several formulas or a ranking, which none of them decides.
+        Nothing for several formulas, a ranking or comparisons with other groups, which none of them decides.
 
         Calculated when it is first asked for: EXPLAIN and the demo show it, an answer does not need it.
         """
         asked = self.asked
-        if asked.predicates or asked.ranked is not None:
+        if asked.predicates or asked.ranked is not None or any(one.cell_reads for one in asked.functionals):
             return MappingProxyType({})
         sensitivities = tuple(functional.sensitivity for functional in asked.functionals)
         return _compare_published(asked.formula, sensitivities, fnr=asked.accuracy.fnr, fpr=asked.accuracy.fpr)

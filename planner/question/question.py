@@ -12,6 +12,7 @@ from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
 from planner.question.as_of import AsOf, InTime
 from planner.question.condition import Condition
+from planner.question.key_cells import KeyCells
 
 BANDED = "bands of public thresholds"
 """What a warning says of a comparison of means over different rows, beside its tolerance, which no setting says."""
@@ -70,6 +71,15 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
+class CellRead:
+    """A part of a functional that is read off other groups: `times` the steps of `summed` in `cells`."""
+
+    summed: "Functional"
+    cells: KeyCells
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Functional:
     """A bounded linear sum over the rows of a key that atoms compare, in integers: each row adds up its terms.
 
@@ -80,7 +90,8 @@ class Functional:
     meant (1 otherwise). `origin` is where 0 stands in the analyst's unit: the threshold of a mean, 0 for a sum.
     With `offsets` cuts are on the sum less a number that one key determines. `off_each_unit` is taken off once for each
     privacy unit with a row that satisfies `off_condition`, before its total is clipped. Where that is None, all terms
-    have one condition in common, which it is.
+    have one condition in common, which it is. With `cell_reads` it is read off these sums and has no terms of its own;
+    `sensitivity` is then what one privacy unit changes of it in the group's own cell.
     """
 
     name: str  # as the analyst would write it: "count(*)", "sum(amount) FILTER (WHERE ...)", "avg(amount) - 20"
@@ -94,28 +105,33 @@ class Functional:
     offsets: Offsets | None = None
     off_each_unit: int = 0
     off_condition: Condition | None = None
+    cell_reads: tuple[CellRead, ...] = ()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions that are asked of a row, some perhaps twice."""
         beside = () if self.off_condition is None else (self.off_condition,)
-        return (*(term.condition for term in self.terms), *beside)
+        read = (condition for one in self.cell_reads for condition in one.summed.conditions)
+        return (*(term.condition for term in self.terms), *beside, *read)
 
     def map_conditions(self, change: Callable[[Condition], Condition]) -> "Functional":
         """Return the functional with every condition on a row changed."""
         terms = tuple(replace(term, condition=change(term.condition)) for term in self.terms)
         off = None if self.off_condition is None else change(self.off_condition)
-        return replace(self, terms=terms, off_condition=off)
+        reads = tuple(replace(one, summed=one.summed.map_conditions(change)) for one in self.cell_reads)
+        return replace(self, terms=terms, off_condition=off, cell_reads=reads)
 
     @property
     def summed(self) -> tuple[str, ...]:
         """The columns whose values are added up."""
-        return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None and term.power))
+        own = (term.column for term in self.terms if term.column is not None and term.power)
+        return tuple(dict.fromkeys((*own, *(column for one in self.cell_reads for column in one.summed.summed))))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a row needs values of to count for some term."""
-        return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None))
+        own = (term.column for term in self.terms if term.column is not None)
+        return tuple(dict.fromkeys((*own, *(column for one in self.cell_reads for column in one.summed.columns))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from mechanisms.formula import TRUE
+from mechanisms.keyhole.cell_readings import find_affordable_tolerance
 from mechanisms.threshold.one_shot import find_least_rate
 from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Having, Slack, Spread
@@ -22,6 +23,7 @@ from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.tolerance import Tolerances, parse_tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
+from planner.functionals.cell_readings import cell_sums, read_functional
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.row_range import find_row_range
@@ -55,11 +57,14 @@ def price_differences(
     found: dict[object, tuple[Functional, Fraction]] = {}
     for leaf in _find_differences(formulas, said):
         try:
-            made, size = make_functional(leaf, table=table, min_rows=accuracy.min_rows, where=where)
+            if leaf.cell_sums:
+                made, size = read_functional(leaf, table=table, where=where)
+            else:
+                made, size = make_functional(leaf, table=table, min_rows=accuracy.min_rows, where=where)
         except KeyholeError:  # it is refused with the rest of its formula
             continue
-        if _moves_both_ways(made, table, where):
-            found[sum_meaning(leaf.parts)] = made, size
+        if made.cell_reads or _moves_both_ways(made, table, where):
+            found[_identify(leaf)] = made, size
     if not found:
         return tuple(formulas), ()
     question = Question(
@@ -76,14 +81,15 @@ def price_differences(
     losses = find_cell_reach(question).count_losses(groups_of_one_unit(question))
     number = len(found)
     amounts = {
-        meaning: _find_amount(
-            made,
+        meaning: (_find_amount_beside if made.cell_reads else _find_amount)(
+            question,
+            place,
             size,
             epsilon=per_query / PRICE / losses / number,
             fnr=accuracy.fnr / number,
             fpr=accuracy.fpr / number,
         )
-        for meaning, (made, size) in found.items()
+        for place, (meaning, (made, size)) in enumerate(found.items())
     }
 
     priced: dict[str, Decimal] = {}
@@ -91,7 +97,7 @@ def price_differences(
     def settle(leaf: Comparison | Spread) -> Having:
         if not isinstance(leaf, Comparison) or not _is_difference(leaf, said):
             return leaf
-        amount = amounts.get(sum_meaning(leaf.parts))
+        amount = amounts.get(_identify(leaf))
         if amount is None:
             return leaf
         if amount:
@@ -99,6 +105,10 @@ def price_differences(
         return replace(leaf, allowed=amount)
 
     return tuple(formula.mapped(settle) for formula in formulas), tuple(priced.items())
+
+
+def _identify(leaf: Comparison) -> object:
+    return leaf.cell_sums or sum_meaning(leaf.parts)
 
 
 def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[Comparison]:
@@ -134,11 +144,20 @@ def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
     return max(low, least) < 0 < min(high, most)
 
 
-def _find_amount(made: Functional, size: Fraction, *, epsilon: float, fnr: float, fpr: float) -> Fraction:
+def _find_amount_beside(
+    question: Question, place: int, size: Fraction, *, epsilon: float, fnr: float, fpr: float
+) -> Fraction:
+    """Return the tolerance of a comparison with other groups whose test costs about `epsilon`, rounded up."""
+    steps = find_affordable_tolerance(cell_sums(question)[1], place, epsilon=epsilon, fnr=fnr, fpr=fpr)
+    return round_up(steps * size)
+
+
+def _find_amount(question: Question, place: int, size: Fraction, *, epsilon: float, fnr: float, fpr: float) -> Fraction:
     """Return the least tolerance with which one test costs `epsilon` at most, rounded up to two digits."""
+    sensitivity = question.functionals[place].sensitivity
 
     def is_dear(steps: int) -> bool:
-        return made.sensitivity * find_least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate > epsilon
+        return sensitivity * find_least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate > epsilon
 
     low, high = -1, 0
     while high < _MOST_STEPS and is_dear(high):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES
+from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.order_statistics import is_truth
 from planner.parser.tree import bare, contains
 
@@ -91,6 +92,8 @@ def _is_compared(operand: exp.Expr) -> bool:
     waiting = [operand]
     while waiting:
         node = waiting.pop()
+        if reads_groups(node) and not any(map(find_predicates, _parts(node))):
+            continue
         if isinstance(node, _OPEN):
             return False
         if not isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):

@@ -586,7 +586,7 @@ SELECT month, lag(count(*)) OVER (ORDER BY month) FROM sales GROUP BY month HAVI
 --> KH101 lag(count(*))
 
 SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) FROM sales GROUP BY month
---> KH101 count(*)
+--> [month 13] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 SELECT month, lag(count(*) > 400) OVER w FROM sales GROUP BY month WINDOW w AS (ORDER BY count(*))
 --> KH106 sales

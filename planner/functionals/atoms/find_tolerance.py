@@ -72,7 +72,7 @@ def _suggest_tolerance(
     def write_setting(amount: Decimal | str) -> str:
         return f"SET keyhole.tolerance = '{quote_literal(set_amount(setting, named, amount))}';"
 
-    down, up = (max((find_reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
+    down, up = (max((find_reach(part)[side] for part in comparison.every_part), default=Fraction(0)) for side in (0, 1))
     if not (down and up and bounds):
         return (
             f"Set an absolute tolerance for it: {write_setting(Decimal('0.5'))}  Of what is never below 0 a "

@@ -9,7 +9,9 @@ from planner.aggregates.key_numbers import KeyNumbers
 from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
+from planner.functionals.cell_readings import GROUPS_COUNTED, read_functional
 from planner.functionals.functional import find_grid, make_functional, make_literals
+from planner.functionals.functional_identity import identify_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, find_remedy
 from planner.functionals.guards import Absence, ComparisonPlace, Guarded
 from planner.functionals.per_key_offsets import LIMIT, make_offsets
@@ -26,6 +28,8 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     Raise KH208, KH304.
     """
     source = ComparisonPlace.from_comparison(comparison)
+    if comparison.cell_sums:
+        return _read_cells(comparison, collected)
     made, size = make_functional(
         comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
     )
@@ -70,6 +74,25 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     wanted = Fraction(WORTH * made.sensitivity * made.rows, tolerance) if comparison.per_row and tolerance else None
     remedied = _find_remedy(comparison, collected, mean_rows=wanted or Fraction(0))
     return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled, source=source)
+
+
+def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
+    """Read a comparison with other groups as literals of its functional. Raise KH203 to KH208, KH304.
+
+    It is NULL for groups that lack a neighbour alone, for which its literals are false.
+    """
+    made, size = read_functional(comparison, table=collected.table, where=collected.where)
+    at = comparison.at / size
+    tolerance = find_tolerance(comparison, made, size, collected)
+    index = collected.add_functional(made, meaning=(identify_functional(made), made.unit_size))
+    formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
+    if any(abs(cut.cut) + cut.tolerance >= LIMIT for cut in list_literals(formula)):
+        raise KeyholeError("KH208", f"the threshold of {comparison.text} is out of range", position=comparison.position)
+    collected.comparisons.setdefault(comparison.text, (comparison, index, size, formula))
+    collected.warn(GROUPS_COUNTED)
+    return Guarded(
+        formula, (), comparison.text, comparison.position, source=ComparisonPlace.from_comparison(comparison)
+    )
 
 
 def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: FormulaCollector) -> Formula | None:

@@ -9,6 +9,7 @@ from benchmarks.oracle.judging import Tally, judge
 from benchmarks.oracle.rankings import judge_ranking, ranking
 from benchmarks.oracle.scorecards import judge_scorecard, scorecard
 from benchmarks.oracle.statements import statement
+from benchmarks.oracle.windows import judge_window, window_statement
 from benchmarks.oracle.worlds import TABLES, Engines, engines, rows
 from tests.effort import rounds
 
@@ -73,6 +74,23 @@ def test_any_two_groups_of_a_ranking_stand_as_postgresql_has_them(judges: Engine
             assert judge_ranking(asked, judges, tally) is None, asked.sql
     assert tally.judged >= 20 * RANKINGS // 120 * WORLDS, tally
     assert tally.meaningless <= 20, tally
+
+
+def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
+    """800 random comparisons with other groups, forty at quick: totals, means, neighbours, frames and shares.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    tally = Tally()
+    drawn = random.Random(20261130)
+    statements = rounds(100, quick=40)
+    for _ in range(WORLDS):
+        judges.load(rows(drawn))
+        for _ in range(statements):
+            asked = window_statement(drawn)
+            assert judge_window(asked, judges, tally) is None, asked.sql
+    assert tally.judged >= 0.9 * WORLDS * statements, tally
+    assert not tally.meaningless, tally
 
 
 def test_the_oracle_can_fail(judges: Engines) -> None:

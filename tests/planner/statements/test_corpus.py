@@ -34,6 +34,7 @@ _FILES = (
     "key_expressions.sql",
     "row_conditions.sql",
     "scorecards.sql",
+    "windows.sql",
 )
 # What a catalog as in tests cannot raise, with the tests that raise it.
 ELSEWHERE = {

@@ -66,7 +66,7 @@ SELECT sex, occupation FROM (SELECT sex, occupation, RANK() OVER (PARTITION BY s
 
 -- # text
 SELECT income, education FROM adult GROUP BY income, education HAVING COUNT(*) > (SELECT AVG(c) FROM (SELECT COUNT(*) AS c FROM adult GROUP BY income, education) q)
---> KH107
+--> planned
 
 SELECT native_country, COUNT(*) FROM adult GROUP BY native_country HAVING COUNT(*) > 100 ORDER BY COUNT(*) DESC
 --> KH202

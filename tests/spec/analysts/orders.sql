@@ -233,7 +233,7 @@ WITH m AS (SELECT category, sum(total) AS revenue, count(*) AS n FROM orders GRO
 --> planned
 
 SELECT category FROM (SELECT category, sum(total) AS s, sum(sum(total)) OVER () AS whole FROM orders GROUP BY category) q WHERE s > 0.3 * whole
---> KH101
+--> planned
 
 -- # text
 SELECT month, sum(total) > 60000 AS good, lag(sum(total) > 60000) OVER (ORDER BY month) AS before FROM orders GROUP BY month

@@ -1,0 +1,169 @@
+"""Random comparisons of groups with other groups: what the integers say, and what PostgreSQL's windows say.
+
+Each statement compares a size of a group with a window over groups: totals, means, neighbours, moving frames, of all
+groups or within parts. It is decided without noise on each source's own sums of cells. PostgreSQL computes the same
+windows over the bounded rows of every group that the question lists, where a group without rows has 0.
+"""
+
+import random
+from dataclasses import dataclass, replace
+
+import psycopg
+
+from benchmarks.oracle.judging import Tally, as_literal, asked
+from benchmarks.oracle.worlds import KEYS, TABLES, Engines, Key, bounded_name
+from mechanisms.formula import evaluate_formula
+from mechanisms.keyhole.cell_readings import evaluate_literal
+from planner.catalog.catalog import Table
+from planner.errors import KeyholeError
+from planner.functionals.cell_readings import cell_sums, reads_cells
+from planner.lower.scan import rewrite
+from planner.question.question import Question
+from proxy.sources.protocol import Source
+
+_CALENDARS = ("month", "level")
+_SIZES = (
+    "count(*)", "count(age)", "sum(age)", "sum(cost)", "sum(weight)", "sum(fee)", "count(*) FILTER (WHERE insured)",
+    "sum(cost) FILTER (WHERE age > 3)",
+)  # fmt: skip
+_FRAMES = (
+    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS 1 PRECEDING",
+    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+    "ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "",
+)  # fmt: skip
+_CONDITIONS = (
+    "n {o} {q} * w", "n {o} {q} * w", "n - w {o} {c}", "n {o} w + {c}", "w {o} {c}", "n {o} {q} * w AND w {o} {c}",
+    "n {o} {q} * w OR n {o} w", "NOT (n {o} {q} * w)", "n BETWEEN {q} * w AND w + {c}", "n / nullif(w, 0) {s} {q}",
+    "100.0 * n / nullif(w, 0) {s} 40", "n + w {o} {c}", "2 * n - 3 * w {o} {c}", "abs(n - w) {s} 2",
+)  # fmt: skip
+_NUMBERS = ("0.1", "0.25", "0.5", "1", "1.2", "2")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStatement:
+    """A comparison of the size `own` with a `window` over groups, in which {size} stands for the size it reads."""
+
+    table: Table
+    keys: tuple[str, ...]
+    where: str
+    own: str
+    size: str
+    window: str
+    condition: str
+
+    @property
+    def sql(self) -> str:
+        """As it is asked."""
+        keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
+        window = self.window.format(size=self.size)
+        inner = f"SELECT {keys}, {self.own} AS n, {window} AS w FROM {self.table.name}{where} GROUP BY {keys}"
+        return f"SELECT {keys} FROM ({inner}) q WHERE {self.condition}"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDisagreement:
+    """Keys on which one source's integers and PostgreSQL differ."""
+
+    statement: WindowStatement
+    source: str
+    missing: frozenset[Key]
+    surplus: frozenset[Key]
+
+
+def window_statement(drawn: random.Random) -> WindowStatement:
+    """Return a random comparison with other groups."""
+    keys = drawn.choice(KEYS)
+    calendars = [key for key in keys if key in _CALENDARS]
+    others = [key for key in keys if key not in calendars]
+    kinds = ["whole", "part"] if others and len(keys) > 1 else ["whole"]
+    kind = drawn.choice([*kinds, *(["ordered", "ordered", "frame", "frame"] if calendars else [])])
+    size = drawn.choice(_SIZES)
+    condition = drawn.choice(_CONDITIONS)
+    if "/" in condition and size.startswith("count"):
+        size = "sum(age)"  # a quotient of integers is cut off, and refused
+    return WindowStatement(
+        table=drawn.choice(TABLES),
+        keys=keys,
+        where=drawn.choice(("", "", "age > 1", "insured", "month >= '2026-02-01'", "level <> 2")),
+        own=size if drawn.random() < 0.6 else drawn.choice(_SIZES),
+        size=size,
+        window=_window(drawn, kind, calendars, others),
+        condition=condition.format(
+            o=drawn.choice((">", ">=", "<", "<=")),
+            s=drawn.choice("><"),
+            q=drawn.choice(_NUMBERS),
+            c=drawn.randint(-5, 9),
+        ),
+    )
+
+
+def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[str]) -> str:
+    part = f"PARTITION BY {', '.join(others)} " if others else ""
+    if kind == "whole":
+        return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER ()"
+    if kind == "part":
+        return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER (PARTITION BY {drawn.choice([*others, *calendars])})"
+    falling = " DESC" if drawn.random() < 0.2 else ""
+    order = f"{part}ORDER BY {calendars[0]}{falling}"
+    if kind == "ordered":
+        call = drawn.choice(
+            ("lag({size})", "lag({size}, 2)", "lead({size})", "first_value({size})", "last_value({size})")
+        )
+        return f"{call} OVER ({order})"
+    return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER ({order} {drawn.choice(_FRAMES)})"
+
+
+def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> WindowDisagreement | None:
+    """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
+    try:
+        question = asked(statement.sql)
+    except KeyholeError as error:
+        if error.code in ("KH900", "KH100"):
+            raise
+        tally.refused[error.code] += 1
+        return None
+    if question is None or not question.keys.size or not reads_cells(question):
+        tally.refused["none" if question is None else "constant"] += 1
+        return None
+    try:
+        held = _truth(statement, question, engines)
+    except psycopg.Error:
+        tally.meaningless += 1
+        return None
+    tally.judged += 1
+    for source in engines.sources:
+        found = _decide(question, source, engines)
+        if found != held:
+            name = source.dialect.name
+            return WindowDisagreement(statement, name, frozenset(held - found), frozenset(found - held))
+    return None
+
+
+def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
+    sums, common = cell_sums(question)
+    relation = engines.relations[source.dialect.name]
+    there = replace(question, table=replace(question.table, relation=relation), functionals=sums)
+    rewritten = rewrite(there, dialect=source.dialect)
+    values = source.aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
+    keys = question.keys.size
+    held = evaluate_formula(question.formula, lambda cut: evaluate_literal(common, cut, values), keys=keys)
+    return {question.keys.get_key(place) for place, truth in enumerate(held) if truth}
+
+
+def _truth(statement: WindowStatement, question: Question, engines: Engines) -> set[Key]:
+    """Return the groups of the question for which PostgreSQL says that the comparison holds."""
+    names = statement.keys
+    listed = [question.keys.get_key(place) for place in range(question.keys.size)]
+    values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in listed)
+    ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
+    where = f" AND ({statement.where})" if statement.where else ""
+    keys = ", ".join(names)
+    sizes = (
+        f"SELECT {', '.join(f'd.{name}' for name in names)}, h.n, h.m FROM (VALUES {values}) AS d ({keys}), LATERAL ("
+        f"SELECT coalesce({statement.own}, 0)::numeric AS n, coalesce({statement.size}, 0)::numeric AS m "
+        f"FROM {bounded_name(statement.table, names)} v WHERE {ours}{where}) h"
+    )
+    windows = f"SELECT {keys}, n, {statement.window.format(size='m')} AS w FROM ({sizes}) s"
+    with engines.truth.cursor() as cursor:
+        cursor.execute(f"SELECT {keys} FROM ({windows}) q WHERE {statement.condition}".encode())
+        return set(cursor.fetchall())

@@ -1,0 +1,268 @@
+"""Windows over groups: an aggregate of all groups together, or of earlier and later ones, beside a group's own.
+
+`sum(sum(x)) OVER ()` is the total of all groups, `avg(count(*)) OVER (PARTITION BY region)` the mean of a region's,
+`lag(sum(x)) OVER (ORDER BY month)` the month before, and with a frame of rows a moving sum or mean. PostgreSQL computes
+them of the groups that have rows; here they are of all listed groups, of which those without rows count as 0.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm, prod
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import Aggregate, GroupScope
+from planner.catalog.catalog import Column, Value
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, write_node, write_short
+from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
+from planner.question.question import Measure
+from planner.scope.name_resolution import find_column
+from planner.values.constant import Given, NotConstant, Number
+from planner.values.expressions import fold
+
+_NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
+_SUMMED = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead)
+_OF_ROWS = (Measure.ROWS, Measure.TOTAL)
+_Places: TypeAlias = tuple[tuple[int, ...], ...]
+_PERIODS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
+    "year": lambda day: (day.year,),
+    "quarter": lambda day: (day.year, (day.month - 1) // 3),
+    "month": lambda day: (day.year, day.month),
+    "week": lambda day: day.isocalendar()[:2],
+    "day": lambda day: (day.year, day.month, day.day),
+}
+_PARTS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
+    "year": _PERIODS["year"],
+    "quarter": lambda day: ((day.month - 1) // 3,),
+    "month": lambda day: (day.month,),
+    "isodow": lambda day: (day.isoweekday(),),
+    "dow": lambda day: (day.isoweekday() % 7,),
+    "day": lambda day: (day.day,),
+}
+
+
+def reads_groups(node: exp.Expr) -> bool:
+    """Return True for a sum, mean or neighbour of aggregates, whose rows are groups."""
+    node = bare(node)
+    if not isinstance(node, exp.Window) or not isinstance(bare(node.this), _SUMMED):
+        return False
+    called = bare(node.this)
+    return any(found is not called for found in called.find_all(exp.AggFunc))
+
+
+def window_argument(node: exp.Window) -> exp.Expr:
+    """Return the expression of groups that a window reads. Raise KH204 for a function without one."""
+    called = bare(node.this)
+    if not isinstance(called, _SUMMED) or isinstance(called.this, exp.Distinct):
+        raise unsupported_window(node)
+    argument: exp.Expr = called.this
+    return argument
+
+
+def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction]:
+    """Return the groups that a window adds up, and what it multiplies their sum by. Raise KH204."""
+    called, order = bare(node.this), node.args.get("order")
+    window = _Partition(node, within)
+    if order is None:
+        if not isinstance(called, exp.Sum | exp.Avg) or node.args.get("spec") is not None:
+            raise unsupported_window(node)
+        key, whole = window.calendar, window.rest
+        taken: _Places = () if key is None else window.peers()
+    else:
+        key, falling = _order_key(order, node, within)
+        taken, whole = _read_ordered(node, called, window, key, falling=falling)
+    sizes = dict(within.values)
+    groups = prod(len(sizes[name]) for name in whole)
+    named = None if key is None else key.name
+    if not isinstance(called, exp.Avg):
+        return KeyCells(whole, named, taken), Fraction(1)
+    most = lcm(*(len(places) for places in taken if places)) if key is not None else 0
+    return KeyCells(whole, named, taken, most), Fraction(1, max(1, groups) * max(1, most))
+
+
+def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
+    """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
+    if found.cells != OWN_GROUP_ALONE or found.per or found.measure not in _OF_ROWS:
+        raise KeyholeError(
+            "KH204",
+            f"{text} adds up other things than sums and counts of rows",
+            detail="A window over groups reads count(*), count(x) or sum(x) of each group.",
+            hint="Compare with a number, or with a sum or count of all groups.",
+        )
+    parts = tuple(part.times(factor) for part in found.parts)
+    return replace(found, parts=parts, cells=cells, text=text, values=())
+
+
+class _Partition:
+    """The groups among which a window runs: those alike in some keys, and in expressions of one further key."""
+
+    def __init__(self, node: exp.Window, within: GroupScope) -> None:
+        self._node, self._within = node, within
+        self.calendar: Column | None = None
+        self._labels: list[Sequence[object]] = []
+        fixed: set[str] = set()
+        for item in node.args.get("partition_by") or ():
+            column = find_column(bare(item), within.scope)
+            if column is not None and column in within.keys:
+                fixed.add(column.name)
+            else:
+                self._take_expression(item)
+        if self.calendar is not None and self.calendar.name in fixed:
+            self.calendar, self._labels = None, []
+        named = "" if self.calendar is None else self.calendar.name
+        self.rest = tuple(column.name for column in within.keys if column.name not in fixed and column.name != named)
+        if not self.rest and self.calendar is None:
+            raise unsupported_window(node)
+
+    @property
+    def given(self) -> Given:
+        """The question's parameters and constants."""
+        return self._within.given
+
+    def take_calendar(self, key: Column) -> None:
+        """Run along a key. Raise KH204 if the partition already runs along another."""
+        if self.calendar is not None and self.calendar != key:
+            raise unsupported_window(self._node)
+        if self.calendar is None:
+            self.calendar = key
+            self.rest = tuple(name for name in self.rest if name != key.name)
+
+    def peers(self) -> _Places:
+        """Return, by the place of a value of the calendar, the places of the values in the same part, in order."""
+        assert self.calendar is not None
+        count = len(dict(self._within.values)[self.calendar.name])
+        parts = list(zip(*self._labels, strict=True)) if self._labels else [()] * count
+        found: dict[tuple[object, ...], list[int]] = {}
+        for place, part in enumerate(parts):
+            found.setdefault(part, []).append(place)
+        return tuple(tuple(found[part]) for part in parts)
+
+    def _take_expression(self, item: exp.Expr) -> None:
+        """Part a key by an expression of it, such as its year. Raise KH204 for any other expression."""
+        columns = {find_column(column, self._within.scope) for column in item.find_all(exp.Column)}
+        key = columns.pop() if len(columns) == 1 else None
+        if key is None or key not in self._within.keys or (self.calendar is not None and self.calendar != key):
+            raise no_key(self._node)
+        self.calendar = key
+        values = dict(self._within.values)[key.name]
+        self._labels.append([_part_of(item, value, self._node) for value in values])
+
+
+def _part_of(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
+    """Return the part of a time that an expression names, or the period in which it is. Raise KH204 for others."""
+    item = bare(item)
+    if isinstance(value, date) and isinstance(item, exp.Extract):
+        named = str(item.this.name).lower()
+        if named in _PARTS:
+            return _PARTS[named](value)
+    if isinstance(value, date) and isinstance(item, exp.TimestampTrunc):
+        named = str(item.args["unit"].name).lower()
+        if named in _PERIODS:
+            return _PERIODS[named](value)
+    raise no_key(node)
+
+
+def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, bool]:
+    """Return the one key that a window is ordered by, and if it falls. Raise KH204."""
+    items = order.expressions
+    column = find_column(bare(items[0].this), within.scope) if len(items) == 1 else None
+    if column is None or column not in within.keys:
+        raise no_key(node)
+    values = dict(within.values)[column.name]
+    ordered = all(isinstance(value, int | date) and not isinstance(value, bool) for value in values)
+    if not ordered or not all(before < after for before, after in pairwise(values)):  # type: ignore[operator]
+        raise no_key(node)
+    return column, bool(items[0].args.get("desc"))
+
+
+def _read_ordered(
+    node: exp.Window, called: exp.Expr, window: _Partition, key: Column, *, falling: bool
+) -> tuple[_Places, tuple[str, ...]]:
+    """Return the places that a window along a key takes, and the other keys that it adds up. Raise KH204."""
+    window.take_calendar(key)
+    spec = node.args.get("spec")
+    if window.rest and (type(called) in _NEIGHBOURS or spec is not None):
+        raise KeyholeError(
+            "KH204",
+            f"{write_short(node)} runs over groups of several keys in the order of one",
+            detail="Several groups stand level there, and the next one is none of them for sure.",
+            hint=f"Write PARTITION BY {', '.join(window.rest)} before ORDER BY {key.name}.",
+            position=position(node),
+        )
+    frames: list[tuple[int, ...]] = []
+    for own, peers in enumerate(window.peers()):
+        line = peers[::-1] if falling else peers
+        at = line.index(own)
+        if type(called) in _NEIGHBOURS:
+            beside = at + _NEIGHBOURS[type(called)] * _offset(called, node, window)
+            frames.append((line[beside],) if 0 <= beside < len(line) else ())
+            continue
+        first, past = _frame(spec, at, len(line), node, window)
+        taken = line[max(0, first) : max(0, past)]
+        if isinstance(called, exp.FirstValue | exp.LastValue):
+            taken = taken[:1] if isinstance(called, exp.FirstValue) else taken[-1:]
+        frames.append(tuple(sorted(taken)))
+    return tuple(frames), window.rest
+
+
+def _frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, window: _Partition) -> tuple[int, int]:
+    """Return the first place of a frame and the place past its last. Without one it ends at the row itself."""
+    if spec is None:
+        return 0, at + 1
+    if str(spec.args.get("kind") or "").upper() not in ("ROWS", "GROUPS") or spec.args.get("exclude"):
+        raise unsupported_window(node)
+    start = _edge(spec.args.get("start"), spec.args.get("start_side"), at, length, node, window)
+    end = _edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), at, length, node, window)
+    return start, end + 1
+
+
+def _edge(edge: object, side: object, at: int, length: int, node: exp.Window, window: _Partition) -> int:
+    sign = 1 if str(side or "").upper() == "FOLLOWING" else -1
+    if isinstance(edge, exp.Expr):
+        return at + sign * _whole(edge, node, window)
+    return at if str(edge).upper() == "CURRENT ROW" else (length - 1 if sign > 0 else 0)
+
+
+def _offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
+    """Return how far lag or lead looks. Raise KH204 for a default, which would be compared where there is no group."""
+    offset, default = called.args.get("offset"), called.args.get("default")
+    if default is not None and not isinstance(bare(default), exp.Null):
+        raise unsupported_window(node)
+    return 1 if offset is None else _whole(offset, node, window)
+
+
+def _whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
+    try:
+        number = fold(node, window.given)
+    except NotConstant:
+        raise unsupported_window(around) from None
+    if not isinstance(number, Number) or number.value.denominator != 1 or abs(number.value) >= 2**31:
+        raise unsupported_window(around)
+    return int(number.value)
+
+
+def no_key(node: exp.Window) -> KeyholeError:
+    """Return KH204 for a window that is parted or ordered by something else than the question's keys."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} is parted or ordered by what is no key of the question",
+        detail="It is parted by keys, or by expressions of one such as its year, and ordered by one number or time.",
+        hint="Use the columns of GROUP BY.",
+        position=position(node),
+    )
+
+
+def unsupported_window(node: exp.Window) -> KeyholeError:
+    """Return KH204 for a window that no threshold can be compared with."""
+    return KeyholeError(
+        "KH204",
+        f"{write_node(node)[:80]} is a window that thresholds cannot be compared with",
+        detail="Thresholds are compared with totals and means of all groups, and with earlier and later groups.",
+        hint="Instead you can ask: sum(...) OVER (PARTITION BY ...), avg(...) OVER (), lag(...) OVER (ORDER BY month).",
+        position=position(node),
+    )

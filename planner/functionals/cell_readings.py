@@ -1,0 +1,125 @@
+"""Comparisons with other groups as functionals that are read off sums of several cells, and their price."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mechanisms.keyhole.cell_readings import MOST_WEIGHT
+from mechanisms.protocol import CommonSums, TakenCells
+from planner.aggregates.comparison import CellSum, Comparison
+from planner.catalog.catalog import Table
+from planner.catalog.key_space import KeySpace
+from planner.errors import KeyholeError
+from planner.functionals.functional import find_common_step, make_functional
+from planner.functionals.functional_identity import identify_functional
+from planner.functionals.sensitivity import find_sensitivity_of_sums
+from planner.question.condition import Condition
+from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
+from planner.question.question import CellRead, Functional, Measure, Question
+from planner.values.decimals import decimal
+
+GROUPS_COUNTED = "windows run over every listed group: one without rows counts as 0, where PostgreSQL leaves it out"
+"""The warning of a comparison with other groups."""
+
+
+def read_functional(comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:
+    """Return the functional of a comparison with `cell_sums`, and the worth of one of its integer steps.
+
+    Guarantee: in exact integers it is the comparison's sum, in every group that has all cells.
+    Proof: docs/proofs/cell_readings.md.
+
+    Raise KH203 to KH208.
+    """
+    made = [_sum_of(one, comparison, table=table, where=where) for one in comparison.cell_sums]
+    worth = [size * one.times for (_, size), one in zip(made, comparison.cell_sums, strict=True)]
+    step = find_common_step(map(abs, worth))
+    reads = tuple(
+        CellRead(summed, one.cells, int(each / step))
+        for (summed, _), one, each in zip(made, comparison.cell_sums, worth, strict=True)
+    )
+    own = sum(abs(one.times) * one.summed.sensitivity for one in reads if one.cells == OWN_GROUP_ALONE)
+    if sum(abs(one.times) for one in reads) > MOST_WEIGHT:
+        raise KeyholeError(
+            "KH208",
+            f"{comparison.left} counts its sums by numbers with too many digits",
+            hint="Round the number that it is multiplied by, and the grids of its columns, to a few digits.",
+            position=comparison.position,
+        )
+    read = Functional(
+        name=comparison.left,
+        measure=Measure.TOTAL,
+        terms=(),
+        sensitivity=max(1, own),
+        unit_range=None,
+        unit_size=decimal(step),
+        rows=1,
+        cell_reads=reads,
+    )
+    return read, step
+
+
+def _sum_of(one: CellSum, comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:
+    plain = Comparison(
+        text=one.text,
+        left=one.text,
+        names=(one.text,),
+        measure=one.measure,
+        parts=one.parts,
+        operator=">",
+        at=Fraction(0),
+        threshold=Fraction(0),
+        origin=Fraction(0),
+        per_row=None,
+        values=(),
+        slack=comparison.slack,
+        position=comparison.position,
+    )
+    return make_functional(plain, table=table, min_rows=1, where=where)
+
+
+def reads_cells(question: Question) -> bool:
+    """Return True if a functional of the question is read off other groups."""
+    return any(one.cell_reads for one in question.functionals)
+
+
+def cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSums]:
+    """Return the sums that a question's functionals are read off, each group having one noisy value of each, and how.
+
+    Guarantee: every functional is the combination of sums that its reading says, in exact integers. The sums'
+    sensitivities and exposures are those of one privacy unit in one group.
+
+    Parameters:
+        question: minimised, as in a plan; one functional at least `reads_cells`.
+    """
+    sums: list[Functional] = []
+    readings, cells = list[tuple[tuple[int, int], ...]](), list[tuple[TakenCells, ...]]()
+    for one in question.functionals:
+        reads = one.cell_reads or (CellRead(one, OWN_GROUP_ALONE, 1),)
+        readings.append(tuple((_place(sums, read.summed), read.times) for read in reads))
+        cells.append(tuple(_axes(read.cells, question.keys) for read in reads))
+    known = tuple(sums)
+    common = CommonSums(
+        sensitivities=tuple(one.sensitivity for one in known),
+        exposures=find_sensitivity_of_sums(question, known).find_exposures(),
+        readings=tuple(readings),
+        scales=(1,) * len(readings),
+        cells=tuple(cells),
+        shape=question.keys.shape or (1,),
+    )
+    return known, common
+
+
+def _place(sums: list[Functional], wanted: Functional) -> int:
+    """Return the place of a sum: the next one if it is new."""
+    identity = identify_functional(wanted)
+    for place, one in enumerate(sums):
+        if identify_functional(one) == identity:
+            return place
+    sums.append(wanted)
+    return len(sums) - 1
+
+
+def _axes(cells: KeyCells, keys: KeySpace) -> TakenCells:
+    names: Sequence[str] = keys.names
+    axis = None if cells.key is None else names.index(cells.key)
+    whole = tuple(sorted(map(names.index, cells.whole)))
+    return TakenCells(whole=whole, axis=axis, taken=cells.taken, most=cells.most)

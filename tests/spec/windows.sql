@@ -1,0 +1,129 @@
+-- # Shares of a total, thresholds at a mean of all groups, neighbours in a calendar: windows over groups.
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 0.02 * (SELECT sum(amount) FROM sales)
+--> [country 4] f0 > 0 ~60000000; sum(amount) - 0.02 * sum(sum(amount)) OVER () {} delta 7500000
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > (SELECT 0.02 * sum(amount) FROM sales)
+--> [country 4] f0 > 0 ~60000000; sum(amount) - 0.02 * sum(sum(amount)) OVER () {} delta 7500000
+
+SELECT country FROM sales GROUP BY country HAVING 100.0 * count(*) / (SELECT count(*) FROM sales) >= 5
+--> [country 4] f0 > -1 ~15000; count(*) - 0.05 * sum(count(*)) OVER () {} delta 2000
+
+SELECT country FROM sales GROUP BY country HAVING count(*)::numeric / (SELECT count(*) FROM sales) BETWEEN 0.1 AND 0.4
+--> [country 4] (f0 > -1 ~20000 and f1 <= 0 ~9500); count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000; count(*) - 0.4 * sum(count(*)) OVER () {} delta 500
+
+SELECT s.country FROM sales s WHERE gift GROUP BY 1 HAVING sum(amount) > 0.1 * (SELECT sum(o.amount) FROM sales o WHERE o.gift) AND count(*) > 50
+--> [country 4] where "gift" = true (f0 > 0 ~11000000 and f1 > 50 ~5); sum(amount) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
+--> [month 13] f0 > 0 ~9880; count(*) - avg(count(*)) OVER () {} delta 1300
+
+SELECT month FROM sales GROUP BY 1 HAVING count(*) < 0.5 * (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY 1) q)
+--> [month 13] f0 <= -1 ~19760; count(*) - 0.5 * avg(count(*)) OVER () {} delta 2600
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT max(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
+--> KH107 max(n)
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE t.country = s.country)
+--> [country 4, month 13] f0 > 0 ~7600; count(*) - 0.1 * sum(count(*)) OVER (PARTITION BY "country") {} delta 1000
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE t.gift = s.gift)
+--> KH107 count(*)
+
+SELECT country FROM (SELECT country, sum(amount) AS s, sum(sum(amount)) OVER () AS total FROM sales GROUP BY country) q WHERE s > 0.01 * total
+--> [country 4] f0 > 0 ~120000000; sum(amount) - 0.01 * sum(sum(amount)) OVER () {} delta 15000000
+
+SELECT country FROM (SELECT country, sum(amount) AS s, sum(sum(amount)) OVER () AS total FROM sales GROUP BY country) q WHERE s / total > 0.01
+--> [country 4] ((f0 > 0 ~320000000 and f1 > 0 ~6300000) or (f0 <= -1 ~320000000 and f1 <= -1 ~6300000)); sum(amount) - 0.01 * sum(sum(amount)) OVER () {} delta 15000000; sum(sum(amount)) OVER () {} delta 1
+
+SELECT country FROM (SELECT country, count(*) AS n, sum(count(*)) OVER () AS total FROM sales GROUP BY country) q WHERE n / nullif(total, 0) > 0.01
+--> [country 4] f0 > 0 ~78000; count(*) - 0.01 * sum(count(*)) OVER () {} delta 10000
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n / nullif(b, 0) > 1
+--> KH204 n
+
+SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE s > 1.2 * before AND before > 10000
+--> [month 13] (f0 > 0 ~9500000 and f1 > 1000000 ~100000); sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
+
+WITH m AS (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) SELECT month FROM m WHERE n > before + 500
+--> [month 13] f0 > 500 ~50; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, count(*) AS n, lead(count(*)) OVER (ORDER BY month DESC) AS before FROM sales GROUP BY month) q WHERE n > before + 500
+--> [month 13] f0 > 500 ~50; count(*) - lead(count(*)) OVER (ORDER BY month DESC) {} delta 100
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) AS last_year FROM sales GROUP BY 1, 2) q WHERE n < last_year - 100
+--> [country 4, month 13] f0 <= -101 ~10; count(*) - lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) {} delta 100
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY 1, 2) q WHERE n < before - 100
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 20) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE n > before
+--> [month 13] false; 
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 1, 0) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE n > before + 500
+--> KH204 n
+
+SELECT month, avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) > 300000 AS strong FROM sales GROUP BY month
+--> [month 13] true show f0 > 180000000 ~18000000; avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 1
+
+SELECT month, sum(count(*)) OVER (ORDER BY month ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) > 9000 AS busy FROM sales GROUP BY month
+--> [month 13] true show f0 > 9000 ~900; sum(count(*)) OVER (ORDER BY month ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) {} delta 1
+
+SELECT month, sum(count(*)) OVER (ORDER BY month) > 40000 AS reached FROM sales GROUP BY month
+--> [month 13] true show f0 > 40000 ~4000; sum(count(*)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, sum(count(*)) OVER (PARTITION BY extract(year FROM month) ORDER BY month) AS so_far FROM sales GROUP BY month) q WHERE so_far > 200000
+--> [month 13] f0 > 200000 ~20000; sum(count(*)) OVER (PARTITION BY EXTRACT(YEAR FROM month) ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, sum(count(*)) OVER (PARTITION BY date_trunc('year', month)) AS year FROM sales GROUP BY month) q WHERE year > 20000
+--> [month 13] f0 > 20000 ~2000; sum(count(*)) OVER (PARTITION BY date_trunc('YEAR', month)) {} delta 1
+
+SELECT month, count(*) > 0.5 * first_value(count(*)) OVER (ORDER BY month) AS kept FROM sales GROUP BY month
+--> [month 13] true show f0 > 0 ~1780; count(*) - 0.5 * first_value(count(*)) OVER (ORDER BY month) {} delta 200
+
+SELECT month, count(*) > avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS rising FROM sales GROUP BY month
+--> [month 13] true show f0 > 0 ~7200; count(*) - avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) {} delta 600
+
+SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) AND lag(count(*)) OVER (ORDER BY month) > lag(count(*), 2) OVER (ORDER BY month) AS twice FROM sales GROUP BY month
+--> [month 13] true show (f0 > 0 ~3000 and f1 > 0 ~3000); count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100; lag(count(*)) OVER (ORDER BY month) - lag(count(*), 2) OVER (ORDER BY month) {} delta 1
+
+SELECT country, count(*) > 0.1 * (SELECT count(*) FROM sales) AS big FROM sales GROUP BY country
+--> [country 4] true show f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT country, count(*) > 0.1 * sum(count(*)) OVER () AS big FROM sales GROUP BY country HAVING count(*) > 100
+--> KH204 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) UNION SELECT country FROM sales GROUP BY country HAVING sum(amount) > 40000
+--> KH204 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) ORDER BY sum(amount) DESC LIMIT 3
+--> KH204 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month HAVING count(*) > 100) q WHERE n > b + 100
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE (month >= '2011-06-01' AND n > b + 100)
+--> KH204 (month
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE month >= '2011-06-01' AND n > b + 100
+--> [month 13] f0 > 100 ~10; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT country FROM (SELECT country, avg(amount) AS a, avg(avg(amount)) OVER () AS all_ FROM sales GROUP BY country) q WHERE a > all_
+--> KH204
+
+SELECT country FROM (SELECT country, count(DISTINCT customer_id) AS n, sum(count(DISTINCT customer_id)) OVER () AS all_ FROM sales GROUP BY country) q WHERE n > 0.1 * all_
+--> KH204
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY country) AS b FROM sales GROUP BY month) q WHERE n > b
+--> KH204 n
+
+SELECT country FROM (SELECT country, count(*) AS n, lag(count(*)) OVER (ORDER BY country) AS b FROM sales GROUP BY country) q WHERE n > b
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '2 months' PRECEDING AND CURRENT ROW) AS b FROM sales GROUP BY month) q WHERE b > 5000
+--> KH204 b
+
+SELECT month FROM (SELECT month, stddev(count(*)) OVER () AS b, count(*) AS n FROM sales GROUP BY month) q WHERE n > 2 * b
+--> KH101 stddev(count(*))
