@@ -85,8 +85,7 @@ def _real(taxis: Taxis, shops: Sequence[Watched]) -> str:
 
 {listed}
 
-The unit is a pick-up, a sale line or a customer, who counts once in a month. The shop's windows pool {REPEATED}
-runs."""
+A customer counts once in a month. The shop's windows pool {REPEATED} runs."""
 
 
 def _bars(taxis: Taxis) -> str:
