@@ -16,10 +16,10 @@ import atheris
 
 with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from planner.errors import KeyholeError
-    from planner.parser.escape_strings import without_escapes
-    from planner.parser.lexer import split, tokens
+    from planner.parser.escape_strings import replace_escapes
+    from planner.parser.lexer import read_tokens, split
     from planner.statements.classify import classify
-    from planner.values.array_literals import members
+    from planner.values.array_literals import read_members
     from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier, make_verifier
     from proxy.security.violation import ProtocolViolation
     from proxy.wire import frontend
@@ -110,13 +110,13 @@ def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> No
 def text(data: bytes) -> None:
     """Tokens lie in order inside the text; every reader gives a value or a catalogued refusal."""
     sql = data.decode("utf-8", "ignore").replace("\0", "")[:_LONGEST_TEXT]
-    members(sql)
+    read_members(sql)
     try:
         at = 0
-        for token in tokens(sql):
+        for token in read_tokens(sql):
             assert at <= token.start < token.end <= len(sql)
             at = token.end
-        assert len(without_escapes(sql, tokens(sql))) == len(sql)
+        assert len(replace_escapes(sql, read_tokens(sql))) == len(sql)
         for part in split(sql):
             assert sql[part.offset :].startswith(part.text)
             try:

@@ -44,7 +44,7 @@ def cost(conditions: list[str], *, both: str) -> tuple[float, float]:
     sql = f"SELECT month FROM sales GROUP BY month HAVING {f' {both} '.join(conditions)}"
     statement = classify(in_unit(sql, "row"), catalog)
     assert isinstance(statement, Asking)
-    accuracy = settings.accuracy({"keyhole.mechanism": MECHANISM}, catalog.defaults)
+    accuracy = settings.read_accuracy({"keyhole.mechanism": MECHANISM}, catalog.defaults)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=_TODAY)
     made = planning.plan(question, dialect=DUCKDB)
     task = made.calibration.task

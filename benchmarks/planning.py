@@ -97,7 +97,7 @@ def catalogs() -> dict[str, Catalog]:
 
 def timed(sql: str, catalog: Catalog, *, mechanism: str) -> float:
     """Milliseconds from text to plan. The text is new, so no plan is found ready made."""
-    accuracy = settings.accuracy({"keyhole.mechanism": mechanism}, catalog.defaults)
+    accuracy = settings.read_accuracy({"keyhole.mechanism": mechanism}, catalog.defaults)
     start = perf_counter()
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
@@ -144,7 +144,7 @@ def catalog_of(size: int) -> Catalog:
 def timed_by_key(key: str, catalog: Catalog, threshold: int) -> float:
     """Milliseconds of the processor. The threshold is new, so no plan is found ready made."""
     sql = f"SELECT {key} FROM sales GROUP BY 1 HAVING count(*) > {threshold}"
-    accuracy = settings.accuracy({}, catalog.defaults)
+    accuracy = settings.read_accuracy({}, catalog.defaults)
     start = process_time()
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)

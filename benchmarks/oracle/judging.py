@@ -22,7 +22,7 @@ from planner.lower.scan import rewrite
 from planner.plan.minimise import minimise
 from planner.question.question import Question
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.sources.protocol import Source
 
 TODAY = date(2026, 6, 15)
@@ -79,7 +79,7 @@ def asked(sql: str) -> Question | None:
     assert isinstance(statement, Asking)
     if len(statement.questions) != 1:
         return None
-    wanted = accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
     return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 

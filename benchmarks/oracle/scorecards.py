@@ -29,7 +29,7 @@ from planner.extract.outer_query import Asking, write_outer_sql
 from planner.plan.minimise import minimise
 from planner.question.question import Question
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.shadow.array import array_literal
 from proxy.sources.protocol import Source
 
@@ -254,7 +254,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
 
 
 def _ask(asking: Asking, place: int) -> Question:
-    wanted = accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
     return ask(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 

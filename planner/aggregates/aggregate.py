@@ -12,8 +12,8 @@ from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, V
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, position, start, write_node
+from planner.parser.lexer import spell_name
+from planner.parser.tree import contains_type, find_position, find_start, strip_parentheses, write_node
 from planner.predicates.computed import ratios
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError
@@ -25,7 +25,7 @@ from planner.question.condition_text import canonical
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
 _COUNTED = (TermKind.WHOLE, TermKind.EXACT, TermKind.DAY, TermKind.MOMENT, TermKind.TEXT)
 
@@ -84,7 +84,7 @@ class GroupScope:
 
     scope: Scope
     keys: tuple[Column, ...]
-    given: Given
+    given: ConstantContext
     fixed: frozenset[str]
     where: Condition = ALWAYS
     values: tuple[tuple[str, tuple[Value, ...]], ...] = ()
@@ -105,7 +105,7 @@ AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 
 def contains_aggregate(node: exp.Expr) -> bool:
     """Return True if the expression calls an aggregate or window function that the parser knows."""
-    return contains(node, *AGGREGATES)
+    return contains_type(node, *AGGREGATES)
 
 
 def list_beside_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -118,7 +118,7 @@ def list_beside_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def read_call(node: exp.Expr, within: GroupScope) -> Call:
     """Read the call without its FILTER. Raise what its FILTER raises."""
-    node = bare(node)
+    node = strip_parentheses(node)
     if not isinstance(node, exp.Filter):
         return Call(node, ALWAYS, "")
     filter_ = node.expression.this
@@ -132,7 +132,7 @@ def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
     match call.node:
         case exp.Count():
             return _count(call.node, call, within)
-        case exp.Sum() | exp.Avg() if not isinstance(bare(call.node.this), exp.Distinct):
+        case exp.Sum() | exp.Avg() if not isinstance(strip_parentheses(call.node.this), exp.Distinct):
             return _total(call.node, call, within)
         case _:
             raise unsupported_aggregate(call.node)
@@ -147,9 +147,9 @@ def _count_parts(summed: RowExpression, within: GroupScope) -> tuple[Part, ...]:
 
 
 def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
-    argument = bare(node.this) if node.this is not None else exp.Star()
+    argument = strip_parentheses(node.this) if node.this is not None else exp.Star()
     if node.expressions:
-        raise KeyholeError("KH204", "count of several columns is not supported", position=position(node))
+        raise KeyholeError("KH204", "count of several columns is not supported", position=find_position(node))
     if isinstance(argument, exp.Distinct):
         return _distinct(node, argument, call, within)
     if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
@@ -178,7 +178,7 @@ def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]
         per=(),
         values=(),
         text=text,
-        offset=start(node) or 0,
+        offset=find_start(node) or 0,
         arithmetic=Arithmetic.INTEGER,
     )
 
@@ -192,7 +192,7 @@ def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: Group
         both = f"({earlier}) AND ({write_node(when)})" if earlier else write_node(when)
         suffix = f" FILTER (WHERE {both})"
         return _distinct(node, counts, Call(call.node, condition, suffix), within)
-    items = [part for item in distinct.expressions for part in _parts(bare(item))]
+    items = [part for item in distinct.expressions for part in _parts(strip_parentheses(item))]
     found = [find_column(item, within.scope) for item in items]
     counted = {column.name for column in found if column is not None}
     keys = {column.name for column in within.keys} | within.fixed | fixed_columns(call.condition)
@@ -215,11 +215,11 @@ def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct
 
     Of other rows the value is NULL and does not count.
     """
-    case = bare(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
+    case = strip_parentheses(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
     if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
         return None
     default = case.args.get("default")
-    if default is not None and not isinstance(bare(default), exp.Null):
+    if default is not None and not isinstance(strip_parentheses(default), exp.Null):
         return None
     (arm,) = case.args["ifs"]
     return arm.this, exp.Distinct(expressions=[arm.args["true"]])
@@ -251,9 +251,9 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, 
             f"count(DISTINCT {text}) of a double precision column",
             detail="Keyhole chooses the values of a privacy unit that count by their text, and the text of a double "
             "differs between engines.",
-            hint=f"Instead you can ask: count(*) FILTER (WHERE {readable(column.name)} > 5) > 40, or have the owner "
+            hint=f"Instead you can ask: count(*) FILTER (WHERE {spell_name(column.name)} > 5) > 40, or have the owner "
             "expose the column as numeric.",
-            position=position(node),
+            position=find_position(node),
         )
     parts = (Part(Fraction(1), column, call.condition, 0),)
     return _counts(node, f"count(DISTINCT {text}){call.suffix}", Measure.VALUES, parts)
@@ -269,7 +269,7 @@ def _no_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope
         hint=f"Instead you can ask: count(DISTINCT {wanted if len(missing) < 2 else f'({wanted})'})."
         if table.unit
         else "Instead you can ask: count(*), since every row is its own unit here.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -283,7 +283,7 @@ def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate
         node.this, within.scope, within.given, where=within.where, among=call.condition, clips=within.clips
     ).where(call.condition)
     column = find_column(node.this, within.scope)
-    argument = column.name if column else write_node(bare(node.this))
+    argument = column.name if column else write_node(strip_parentheses(node.this))
     per = _count_parts(summed, within) if function == "avg" else ()
     return Aggregate(
         function=function,
@@ -292,7 +292,7 @@ def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate
         per=per,
         values=(summed.values,),
         text=f"{function}({argument}){call.suffix}",
-        offset=start(node) or 0,
+        offset=find_start(node) or 0,
         arithmetic=_arithmetic_of_sum(summed, average=function == "avg"),
     )
 

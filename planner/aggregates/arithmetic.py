@@ -26,8 +26,8 @@ from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of
 from planner.aggregates.row_expression import Arithmetic, Part, Values
 from planner.catalog.catalog import Product
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, position, start, write_node
+from planner.parser.lexer import spell_name
+from planner.parser.tree import find_position, find_start, strip_parentheses, write_node
 from planner.predicates.where_refusals import subquery_inside
 from planner.question.condition import And, Condition, IsNull, Not, any_of
 from planner.question.condition_text import canonical
@@ -36,9 +36,9 @@ from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.products import steps_of
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column, numeric_scale
-from planner.values.constant import Constant, NotConstant, Number, Untyped, number
-from planner.values.decimals import decimal
-from planner.values.expressions import fold
+from planner.values.constant import Constant, NotConstant, Number, Untyped, read_number
+from planner.values.decimals import convert_to_decimal
+from planner.values.expressions import fold_constant
 
 COUNTED_APART = (Measure.UNITS, Measure.VALUES)
 """Measures that do not count row by row."""
@@ -87,7 +87,7 @@ class Linear:
         """The summands as an analyst would write them."""
         written_ = ""
         for found, coefficient in self.summands:
-            size = "" if abs(coefficient) == 1 else f"{decimal(abs(coefficient))} * "
+            size = "" if abs(coefficient) == 1 else f"{convert_to_decimal(abs(coefficient))} * "
             sign = (" - " if coefficient < 0 else " + ") if written_ else ("-" if coefficient < 0 else "")
             written_ += f"{sign}{size}{found.text}"
         return written_
@@ -120,10 +120,10 @@ def _add_summand(
 
 def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
     """Read the expression as a sum of aggregates, None for NULL. Raise KH204, KH208 and what its aggregates raise."""
-    node = bare(node)
+    node = strip_parentheses(node)
     if not isinstance(node, AGGREGATES):
         with suppress(NotConstant):
-            return _number(fold(node, within.given), node)
+            return _number(fold_constant(node, within.given), node)
     if is_public(node, within):
         own, arithmetic = key_numbers(node, within)
         return Linear((), Fraction(0), arithmetic, own=own)
@@ -186,7 +186,7 @@ def _number(value: Constant, node: exp.Expr) -> Linear | None:
         case Number(exact, integral):
             return Linear((), exact, Arithmetic.INTEGER if integral else Arithmetic.EXACT)
         case Untyped(text):
-            found = number(text, node)
+            found = read_number(text, node)
             return Linear((), found.value, Arithmetic.INTEGER)
         case _:
             raise no_number(node)
@@ -222,13 +222,13 @@ def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
     Its arithmetic is of integers where SQL would drop the remainder.
     """
     left = linear(node.this, within)
-    right = linear(without_nullif(bare(node.expression), within), within)
+    right = linear(without_nullif(strip_parentheses(node.expression), within), within)
     if left is None or right is None:
         return None
     if right.own is not None:
         raise weighed_by_key(node)
     if not right.summands and not right.constant:
-        raise KeyholeError("KH212", "a constant divides by zero", position=position(node))
+        raise KeyholeError("KH212", "a constant divides by zero", position=find_position(node))
     arithmetic = max(left.arithmetic, right.arithmetic)
     ratio = _ratio(node, left, right, within) if right.summands else None
     if ratio is None:
@@ -239,8 +239,8 @@ def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
 def without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
     """Return `x` for `nullif(x, 0)`, also under a cast: a ratio needs its divisor not to be zero anyway."""
     if isinstance(divisor, exp.Nullif) and _is_zero(divisor.expression, within):
-        return bare(divisor.this)
-    inner = bare(divisor.this) if isinstance(divisor, exp.Cast) else None
+        return strip_parentheses(divisor.this)
+    inner = strip_parentheses(divisor.this) if isinstance(divisor, exp.Cast) else None
     if isinstance(inner, exp.Nullif) and _is_zero(inner.expression, within):
         return exp.Cast(this=inner.this.copy(), to=divisor.args["to"].copy())
     return divisor
@@ -248,7 +248,7 @@ def without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
 
 def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
     try:
-        value = fold(node, within.given)
+        value = fold_constant(node, within.given)
     except NotConstant:
         return False
     return isinstance(value, Number) and value.value == 0
@@ -291,8 +291,10 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
         parts=above,
         per=below.parts,
         values=tuple(values),
-        text=f"{over} / {below.text}" if coefficient == 1 else f"{over} / ({decimal(coefficient)} * {below.text})",
-        offset=start(node) or 0,
+        text=f"{over} / {below.text}"
+        if coefficient == 1
+        else f"{over} / ({convert_to_decimal(coefficient)} * {below.text})",
+        offset=find_start(node) or 0,
         arithmetic=max(left.arithmetic, right.arithmetic),
         by_units=by_units and not within.scope.table.is_row_unit,  # else each row is a unit
         either_sign=not (least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
@@ -460,7 +462,7 @@ def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
     if not contains_aggregate(node):
         return no_constant_threshold(node, hint="Compare an aggregate with a number or a parameter.")
     for ratio in node.find_all(exp.Div):
-        counted = bare(ratio.expression).find(exp.Distinct)
+        counted = strip_parentheses(ratio.expression).find(exp.Distinct)
         if counted is not None and contains_aggregate(ratio.this):
             return divided_by_different_values(ratio, hint=_mean_per_unit(counted, within, ratio))
     counted = node.find(exp.Distinct)
@@ -476,17 +478,17 @@ def _mean_per_unit(counted: exp.Distinct, within: GroupScope, ratio: exp.Div | N
     found = [find_column(item, scope) for item in counted.expressions]
     of_unit = all(column is not None and column.name in scope.table.unit for column in found)
     if of_unit and select is not None and isinstance(ratio, exp.Div) and len(set(found)) < len(scope.table.unit):
-        units = ", ".join(map(readable, scope.table.unit))
+        units = ", ".join(map(spell_name, scope.table.unit))
         part = write_node(counted.find_ancestor(exp.Count) or counted)
         return f"Instead you can ask: {write_node(select).replace(part, f'count(DISTINCT ({units}))', 1)};"
     if not of_unit or select is None or not within.keys or scope.joined or scope.members or scope.listed is not None:
         return None
-    keys = [readable(key.name) for key in within.keys]
-    names = ", ".join(dict.fromkeys((*keys, *(readable(column.name) for column in found if column is not None))))
+    keys = [spell_name(key.name) for key in within.keys]
+    names = ", ".join(dict.fromkeys((*keys, *(spell_name(column.name) for column in found if column is not None))))
     where = select.args.get("where")
-    rows = readable(scope.table.name)
+    rows = spell_name(scope.table.name)
     if where is not None:
-        rows += ("" if scope.alias == scope.table.name else f" AS {readable(scope.alias)}") + f" {write_node(where)}"
+        rows += ("" if scope.alias == scope.table.name else f" AS {spell_name(scope.alias)}") + f" {write_node(where)}"
     inner = f"SELECT {names}, count(*) AS n FROM {rows} GROUP BY {names}"
     shown = ", ".join(keys)
     return f"Instead you can ask: SELECT {shown} FROM ({inner}) AS v GROUP BY {shown} HAVING avg(n) > 2;"

@@ -26,13 +26,13 @@ from planner.aggregates.variance import is_variance
 from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
 from planner.groups.ranges import find_number_range, find_time_range
-from planner.parser.tree import bare, contains, write_node
+from planner.parser.tree import contains_type, strip_parentheses, write_node
 from planner.scope.name_resolution import find_column
-from planner.values.constant import Constant, NotConstant, Number, Span, Untyped, number
-from planner.values.datetimes import span
-from planner.values.decimals import decimal
-from planner.values.expressions import fold
-from planner.values.operators import FLIPPED, OPERATORS
+from planner.values.constant import Constant, Interval, NotConstant, Number, Untyped, read_number
+from planner.values.datetimes import read_interval
+from planner.values.decimals import convert_to_decimal
+from planner.values.expressions import fold_constant
+from planner.values.operators import FLIPPED_OPERATORS, OPERATORS
 
 _SHARE_OF_BOUNDS = 4  # measures are mostly small beside their bounds: a mean is a quarter of the upper one in hints
 _SHARE_OF_VALUES = 10  # of a key's values that a group has in hints
@@ -53,10 +53,10 @@ def ask_apart(node: exp.Expr, within: GroupScope) -> str | None:
         return None
     left, operator, right = node.this, OPERATORS[type(node)], node.expression
     if not contains_aggregate(left):
-        left, operator, right = right, FLIPPED[operator], left
-    if contains(node, exp.Query):
+        left, operator, right = right, FLIPPED_OPERATORS[operator], left
+    if contains_type(node, exp.Query):
         return None
-    instead = _write_apart(bare(left), operator, right, within)
+    instead = _write_apart(strip_parentheses(left), operator, right, within)
     if instead is None:
         return None
     return f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
@@ -109,14 +109,14 @@ def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupSc
     part, factor, difference = _read_part(left, within)
     if not isinstance(difference, exp.Sub):
         return None
-    sides = [bare(side) for side in (difference.this, difference.expression)]
-    picks = [bare(side.this) if _is_to_date(side) else side for side in sides]
+    sides = [strip_parentheses(side) for side in (difference.this, difference.expression)]
+    picks = [strip_parentheses(side.this) if _is_to_date(side) else side for side in sides]
     columns = [_read_column(pick, within) for pick in picks]
     if any(column is None or column.sql_type not in _TIMES for column in columns):
         return None
     value = _fold(right, within)
     if isinstance(value, Untyped):
-        value = span(value.text, right) if not part else number(value.text, right)
+        value = read_interval(value.text, right) if not part else read_number(value.text, right)
     of_dates = all(
         _is_to_date(side) or column.sql_type is SqlType.DATE
         for side, column in zip(sides, columns, strict=True)
@@ -130,12 +130,12 @@ def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupSc
         if part == "epoch":
             seconds = value.value * factor
             return _Length(last, first, operator, seconds, _write_interval(seconds), exact=True)
-        if part == "day" and value.integral:
+        if part == "day" and value.is_integral:
             days = (value.value + (operator in (">", "<="))) * factor
             return _Length(last, first, operator, 86_400 * days, _write_interval(86_400 * days), exact=False)
-    if not isinstance(value, Span) or part or any(map(_is_to_date, sides)):
+    if not isinstance(value, Interval) or part or any(map(_is_to_date, sides)):
         return None
-    written = write_node(right) if contains(right, exp.Interval, exp.Cast) else f"interval {write_node(right)}"
+    written = write_node(right) if contains_type(right, exp.Interval, exp.Cast) else f"interval {write_node(right)}"
     seconds = Fraction(value.microseconds, 1_000_000) + 86_400 * (value.days + 30 * value.months)
     return _Length(last, first, operator, seconds, written, exact=True)
 
@@ -146,11 +146,11 @@ def _read_part(node: exp.Expr, within: GroupScope) -> tuple[str, Fraction, exp.E
     if isinstance(node, exp.Div):
         value = _fold(node.expression, within)
         if isinstance(value, Number) and value.value > 0:
-            factor, node = value.value, bare(node.this)
+            factor, node = value.value, strip_parentheses(node.this)
     if isinstance(node, exp.Extract):
         part = node.this.name.lower()
         if part == "epoch" or (part == "day" and factor == 1):
-            return part, factor, bare(node.expression)
+            return part, factor, strip_parentheses(node.expression)
     return "", Fraction(1), node
 
 
@@ -162,7 +162,7 @@ def _write_interval(seconds: Fraction) -> str:
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds % length == 0:
             return f"interval '{seconds / length} {unit}'"
-    return f"interval '{decimal(seconds):f} seconds'"
+    return f"interval '{convert_to_decimal(seconds):f} seconds'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class _Two:
         slope = limits[1] - limits[0]
         exact = (low + high - limits[0]) / (1 + slope)
         step = 1 if high - low > _ROUNDED_ABOVE else 100
-        at = decimal(Fraction(round(exact * step), step))
+        at = convert_to_decimal(Fraction(round(exact * step), step))
         limit = limits[0] + slope * Fraction(at)
         return at if least < Fraction(at) < most and low < limit < high else None
 
@@ -226,11 +226,11 @@ def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
         if not isinstance(value, Number) or value.value <= 0 or not isinstance(left.this, exp.Paren | exp.Div):
             break
         said = _fold(right, within)
-        said = number(said.text, right) if isinstance(said, Untyped) else said
+        said = read_number(said.text, right) if isinstance(said, Untyped) else said
         if not isinstance(said, Number):
             return None
         moved = said.value / value.value if isinstance(left, exp.Mul) else said.value * value.value
-        left, right = bare(left.this), exp.Literal.number(f"{decimal(moved):f}")
+        left, right = strip_parentheses(left.this), exp.Literal.number(f"{convert_to_decimal(moved):f}")
     divides = isinstance(left, exp.Div) and contains_aggregate(left.expression)
     second, limit = right, right
     if divides or (isinstance(left, exp.Sub) and contains_aggregate(left.expression)):
@@ -246,9 +246,9 @@ def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
     aggregates = [_find_inner(one) for one in (left, second)]
     if aggregates[0] is None or aggregates[1] is None:
         return None
-    first = bare(left)
+    first = strip_parentheses(left)
     while isinstance(first, exp.Cast):
-        first = bare(first.this)
+        first = strip_parentheses(first.this)
     if not (_is_hard(first, within) or _is_hard(aggregates[1], within)) or not _is_linear(limit):
         return None
     if is_variance(aggregates[1], within):
@@ -258,7 +258,7 @@ def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
 
 def _is_linear(limit: exp.Expr) -> bool:
     """Return True if an expression computes with its one aggregate by `+ - * /` alone."""
-    limit = bare(limit)
+    limit = strip_parentheses(limit)
     if isinstance(limit, exp.Add | exp.Sub | exp.Mul | exp.Div):
         return all(_is_linear(side) for side in (limit.this, limit.expression))
     return not contains_aggregate(limit) or limit is _find_inner(limit)
@@ -290,7 +290,7 @@ def _read_column(node: exp.Expr | None, within: GroupScope) -> Column | None:
     """Return the column that an aggregate is about; None for an expression."""
     if node is None:
         return None
-    inner = _strip_filter(bare(node))
+    inner = _strip_filter(strip_parentheses(node))
     if isinstance(inner, exp.WithinGroup):
         ordered = inner.expression.expressions
         return find_column(ordered[0].this, within.scope) if len(ordered) == 1 else None
@@ -339,7 +339,7 @@ def _fold_at(limit: exp.Expr, second: exp.Expr, at: Decimal, within: GroupScope)
 
 def _fold(node: exp.Expr, within: GroupScope) -> Constant | None:
     try:
-        return fold(node, within.given)
+        return fold_constant(node, within.given)
     except (NotConstant, KeyholeError):
         return None
 

@@ -12,7 +12,7 @@ from planner.catalog.catalog import Column
 from planner.question.condition import Condition
 from planner.question.key_cells import KeyCells
 from planner.question.question import Measure
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 
 class Slack(StrEnum):
@@ -171,7 +171,7 @@ class Spread(_HavingTree):
     @property
     def text(self) -> str:
         """The comparison as an analyst would write it."""
-        return f"{self.left} {self.operator} {decimal(self.threshold)}"
+        return f"{self.left} {self.operator} {convert_to_decimal(self.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)

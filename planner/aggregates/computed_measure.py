@@ -21,7 +21,7 @@ from planner.aggregates.known_ranges import known_ranges
 from planner.catalog.catalog import Column, Computed, ComputedName, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.predicates.computed import ratios
 from planner.predicates.computed.compare import computed_column, measured_column
 from planner.predicates.computed.number_arithmetic import NUMBERS, NoTermError
@@ -79,7 +79,7 @@ def computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure
     If it is only counted, it needs none, and a length of time is its seconds. None for a sum of columns, or no term.
     Raises KH203 where it may be arbitrarily large, KH204 for a length of time.
     """
-    node = bare(node)
+    node = strip_parentheses(node)
     within = reading.within
     of_times = isinstance(node, exp.Sub) and not _is_number(node.this, within)
     if not (isinstance(node, _FUNCTIONS) or of_times or _is_number_of_text(node, within)):
@@ -93,7 +93,7 @@ def computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure
             f"{write_short(node)} is an interval, which is not added up here",
             detail="HAVING compares sums and means of intervals with an interval; elsewhere aggregates add up numbers.",
             hint=f"Add up its seconds: extract(epoch FROM {write_node(node)}).",
-            position=position(node),
+            position=find_position(node),
         )
     return _measure(node, term, reading)
 
@@ -104,7 +104,7 @@ def whole_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | 
     A quotient by a column that PostgreSQL computes in numerics is a double here. None for what is no term. Raises KH203
     where it may be arbitrarily large.
     """
-    node = bare(node)
+    node = strip_parentheses(node)
     term = read_measure(node, reading.within)
     return None if term is None or term.kind not in NUMBERS else _measure(node, term, reading)
 
@@ -145,7 +145,7 @@ def _measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> Computed
         return None
     written = ComputedName.from_column(replace(made, comment=write_node(node))).column
     if made.bounds is None and not reading.counted and (reading.clips is None or _reads_filter_only(term, reading)):
-        raise unknown_range(written, position=position(node))
+        raise unknown_range(written, position=find_position(node))
     return ComputedMeasure(written, step / 10**term.scale, term.kind)
 
 

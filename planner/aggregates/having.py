@@ -27,15 +27,15 @@ from planner.aggregates.rounded_comparison import (
 from planner.aggregates.row_expression import Arithmetic
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.where_refusals import subquery_inside
 from planner.question.condition import ALWAYS
 from planner.question.condition_text import canonical
 from planner.scope.name_resolution import find_column, numeric_scale
 from planner.values.constant import NotConstant
-from planner.values.expressions import fold
-from planner.values.operators import FLIPPED, OPERATORS, OPPOSITE
+from planner.values.expressions import fold_constant
+from planner.values.operators import FLIPPED_OPERATORS, OPERATORS, OPPOSITE_OPERATORS
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
 MOST_READINGS = 4_000  # bounds planning to half a second; 64 literals without NULLs are read a hundred times
@@ -53,20 +53,20 @@ def read_having(node: exp.Expr, within: GroupScope) -> Having:
             "KH211",
             "the formula compares predicates of predicates too deeply",
             hint="Compare fewer predicates in one question.",
-            position=position(node),
+            position=find_position(node),
         )
     return _formula(node, within, negated=False)
 
 
 def _count_readings(node: exp.Expr) -> int:
     """Return how often comparisons are read at most: each of two predicates that are compared, true and false."""
-    node = bare(node)
+    node = strip_parentheses(node)
     match node:
         case exp.And() | exp.Or():
             return sum(map(_count_readings, node.flatten()))
         case exp.Not():
             return _count_readings(node.this)
-        case exp.Is() if isinstance(bare(node.expression), exp.Null):
+        case exp.Is() if isinstance(strip_parentheses(node.expression), exp.Null):
             return 4 * _count_readings(node.this)
         case exp.Is():
             return _count_readings(node.this)
@@ -79,7 +79,7 @@ def _count_readings(node: exp.Expr) -> int:
 
 
 def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
-    node = bare(node)
+    node = strip_parentheses(node)
     if node.args.get("negate"):
         negated = not negated
     match node:
@@ -100,15 +100,17 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
         case exp.In() if node.expressions:
             cases = [_read_comparison(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
             return _join_children(cases, conjunction=negated)
-        case exp.Is() if isinstance(bare(node.expression), exp.Boolean):
-            wanted = bool(bare(node.expression).this)
+        case exp.Is() if isinstance(strip_parentheses(node.expression), exp.Boolean):
+            wanted = bool(strip_parentheses(node.expression).this)
             held = _formula(node.this, within, negated=not wanted)
             return Outside(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _read_distinct(node, within, negated=negated is not isinstance(node, exp.NullSafeEQ))
-        case exp.Is(this=predicate) if isinstance(bare(node.expression), exp.Null) and is_predicate(predicate):
+        case exp.Is(this=predicate) if isinstance(strip_parentheses(node.expression), exp.Null) and is_predicate(
+            predicate
+        ):
             return _is_known(predicate, within) if negated else _is_unknown(predicate, within)
-        case exp.Is(this=counted) if isinstance(bare(node.expression), exp.Null) and _is_count(counted):
+        case exp.Is(this=counted) if isinstance(strip_parentheses(node.expression), exp.Null) and _is_count(counted):
             aggregate(counted, within)
             return HOLDS if negated else FAILS
         case _ if is_truth(node):
@@ -119,7 +121,7 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
 
 def is_predicate(node: exp.Expr) -> bool:
     """Return True for a formula of comparisons of aggregates: what is true, false or NULL of a group."""
-    node = bare(node)
+    node = strip_parentheses(node)
     return (isinstance(node, _TRUTHS) or is_truth(node)) and contains_aggregate(node)
 
 
@@ -159,7 +161,7 @@ def _is_unknown(node: exp.Expr, within: GroupScope) -> Having:
 
 def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Having:
     """Read `left IS DISTINCT FROM right`, or with `negated` IS NOT: never NULL, and NULL is like NULL."""
-    left, right = bare(node.this), bare(node.expression)
+    left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if not contains_aggregate(left):
         left, right = right, left
     if is_predicate(left) and is_predicate(right):
@@ -178,7 +180,7 @@ def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Ha
 
 def _is_count(node: exp.Expr) -> bool:
     """Return True if it is a count, which is never NULL."""
-    node = bare(node)
+    node = strip_parentheses(node)
     return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
 
 
@@ -196,17 +198,17 @@ def _join_children(children: Iterable[Having], *, conjunction: bool) -> Having:
 
 def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     try:
-        value = fold(node, within.given)
+        value = fold_constant(node, within.given)
     except NotConstant:
         if node.find(exp.Query):
             raise subquery_inside(node) from None
         raise KeyholeError(
-            "KH207", f"{write_short(node)} is not a threshold atom", hint=_HINT, position=position(node)
+            "KH207", f"{write_short(node)} is not a threshold atom", hint=_HINT, position=find_position(node)
         ) from None
     if value is None:
         return FAILS
     if not isinstance(value, bool):
-        raise KeyholeError("KH207", "HAVING is a boolean formula", hint=_HINT, position=position(node))
+        raise KeyholeError("KH207", "HAVING is a boolean formula", hint=_HINT, position=find_position(node))
     return HOLDS if value is not negated else FAILS
 
 
@@ -216,12 +218,12 @@ def _read_comparison(
     aggregated = contains_aggregate(left), contains_aggregate(right)
     if not any(aggregated):
         return _without_aggregates(node, within, negated=negated)
-    operator = OPPOSITE[operator] if negated else operator
+    operator = OPPOSITE_OPERATORS[operator] if negated else operator
     if not aggregated[0]:
-        left, operator, right = right, FLIPPED[operator], left
+        left, operator, right = right, FLIPPED_OPERATORS[operator], left
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
-        left, operator, right = right, FLIPPED[operator], left
-    distance = bare(left)
+        left, operator, right = right, FLIPPED_OPERATORS[operator], left
+    distance = strip_parentheses(left)
     if isinstance(distance, exp.Div) and reads_groups(_divisor(distance)):
         return _compare_share(node, distance, operator, right, within)
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
@@ -229,8 +231,8 @@ def _read_comparison(
     try:
         seconds = in_seconds(left, right, within)
         if seconds is not None:
-            return _compare(node, bare(seconds[0]), operator, seconds[1], within)
-        left = bare(left)
+            return _compare(node, strip_parentheses(seconds[0]), operator, seconds[1], within)
+        left = strip_parentheses(left)
         if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):
             left, right = multiply_out(left, right, within)
         return _compare(node, left, operator, right, within)
@@ -288,18 +290,18 @@ def _is_part_of(one: Linear | None, whole: Linear) -> bool:
 
 def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:
     """Read `abs(x) > c` as `x > c OR x < -c`, and `abs(x) < c` as `x < c AND x > -c`, which hold for every c."""
-    inner, below = bare(left.this), exp.Neg(this=exp.Paren(this=right.copy()))
+    inner, below = strip_parentheses(left.this), exp.Neg(this=exp.Paren(this=right.copy()))
     while isinstance(inner, exp.Abs):  # each would be read twice
-        inner = bare(inner.this)
+        inner = strip_parentheses(inner.this)
     sides = (
         _read_comparison(node, inner, operator, right, within, negated=False),
-        _read_comparison(node, inner, FLIPPED[operator], below, within, negated=False),
+        _read_comparison(node, inner, FLIPPED_OPERATORS[operator], below, within, negated=False),
     )
     return _join_children(sides, conjunction=operator in ("<", "<="))
 
 
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
-    left, said = _spell_rounding(left), bare(right)
+    left, said = _spell_rounding(left), strip_parentheses(right)
     if operator in ("=", "<>") and isinstance(said, exp.Boolean) and (isinstance(left, _TRUTHS) or is_truth(left)):
         return _formula(left, within, negated=bool(said.this) is (operator == "<>"))
     if operator in ("=", "<>") and is_predicate(left) and is_predicate(right):
@@ -312,7 +314,7 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
     if is_variance(left, within):
         return variance_comparison(left, operator, right, within)
     if is_variance(right, within):
-        return variance_comparison(right, FLIPPED[operator], left, within)
+        return variance_comparison(right, FLIPPED_OPERATORS[operator], left, within)
     quotient = compare_quotient_of_means(left, operator, right, node, within)
     if quotient is not None:
         return quotient
@@ -332,7 +334,7 @@ def _spell_rounding(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.Cast):
         return node
     sizes = numeric_scale(node)
-    if sizes is None and node.to.this in _INTEGERS and contains(node, exp.Avg):
+    if sizes is None and node.to.this in _INTEGERS and contains_type(node, exp.Avg):
         return exp.Round(this=node.this.copy())
     if sizes is None:
         return node
@@ -346,13 +348,13 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
         raise subquery_inside(node)
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise unsupported_aggregate(unknown)
-    if contains(node, exp.Column):
+    if contains_type(node, exp.Column):
         raise KeyholeError(
             "KH207",
             f"{write_short(node)} is a condition on rows or keys, inside OR or NOT",
             hint=_one_question_each(node, within)
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
-            position=position(node),
+            position=find_position(node),
         )
     truth = row_truth(node, within.scope, within.given)
     return HOLDS if (truth.false if negated else truth.true) == ALWAYS else FAILS
@@ -364,13 +366,13 @@ def _one_question_each(node: exp.Expr, within: GroupScope) -> str | None:
     An alternative of keys alone is read from their public values. Return None for other formulas.
     """
     select = node.find_ancestor(exp.Select)
-    formula = None if select is None else bare(select.args["having"].this)
+    formula = None if select is None else strip_parentheses(select.args["having"].this)
     if select is None or not isinstance(formula, exp.Or) or any(select.args.get(part) for part in ("order", "limit")):
         return None
-    if any(contains(item, exp.Window) for item in select.expressions):
+    if any(contains_type(item, exp.Window) for item in select.expressions):
         return None  # it ranks the groups of all alternatives together
     questions: list[str] = []
-    for alternative in map(bare, formula.flatten()):
+    for alternative in map(strip_parentheses, formula.flatten()):
         parts = list(alternative.flatten()) if isinstance(alternative, exp.And) else [alternative]
         kept = [part.copy() for part in parts if contains_aggregate(part)]
         moved = [part.copy() for part in parts if not contains_aggregate(part)]

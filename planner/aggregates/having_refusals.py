@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, Computed
 from planner.errors import KeyholeError, cut_at_word
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, position, write_node, write_short
-from planner.values.decimals import decimal
+from planner.parser.lexer import spell_name
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
+from planner.values.decimals import convert_to_decimal
 
 _VARIANCES: dict[type[exp.Expr], str] = {
     exp.Variance: "variance",
@@ -24,7 +24,7 @@ def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -35,7 +35,9 @@ def unknown_range(column: Column, *, position: int | None, hint: str | None = No
     ends = " and ".join(end for end, known in (("least", low), ("greatest", high)) if known is None)
     names = column.derivation.unbounded_columns
     have, of = ("has", "it") if len(names) == 1 else ("have", "them")
-    detail = f"{' and '.join(map(readable, names))} {have} no bounds, and neither WHERE nor FILTER says enough of {of}."
+    detail = (
+        f"{' and '.join(map(spell_name, names))} {have} no bounds, and neither WHERE nor FILTER says enough of {of}."
+    )
     return KeyholeError(
         "KH203",
         f"the {ends} value of {cut_at_word(written)} {'are' if ' and ' in ends else 'is'} not known",
@@ -65,14 +67,14 @@ def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = Non
         f"{write_short(node)} is not a constant threshold",
         detail=detail,
         hint=hint,
-        position=position(node),
+        position=find_position(node),
     )
 
 
 def no_number(node: exp.Expr) -> KeyholeError:
     """Return KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
-        "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=position(node)
+        "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=find_position(node)
     )
 
 
@@ -87,7 +89,7 @@ def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
         detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
         hint=hint
         or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_within(node)} > 40.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -108,7 +110,7 @@ def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeE
         detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
         hint=hint or f"Compare each with a constant, for example {_within(ratio)} > 40.",
-        position=position(ratio),
+        position=find_position(ratio),
     )
 
 
@@ -141,7 +143,7 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         counted = "*" if column == "x" else column
         hint = f"Instead you can ask: count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
     return KeyholeError(
-        "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=position(call)
+        "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=find_position(call)
     )
 
 
@@ -160,7 +162,7 @@ def divides_integers(node: exp.Div) -> KeyholeError:
         detail="In SQL 3 / 4 is 0.",
         hint="Make one side a decimal: "
         f"1.0 * {write_parenthesised(node.this)} / {write_parenthesised(node.expression)}",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -176,7 +178,7 @@ def weighed_by_key(node: exp.Expr) -> KeyholeError:
         f"{write_short(node)} weighs an aggregate by a number of its own for each group",
         detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
         hint="Move it to the other side: count(*) > 0.8 * capacity.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -187,14 +189,14 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
         f"{write_short(node.expression)} is not one count or sum, so nothing can be divided by it",
         detail="A ratio is tested by multiplying its divisor out.",
         hint="Divide by count(*), or by one sum such as sum(x), times a number above 0 at most.",
-        position=position(node.expression),
+        position=find_position(node.expression),
     )
 
 
 def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node: exp.Expr) -> KeyholeError:
     """Return KH204 for a quotient of means over different rows if the divisor may be 0 or less by its bounds."""
     divisor, select = write_node(quotient.expression), node.find_ancestor(exp.Select)
-    by = bare(quotient.expression)
+    by = strip_parentheses(quotient.expression)
     divided = by.this if isinstance(by, exp.Nullif) else by
     hint = "Compare each mean with a number of its own."
     if select is not None and isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE) and not node.find_ancestor(exp.Not):
@@ -206,7 +208,7 @@ def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node
         f"{divisor[:80]} may be 0, and it is a mean over other rows than its numerator",
         detail="A quotient is multiplied out, which needs a divisor whose bounds are above 0.",
         hint=hint,
-        position=position(quotient.expression),
+        position=find_position(quotient.expression),
     )
 
 
@@ -217,7 +219,7 @@ def without_base(node: exp.Expr) -> KeyholeError:
         f"{write_short(node)} divides by a sum that may be 0",
         detail="Keyhole compares this ratio with a threshold other than 0, in groups whose divisor is large enough.",
         hint="Compare the ratio itself with a number above 0, or its numerator with 0.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -227,7 +229,7 @@ def added_to_replaced(node: exp.Expr) -> KeyholeError:
         "KH204",
         f"{write_short(node)} adds to a mean or ratio that may be replaced",
         hint="Compare coalesce(avg(x), 0) itself with a constant.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -238,7 +240,7 @@ def mean_against_keys(node: exp.Expr) -> KeyholeError:
         f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
         detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
         hint="Instead you can ask: avg(x) > target, or count(*) > 0.8 * capacity.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -257,7 +259,7 @@ def not_ranked(node: exp.Expr) -> KeyholeError:
         f"groups cannot be ranked by {write_short(node)}",
         detail="Ranked by are counts, sums, sums and multiples of these, and means of the rows or units divided by.",
         hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -267,7 +269,7 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
         "KH204",
         f"{write_short(node)} compares an aggregate with itself",
         hint="Compare it with a constant.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -280,7 +282,7 @@ def true_without_values(node: exp.Expr) -> KeyholeError:
         detail="The value that replaces NULL qualifies, and the aggregate over no rows does not.",
         hint="Leave COALESCE away, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
         "its own, joined by OR.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -291,7 +293,7 @@ def of_several_keys(node: exp.Expr) -> KeyholeError:
         f"{write_short(node)} is not determined by one key",
         detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
         hint="Compare with columns of a public table that is joined by one of the keys.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -303,8 +305,8 @@ def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> 
         f"{write_short(node)} counts from above",
         detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
         hint=f"Order ascending and take 1 - p: "
-        f"percentile_disc({decimal(1 - share)}) WITHIN GROUP (ORDER BY {column}) > 40.",
-        position=position(ordered),
+        f"percentile_disc({convert_to_decimal(1 - share)}) WITHIN GROUP (ORDER BY {column}) > 40.",
+        position=find_position(ordered),
     )
 
 
@@ -316,7 +318,7 @@ def not_of_one_column(call: exp.Expr) -> KeyholeError:
         detail="A variance is taken of one column, times and plus constants, among the rows of its FILTER.",
         hint="Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the "
         "expression as a column of a view, with bounds.",
-        position=position(call),
+        position=find_position(call),
     )
 
 

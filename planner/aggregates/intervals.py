@@ -11,19 +11,19 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.computed.read import read_term
 from planner.predicates.computed.times import span_microseconds
 from planner.predicates.row_scope import RowScope
-from planner.values.constant import Constant, NotConstant, Span, Untyped
-from planner.values.datetimes import span
-from planner.values.decimals import decimal
-from planner.values.expressions import fold
+from planner.values.constant import Constant, Interval, NotConstant, Untyped
+from planner.values.datetimes import read_interval
+from planner.values.decimals import convert_to_decimal
+from planner.values.expressions import fold_constant
 
 
 def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return both sides of a comparison in seconds; None if neither has an interval of aggregates. Raise KH204."""
-    if not any(contains_aggregate(side) and contains(side, exp.Sub) for side in (left, right)):
+    if not any(contains_aggregate(side) and contains_type(side, exp.Sub) for side in (left, right)):
         return None
     first, second = _seconds(left, within), _seconds(right, within)
     if not any(one and contains_aggregate(one) for one in (first, second)):
@@ -34,28 +34,28 @@ def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp
 
 def length_in_seconds(node: exp.Expr, within: GroupScope) -> exp.Expr:
     """Return an interval of aggregates in seconds, any other expression as it is."""
-    return (_seconds(node, within) if contains(node, exp.Sub) else None) or _without_epochs(node, within)
+    return (_seconds(node, within) if contains_type(node, exp.Sub) else None) or _without_epochs(node, within)
 
 
 def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) -> exp.Expr:
     """Read the text or NULL that an interval is compared with. Raise KH204 for anything else."""
     try:
-        value = fold(node, within.given)
+        value = fold_constant(node, within.given)
     except NotConstant:
         raise _no_interval(node, interval) from None
     if value is None:
         return exp.Null()
     if isinstance(value, Untyped):
-        return _literal(_length(span(value.text, node)))
+        return _literal(_length(read_interval(value.text, node)))
     raise _no_interval(node, interval)
 
 
 def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
     """Return an interval as seconds; None for anything else. Raise KH204 if intervals are mixed with numbers."""
-    node = bare(node)
+    node = strip_parentheses(node)
     value = _constant(node, within)
     if value is not None:
-        return _literal(_length(value)) if isinstance(value, Span) else None
+        return _literal(_length(value)) if isinstance(value, Interval) else None
     match node:
         case exp.Filter() | exp.Neg():
             inner = _seconds(node.this, within)
@@ -92,7 +92,11 @@ def _of_both(node: exp.Binary, within: GroupScope) -> exp.Expr | None:
 
 def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
     argument = node.this
-    if not isinstance(argument, exp.Expr) or not contains(argument, exp.Sub) or contains(argument, exp.Distinct):
+    if (
+        not isinstance(argument, exp.Expr)
+        or not contains_type(argument, exp.Sub)
+        or contains_type(argument, exp.Distinct)
+    ):
         return None
     term = read_term(argument, RowScope(within.scope, within.given))
     if term is None or term.kind is not TermKind.LENGTH:
@@ -102,7 +106,7 @@ def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
 
 def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
     """Return the node with each `extract(epoch FROM interval)` replaced by seconds, for intervals of aggregates."""
-    if not contains(node, exp.Extract) or not contains_aggregate(node):
+    if not contains_type(node, exp.Extract) or not contains_aggregate(node):
         return node
     changed = node.copy()
     for found in list(changed.find_all(exp.Extract)):
@@ -116,7 +120,7 @@ def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
                 f"{write_short(found)} is a part of an interval that Keyhole does not compare",
                 detail="PostgreSQL keeps days and hours of a mean apart, so that its days are not those of its length.",
                 hint=f"Compare its length: extract(epoch FROM {write_node(of)}) / 86400.",
-                position=position(node),
+                position=find_position(node),
             )
         seconds = exp.Paren(this=inner)
         if found is changed:
@@ -131,7 +135,7 @@ def _has_months(node: exp.Expr, within: GroupScope) -> bool:
     When extracted, 12 of them are a year of 365.25 days.
     """
     values = (_constant(one, within) for one in node.find_all(exp.Interval, exp.Cast))
-    return any(isinstance(value, Span) and value.months for value in values)
+    return any(isinstance(value, Interval) and value.months for value in values)
 
 
 def _replace_parts(node: exp.Expr, **parts: object) -> exp.Expr:
@@ -144,17 +148,17 @@ def _replace_parts(node: exp.Expr, **parts: object) -> exp.Expr:
 def _constant(node: exp.Expr, within: GroupScope) -> Constant:
     """Return the value of a constant; None if it is none."""
     try:
-        return fold(node, within.given)
+        return fold_constant(node, within.given)
     except NotConstant:
         return None
 
 
-def _length(value: Span) -> Fraction:
+def _length(value: Interval) -> Fraction:
     return Fraction(span_microseconds(value), 10**6)
 
 
 def _literal(seconds: Fraction) -> exp.Expr:
-    return exp.Literal.number(f"{decimal(seconds):f}")
+    return exp.Literal.number(f"{convert_to_decimal(seconds):f}")
 
 
 def _no_interval(node: exp.Expr, interval: exp.Expr) -> KeyholeError:
@@ -163,7 +167,7 @@ def _no_interval(node: exp.Expr, interval: exp.Expr) -> KeyholeError:
         f"{write_node(interval)[:60]} is an interval, and {write_node(node)[:60]} is none",
         detail="PostgreSQL compares and adds an interval to an interval only.",
         hint="Write interval '3 days', or compare seconds: extract(epoch FROM ...).",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -173,5 +177,5 @@ def _no_quotient(node: exp.Expr) -> KeyholeError:
         "KH204",
         f"{write_short(node)} is no product or quotient of intervals that PostgreSQL has",
         hint=f"Write their seconds: extract(epoch FROM {left}) / extract(epoch FROM {right}).",
-        position=position(node),
+        position=find_position(node),
     )

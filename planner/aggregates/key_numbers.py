@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from planner.aggregates.row_expression import Values
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class KeyNumbers:
         for size, text in sizes:
             sign = (" - " if size < 0 else " + ") if written else ("-" if size < 0 else "")
             enclosed = f"({text})" if " " in text else text
-            factor = "" if text and abs(size) == 1 else str(decimal(abs(size)))
+            factor = "" if text and abs(size) == 1 else str(convert_to_decimal(abs(size)))
             written += f"{sign}{factor}{' * ' if factor and text else ''}{enclosed}"
         return written or "0"
 

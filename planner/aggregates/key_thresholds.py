@@ -17,12 +17,12 @@ from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.catalog.catalog import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import contains, name, position, write_node, write_short
+from planner.parser.tree import contains_type, find_position, read_name, write_node, write_short
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import by_key
 from planner.scope.name_resolution import find_column
-from planner.values.constant import Constant, Number, Untyped, number
-from planner.values.expressions import fold
+from planner.values.constant import Constant, Number, Untyped, read_number
+from planner.values.expressions import fold_constant
 
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 
@@ -30,7 +30,7 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 def is_public(node: exp.Expr, within: GroupScope) -> bool:
     """Return True if the expression reads columns with one value per group, and no aggregate of anything else."""
     plain = _once(node)
-    if isinstance(plain, exp.Literal) or contains(plain, exp.Query, *AGGREGATES):
+    if isinstance(plain, exp.Literal) or contains_type(plain, exp.Query, *AGGREGATES):
         return False
     columns = [find_column(column, within.scope) for column in plain.find_all(exp.Column)]
     return bool(columns) and all(column is not None and _keys(column, within) for column in columns)
@@ -48,9 +48,9 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
                 "KH208",
                 f'"{column.name}" of type {column.declared} is no exact number to compare with',
                 hint="Compare with a public column of type integer or numeric.",
-                position=position(node),
+                position=find_position(node),
             )
-        columns[name(read.args.get("table")), name(read.this)] = column
+        columns[read_name(read.args.get("table")), read_name(read.this)] = column
     keys = [
         key
         for key in within.keys
@@ -66,7 +66,7 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
         at = tuple(values[value] for values in found.values())
         if at not in folded:
             known = {place: _constant(one, column) for (place, column), one in zip(columns.items(), at, strict=True)}
-            folded[at] = _number(fold(plain, replace(within.given, columns=known)), node)
+            folded[at] = _number(fold_constant(plain, replace(within.given, columns=known)), node)
         numbers.append(folded[at])
     spelled = dict.fromkeys(within.scope.spell_column(column) for column in columns.values())
     made = KeyNumbers(
@@ -76,7 +76,7 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
         columns=tuple(spelled),
         present=(Values(None, ALWAYS),) if contains_aggregate(node) else (),
     )
-    whole = all(one is None or one.integral for one in numbers)
+    whole = all(one is None or one.is_integral for one in numbers)
     return made, Arithmetic.INTEGER if whole else Arithmetic.EXACT
 
 
@@ -104,7 +104,7 @@ def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | Non
     None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
     """
     plain = _once(node)
-    if contains_aggregate(plain) or contains(plain, exp.Query):
+    if contains_aggregate(plain) or contains_type(plain, exp.Query):
         return None
     read = [column for one in plain.find_all(exp.Column) if (column := find_column(one, within.scope)) is not None]
     columns = [column for column in read if not _keys(column, within)]
@@ -125,7 +125,7 @@ def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | Non
 
 def _once(node: exp.Expr) -> exp.Expr:
     """Return the expression with the arguments of `max` and `min` in their place."""
-    if not contains(node, exp.Max, exp.Min):
+    if not contains_type(node, exp.Max, exp.Min):
         return node
     plain: exp.Expr = node.copy().transform(
         lambda one: one.this if isinstance(one, exp.Max | exp.Min) and not one.expressions else one, copy=False
@@ -147,8 +147,8 @@ def _constant(value: Value | None, column: Column) -> Constant:
 
 
 def _number_of(value: Value, column: Column) -> Number:
-    found = number(str(value), exp.Literal.number(str(value)))
-    return Number(found.value, integral=column.sql_type is SqlType.INTEGER)
+    found = read_number(str(value), exp.Literal.number(str(value)))
+    return Number(found.value, is_integral=column.sql_type is SqlType.INTEGER)
 
 
 def _number(value: Constant, node: exp.Expr) -> Number | None:
@@ -156,9 +156,9 @@ def _number(value: Constant, node: exp.Expr) -> Number | None:
         case None | Number():
             return value
         case Untyped(text):
-            return number(text, node)
+            return read_number(text, node)
         case _:
-            raise KeyholeError("KH208", f"{write_short(node)} is not a number", position=position(node))
+            raise KeyholeError("KH208", f"{write_short(node)} is not a number", position=find_position(node))
 
 
 def without_missing(

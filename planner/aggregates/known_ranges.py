@@ -15,7 +15,7 @@ from planner.catalog.catalog import Computed, ComputedName, Table, Value
 from planner.catalog.row_terms import Ends, RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.ranges import find_number_range, find_time_ends
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
 from planner.predicates.computed.number_arithmetic import NUMBERS
 from planner.predicates.computed.ranges import MOST_PARTS, Known
@@ -24,7 +24,7 @@ from planner.predicates.computed.times import DAY, extract
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Compare, Condition
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
 _EPOCH = datetime(1970, 1, 1)
 _STEP = {TermKind.DAY: timedelta(days=1), TermKind.MOMENT: timedelta(microseconds=1)}
@@ -69,8 +69,8 @@ def _read_declared(table: Table) -> _Declared:
 
 @lru_cache(maxsize=256)
 def _read_expression(text: str, table: Table) -> RowTerm | None:
-    tree = parse(f"SELECT {text}", tokens(f"SELECT {text}")).tree
-    within = RowScope(Scope(table=table, alias=table.name), Given(parameters={}, today=date.min, utc=True))
+    tree = parse(f"SELECT {text}", read_tokens(f"SELECT {text}")).tree
+    within = RowScope(Scope(table=table, alias=table.name), ConstantContext(parameters={}, today=date.min, is_utc=True))
     try:
         term = read_measure(tree.expressions[0], within)
     except KeyholeError:

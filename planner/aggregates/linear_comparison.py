@@ -30,13 +30,13 @@ from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
-from planner.values.decimals import decimal
-from planner.values.operators import COMPARISONS, FLIPPED
+from planner.values.decimals import convert_to_decimal
+from planner.values.operators import COMPARISONS, FLIPPED_OPERATORS
 
 
 def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
@@ -52,7 +52,7 @@ def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.
         return FAILS
     if (first.missing is not None and second.summands) or second.missing is not None:
         raise not_linear(node, within)
-    return compare_with_zero(first.plus(second, Fraction(-1)), operator, node, position(left), within)
+    return compare_with_zero(first.plus(second, Fraction(-1)), operator, node, find_position(left), within)
 
 
 def compare_quotient_of_means(
@@ -64,7 +64,7 @@ def compare_quotient_of_means(
     """
     if not isinstance(left, exp.Div) or not (contains_aggregate(left.this) and contains_aggregate(left.expression)):
         return None
-    above, below = linear(left.this, within), linear(without_nullif(bare(left.expression), within), within)
+    above, below = linear(left.this, within), linear(without_nullif(strip_parentheses(left.expression), within), within)
     if above is None or below is None or not above.summands or above.missing is not None or above.own is not None:
         return None
     means = [found for found, _ in (*above.summands, *below.summands)]
@@ -79,7 +79,7 @@ def compare_quotient_of_means(
         raise not_linear(node, within)
     if not is_positive_mean(below):
         raise mean_may_be_zero(left, operator, right, node)
-    return compare_with_zero(above.plus(below, -threshold.constant), operator, node, position(left), within)
+    return compare_with_zero(above.plus(below, -threshold.constant), operator, node, find_position(left), within)
 
 
 def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
@@ -90,7 +90,7 @@ def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[ex
             "KH204",
             f"{below.text} is not positive for every group, so nothing can be divided by it",
             hint=f"Leave the others out: WHERE {' AND '.join(f'{column} > 0' for column in below.columns)}",
-            position=position(left),
+            position=find_position(left),
         )
     if above is not None and max(above.arithmetic, arithmetic) is Arithmetic.INTEGER:
         raise divides_integers(left)
@@ -108,7 +108,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     first, scale = difference.summands[0]
     if first.per and first.function != "avg" and len(difference.summands) == 1:
         scale = Fraction(1 if scale > 0 else -1)  # a ratio in percent keeps its unit
-    operator = operator if scale > 0 else FLIPPED[operator]
+    operator = operator if scale > 0 else FLIPPED_OPERATORS[operator]
     threshold = -difference.constant / scale
     own = None if difference.own is None else difference.own.times(-1 / scale).shift(threshold)
     summands = tuple(
@@ -152,7 +152,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     if own is not None:
         values |= dict.fromkeys(own.present)
     return Comparison(
-        text=f"{left} {operator} {decimal(threshold) if own is None else own.text}",
+        text=f"{left} {operator} {convert_to_decimal(threshold) if own is None else own.text}",
         left=left,
         names=(left, *summands[0][0].names),
         measure=measure,
@@ -266,10 +266,10 @@ def _compare_means(
         means.append(replace(mean, parts=tuple(part for part in mean.parts if part.coefficient)))
     first, second = means
     factor = -sorts[1][0][1] / sorts[0][0][1]
-    right = second.left if abs(factor) == 1 else f"{decimal(abs(factor))} * {second.left}"
+    right = second.left if abs(factor) == 1 else f"{convert_to_decimal(abs(factor))} * {second.left}"
     right = f"-{right}" if factor < 0 else right
     if threshold:
-        right += f" {'-' if threshold < 0 else '+'} {decimal(abs(threshold))}"
+        right += f" {'-' if threshold < 0 else '+'} {convert_to_decimal(abs(threshold))}"
     return replace(
         first,
         text=f"{first.left} {operator} {right}",
@@ -310,7 +310,7 @@ def _find_units_rows(parts: Sequence[Part], units: Sequence[Part], node: exp.Exp
         f"{write_short(node)} compares a sum of some rows with a count of units that have other rows",
         detail="Both sides together change with one unit, so the same rows have to count on both.",
         hint="Write the same FILTER on both sides, or a condition in WHERE.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -325,11 +325,13 @@ def _compare_mean_with_own(
     less, plain = linear(mean, within), linear(left, within)
     if less is None or plain is None or not own.known:
         return FAILS
-    made = compare_with_zero(less, operator, node, position(left), within)
+    made = compare_with_zero(less, operator, node, find_position(left), within)
     if not isinstance(made, Comparison):
         return made
     least, most = min(own.known), max(own.known)
-    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    shown = (
+        f"{convert_to_decimal(least)} to {convert_to_decimal(most)}" if least < most else f"{convert_to_decimal(least)}"
+    )
     return replace(
         made,
         text=f"{plain.text} {made.operator} {own.text} ({shown})",
@@ -357,7 +359,7 @@ def _common_per(
             f"{write_short(node)} compares a sum or count with a mean or ratio",
             detail="A mean is its sum less its count times a number, so that the other side has to be a number.",
             hint="Compare each of them with a number, or a mean with a mean.",
-            position=position(node),
+            position=find_position(node),
         )
     named = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column))
     present = " AND ".join(f"{column} IS NOT NULL" for column in named)
@@ -366,5 +368,5 @@ def _common_per(
         f"{write_short(node)} compares means or ratios over different rows",
         detail="Two means are compared by their sums, which needs the same rows in both.",
         hint=f"Add FILTER (WHERE {present}) to both, or ask one atom each.",
-        position=position(node),
+        position=find_position(node),
     )

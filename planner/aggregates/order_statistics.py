@@ -30,7 +30,7 @@ from planner.aggregates.having_refusals import counts_from_above, unsupported_ag
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.catalog import ComputedName, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_truth
@@ -41,8 +41,8 @@ from planner.question.condition_text import write_condition
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column
 from planner.values.constant import Constant, NotConstant, Number
-from planner.values.expressions import fold
-from planner.values.operators import OPPOSITE
+from planner.values.expressions import fold_constant
+from planner.values.operators import OPPOSITE_OPERATORS
 
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
@@ -83,7 +83,7 @@ def is_truth(node: exp.Expr) -> bool:
 
 
 def _strip_filter(node: exp.Expr) -> exp.Expr:
-    node = bare(node)
+    node = strip_parentheses(node)
     return node.this if isinstance(node, exp.Filter) else node
 
 
@@ -93,14 +93,14 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
     Raise KH204, KH208, KH212 and what a FILTER raises.
     """
     try:
-        constant = fold(threshold, within.given)
+        constant = fold_constant(threshold, within.given)
     except NotConstant:
         raise KeyholeError(
             "KH208",
             f"{write_short(threshold)} is not a constant threshold",
             detail="max, min, percentiles and median are compared with a constant each.",
             hint="Compare each by itself, with constants of your own.",
-            position=position(_strip_filter(node) if contains_aggregate(threshold) else threshold),
+            position=find_position(_strip_filter(node) if contains_aggregate(threshold) else threshold),
         ) from None
     if constant is None:
         return FAILS
@@ -148,13 +148,15 @@ def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnT
             f"{function} of {write_short(argument)} is not supported",
             detail="It is over a column, or a number or length of time that is computed of columns.",
             hint="Instead you can ask: bool_or(x > 5) or bool_and(x > 5), for some row or for every row."
-            if contains(argument, exp.Case)
+            if contains_type(argument, exp.Case)
             else f"Instead you can ask: count(*) FILTER (WHERE {write_node(argument)} = 'x') > 40.",
-            position=position(argument),
+            position=find_position(argument),
         )
     if function in ("percentile_cont", "median") and not numeric:
         name, kind = found.column.name, found.column.declared
-        raise KeyholeError("KH204", f'column "{name}" of type {kind} has no {function}', position=position(argument))
+        raise KeyholeError(
+            "KH204", f'column "{name}" of type {kind} has no {function}', position=find_position(argument)
+        )
     if column is not None:
         return found
     written = ComputedName.from_column(replace(found.column, comment=write_node(argument))).column
@@ -168,7 +170,7 @@ def _is_quotient(node: exp.Expr, rows: RowScope) -> bool:
 
 def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
     try:
-        value = fold(node.this.this, within.given)
+        value = fold_constant(node.this.this, within.given)
     except NotConstant:
         value = None
     if not isinstance(value, Number) or not 0 < value.value <= 1 or len(node.expression.expressions) != 1:
@@ -177,7 +179,7 @@ def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
             f"{write_short(node)} is not a percentile that Keyhole tests",
             detail="The share is one constant above 0 and at most 1, the order is by one column.",
             hint="Write for example percentile_disc(0.9) WITHIN GROUP (ORDER BY x) > t.",
-            position=position(node),
+            position=find_position(node),
         )
     return value.value
 
@@ -199,7 +201,7 @@ def _text(picked: _Picked, operator: str, node: exp.Expr) -> str:
 def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     above = operator in (">", ">=")
     exists = above is (picked.function == "max")
-    beyond = operator if exists else OPPOSITE[operator]
+    beyond = operator if exists else OPPOSITE_OPERATORS[operator]
     counted = _beyond(picked, beyond, constant, node)
     also = picked.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
     spelled = f"{picked.argument} {beyond} {write_node(node)}{f' AND ({also})' if also else ''}"
@@ -210,7 +212,7 @@ def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr)
         counted,
         exists=exists,
         values=picked.values,
-        position=position(picked.call),
+        position=find_position(picked.call),
         spelled=None if picked.term.plain else spelled,
     )
 
@@ -274,7 +276,7 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
         per_row=Fraction(1, 100),
         values=(picked.values,),
         slack=Slack.ROWS,
-        position=position(picked.call),
+        position=find_position(picked.call),
         over=Part(Fraction(1), picked.term.column, picked.condition, 0),
     )
 
@@ -287,7 +289,7 @@ def truth_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Ha
     counted = all_of((call.condition, truth.false if every else truth.true))
     known = Values(None, all_of((call.condition, any_of((truth.true, truth.false)))))
     function = "bool_and" if every else "bool_or"
-    left = f"{function}({write_node(bare(call.node.this))}){call.suffix}"
+    left = f"{function}({write_node(strip_parentheses(call.node.this))}){call.suffix}"
     return record(
         f"NOT {left}" if negated else left,
         left,
@@ -295,5 +297,5 @@ def truth_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Ha
         counted,
         exists=every is negated,
         values=known,
-        position=position(call.node),
+        position=find_position(call.node),
     )

@@ -13,7 +13,7 @@ from planner.aggregates.intervals import length_in_seconds
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.row_expression import Part
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position
+from planner.parser.tree import contains_type, find_position, strip_parentheses
 from planner.question.condition_text import canonical
 
 _ROUNDED = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc)
@@ -37,17 +37,17 @@ def ranked_value(node: exp.Expr, within: GroupScope) -> Comparison:
     try:
         return _read(node, within)
     except KeyholeError as error:
-        if error.code == "KH204" and not contains(node, exp.Div):  # a division of integers is told what to write
+        if error.code == "KH204" and not contains_type(node, exp.Div):  # a division of integers is told what to write
             raise not_ranked(node) from None
         raise
 
 
 def _without_rounding(node: exp.Expr, within: GroupScope) -> exp.Expr:
     """Strip roundings to whole numbers or places, and casts to types that round."""
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, _ROUNDED) and contains_aggregate(inner.this):
         places = inner.args.get("decimals")
-        if places is None or not contains(places, exp.Column, exp.Placeholder, exp.Parameter):
+        if places is None or not contains_type(places, exp.Column, exp.Placeholder, exp.Parameter):
             return _without_rounding(inner.this, within)
     if isinstance(inner, exp.Cast) and inner.to.this in _ROUNDING_TYPES and contains_aggregate(inner.this):
         return _without_rounding(inner.this, within)
@@ -66,7 +66,7 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
     if not mean and found.missing is not None and found.missing != found.constant:
         raise not_ranked(node)
     bare_sum = replace(found, constant=Fraction(0), missing=None)
-    made = compare_with_zero(bare_sum, ">", node, position(node), within)
+    made = compare_with_zero(bare_sum, ">", node, find_position(node), within)
     if not isinstance(made, Comparison) or made.against is not None or made.cell_sums:
         raise not_ranked(node)
     return made
@@ -79,7 +79,7 @@ def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Compa
         raise not_ranked(node)
     above = tuple((replace(one, per=(), by_units=False), factor) for one, factor in found.summands)
     bare_sum = replace(found, summands=above, constant=Fraction(0), missing=None)
-    made = compare_with_zero(bare_sum, ">", node, position(node), within)
+    made = compare_with_zero(bare_sum, ">", node, find_position(node), within)
     wanted = _list_conjuncts(base[0])
     every_row = [wanted <= _list_conjuncts(part) for part in made.parts] if isinstance(made, Comparison) else [False]
     if not isinstance(made, Comparison) or made.against is not None or made.off_each_unit or not all(every_row):

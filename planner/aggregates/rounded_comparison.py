@@ -23,10 +23,10 @@ from planner.aggregates.order_statistics import picks_a_value, value_comparison
 from planner.aggregates.row_expression import Arithmetic
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
-from planner.values.constant import NotConstant, Number, Untyped, number
-from planner.values.expressions import fold
-from planner.values.operators import FLIPPED
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
+from planner.values.constant import NotConstant, Number, Untyped, read_number
+from planner.values.expressions import fold_constant
+from planner.values.operators import FLIPPED_OPERATORS
 
 _TRUNCATED = exp.Trunc()
 _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare
@@ -48,10 +48,10 @@ def rounded_comparison(
             "KH204",
             f"{write_short(left)} rounds a double, where halves go to even numbers",
             hint=f"Compare {write_node(left.this)} itself, or round({write_node(left.this)}::numeric, 2).",
-            position=position(left),
+            position=find_position(left),
         )
     step = Fraction(1, 10**places) if places >= 0 else Fraction(10**-places)
-    at = position(left)
+    at = find_position(left)
 
     def side(of: str) -> Having:
         edge, found = _edge(left, of, threshold.constant / step)
@@ -69,9 +69,9 @@ def rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupS
     """
     if not isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return None
-    picked = bare(left.this)
+    picked = strip_parentheses(left.this)
     is_exact = isinstance(picked, exp.Cast) and kind_of_cast(picked) is Arithmetic.EXACT
-    picked = bare(picked.this) if is_exact else picked
+    picked = strip_parentheses(picked.this) if is_exact else picked
     places, at = _places(left, within), _constant(right, within)
     if places is None or at is None or not picks_a_value(picked):
         return None
@@ -114,7 +114,7 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
     found, threshold = _read_truncated(left, within), linear(right, within)
     if found is None or not found.factor or threshold is None or threshold.summands or threshold.own is not None:
         return None
-    operator = operator if found.factor > 0 else FLIPPED[operator]
+    operator = operator if found.factor > 0 else FLIPPED_OPERATORS[operator]
     at = threshold.constant / found.factor
     divided = next(node for node in left.find_all(exp.Div) if not is_public(node, within))
     warning = (
@@ -125,7 +125,7 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
     def side(of: str) -> Having:
         edge, compared = _edge(_TRUNCATED, of, at)
         difference = found.exact.plus(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
-        made = compare_with_zero(difference, compared, left, position(left), within)
+        made = compare_with_zero(difference, compared, left, find_position(left), within)
         return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
 
     return _sides(operator, side)
@@ -138,9 +138,9 @@ def compare_with_truncated(
 
     Whole `A > floor(q)` is `A > q`, and `A >= floor(q)` is `A > q - 1`. None for what is none.
     """
-    if not isinstance(bare(right), exp.Div):
-        left, operator, right = right, FLIPPED[operator], left
-    divided = bare(right)
+    if not isinstance(strip_parentheses(right), exp.Div):
+        left, operator, right = right, FLIPPED_OPERATORS[operator], left
+    divided = strip_parentheses(right)
     if not isinstance(divided, exp.Div) or (_constant(divided.expression, within) or 0) <= 0:
         return None
     quotient, whole = exact_quotient(divided, within), linear(left, within)
@@ -157,7 +157,7 @@ def compare_with_truncated(
     def side(of: str) -> Having:
         edge, compared = {">": (0, ">"), ">=": (-1, ">"), "<": (-1, "<="), "<=": (0, "<=")}[of]
         moved = difference.plus(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
-        return compare_with_zero(moved, compared, node, position(left), within)
+        return compare_with_zero(moved, compared, node, find_position(left), within)
 
     return _sides(operator, side)
 
@@ -183,7 +183,7 @@ def _starts_at(column: Column) -> Fraction:
 
 def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
     """Return the expression as a multiple of one quotient of integers; None if it is none."""
-    node = bare(node)
+    node = strip_parentheses(node)
     match node:
         case exp.Div() if not is_public(node.expression, within):
             found = exact_quotient(node, within)
@@ -211,7 +211,7 @@ def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
 
 def _constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
     try:
-        value = fold(node, within.given)
+        value = fold_constant(node, within.given)
     except NotConstant:
         return None
     return value.value if isinstance(value, Number) else None
@@ -221,10 +221,10 @@ def _places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupSco
     decimals = left.args.get("decimals")
     if decimals is None:
         return 0
-    value = fold(decimals, within.given)
+    value = fold_constant(decimals, within.given)
     if isinstance(value, Untyped):
-        value = number(value.text, decimals)
-    if not isinstance(value, Number) or not value.integral or abs(value.value) > _FINEST:
+        value = read_number(value.text, decimals)
+    if not isinstance(value, Number) or not value.is_integral or abs(value.value) > _FINEST:
         return None
     return int(value.value)
 

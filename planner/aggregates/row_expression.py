@@ -24,14 +24,14 @@ from planner.aggregates.having_refusals import unusable_type
 from planner.catalog.catalog import Column, Product, SqlType
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.products import MOST_FACTORS, product_column
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.constant import Given, NotConstant, Number, Untyped, number
-from planner.values.expressions import fold
+from planner.values.constant import ConstantContext, NotConstant, Number, Untyped, read_number
+from planner.values.expressions import fold_constant
 
 MOST_ARMS = 500  # of a CASE, each of which has the conditions of all before it: time grows with the square
 MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; each one is a term that the SQL adds up
@@ -117,7 +117,7 @@ def _complement(values: Values) -> Condition | None:
 def row_expression(
     node: exp.Expr,
     scope: Scope,
-    given: Given,
+    given: ConstantContext,
     *,
     where: Condition = ALWAYS,
     among: Condition = ALWAYS,
@@ -153,7 +153,7 @@ def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
         detail="An aggregate adds up columns, their products and times constants, CASE, COALESCE, sums and differences "
         "of these.",
         hint=_subtract_times(node) or "Ask the owner to expose the expression as a column of a view, with bounds.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -169,7 +169,7 @@ def _subtract_times(node: exp.Expr) -> str | None:
 
 
 def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
-    node = bare(node)
+    node = strip_parentheses(node)
     constant = _constant(node, reading.within.given)
     if constant is not None:
         return constant
@@ -200,19 +200,19 @@ def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
             raise _refusal(node)
 
 
-def _constant(node: exp.Expr, given: Given) -> RowExpression | None:
+def _constant(node: exp.Expr, given: ConstantContext) -> RowExpression | None:
     try:
-        value = fold(node, given)
+        value = fold_constant(node, given)
     except NotConstant:
         return None
     if value is None:
         return RowExpression((), Values(None, NEVER), Arithmetic.INTEGER)
     if isinstance(value, Untyped):
-        value = number(value.text, node)
+        value = read_number(value.text, node)
     if not isinstance(value, Number):
         raise _refusal(node)
     parts = (Part(value.value, None, ALWAYS, 0),) if value.value else ()
-    return RowExpression(parts, Values(None, ALWAYS), Arithmetic.INTEGER if value.integral else Arithmetic.EXACT)
+    return RowExpression(parts, Values(None, ALWAYS), Arithmetic.INTEGER if value.is_integral else Arithmetic.EXACT)
 
 
 def _column(column: Column, node: exp.Expr) -> RowExpression:
@@ -322,7 +322,7 @@ def _beside(part: Part, other: RowExpression) -> Part:
 
 
 def _read_scaled(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpression:
-    if isinstance(node, exp.Div) and contains(node.expression, exp.Column):
+    if isinstance(node, exp.Div) and contains_type(node.expression, exp.Column):
         quotient = whole_measure(node, reading)
         if quotient is None:
             raise _refusal(node, "divides by a column")
@@ -433,7 +433,11 @@ _INTEGERS = frozenset(("INT", "BIGINT"))
 def _cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
     kind = node.to.this.value if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
     column = find_column(node.this, reading.within.scope)
-    if kind in _INTEGERS and (column is None or column.sql_type is SqlType.BOOLEAN) and _boolean(bare(node.this)):
+    if (
+        kind in _INTEGERS
+        and (column is None or column.sql_type is SqlType.BOOLEAN)
+        and _boolean(strip_parentheses(node.this))
+    ):
         truth = row_truth(node.this, reading.within.scope, reading.within.given)
         known = Values(None, any_of((truth.true, truth.false)))
         return RowExpression((Part(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)

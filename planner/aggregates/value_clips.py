@@ -21,10 +21,10 @@ from planner.aggregates.having_refusals import unknown_range
 from planner.aggregates.row_expression import Part
 from planner.catalog.catalog import Column, Computed
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.parser.tree import write_node
 from planner.predicates.computed.ranges import Clip
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 _AWAY = 4
 """How many thresholds an end is away from the threshold of a mean. Of exponential values with that mean, 5 times the
@@ -173,7 +173,7 @@ def _sentence(
     assert column.bounds is not None
     assert isinstance(column.derivation, Computed)
     ends = [
-        (f"{decimal(unit * Fraction(end)):f}", clip)
+        (f"{convert_to_decimal(unit * Fraction(end)):f}", clip)
         for end, clip in zip(column.bounds, column.derivation.clipped, strict=True)
     ]
     (below, is_low), (above, is_high) = ends if unit > 0 else reversed(ends)
@@ -185,7 +185,7 @@ def _sentence(
         effects.setdefault(verb, []).append(f"{side} {end}")
     may = ", and ".join(f"{verb} where values {' or '.join(ends)} decide it" for verb, ends in effects.items())
     values = f"values of {column.comment}" if _divides_by_sum(leaf) else "values"
-    names = " and ".join(map(readable, column.derivation.unbounded_columns))
+    names = " and ".join(map(spell_name, column.derivation.unbounded_columns))
     why = f"nothing bounds {names}" if names else "its divisor may be near 0"
     return (
         f"{' and '.join(texts)}: {values} count as {' and '.join(counts)}, as {why}, so that a group may be {may}; "
@@ -222,7 +222,7 @@ def _write_clipped(select: exp.Select, of: str, low: Fraction, high: Fraction) -
         for node in list(call.find_all(exp.Expr)):
             text = write_node(node)
             if text == of:
-                ends = [exp.Literal.number(f"{decimal(end):f}") for end in (low, high)]
+                ends = [exp.Literal.number(f"{convert_to_decimal(end):f}") for end in (low, high)]
             elif text == length and node.parent is call:
                 ends = [exp.Interval(this=exp.Literal.string(_write_length(end))) for end in (low, high)]
             else:
@@ -235,7 +235,7 @@ def _write_clipped(select: exp.Select, of: str, low: Fraction, high: Fraction) -
 
 def _write_length(seconds: Fraction) -> str:
     days = seconds / _DAY
-    return f"{decimal(days):f} days" if days.denominator == 1 else f"{decimal(seconds):f} seconds"
+    return f"{convert_to_decimal(days):f} days" if days.denominator == 1 else f"{convert_to_decimal(seconds):f} seconds"
 
 
 def _clip_node(call: exp.Expr, node: exp.Expr, ends: Sequence[exp.Expr]) -> None:

@@ -19,11 +19,11 @@ from planner.aggregates.comparison import FAILS, Every, Having, Some, Spread
 from planner.aggregates.having_refusals import no_constant_threshold, not_of_one_column, unsupported_aggregate
 from planner.aggregates.row_expression import RowExpression, Values, row_expression
 from planner.catalog.catalog import Column
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import find_position, strip_parentheses, write_node
 from planner.scope.name_resolution import find_column
-from planner.values.constant import NotConstant, Number, Untyped, number
-from planner.values.expressions import fold
-from planner.values.operators import FLIPPED
+from planner.values.constant import NotConstant, Number, Untyped, read_number
+from planner.values.expressions import fold_constant
+from planner.values.operators import FLIPPED_OPERATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ def is_variance(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def _function(node: exp.Expr) -> _Function | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     inner = node.this if isinstance(node, exp.Filter) else node
     return _FUNCTIONS.get(type(inner))
 
 
 def _read_spread(node: exp.Expr, within: GroupScope) -> _Read | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     function = _function(node)
     if function is not None:
         return _Read(node, Fraction(1), function.root)
@@ -97,11 +97,11 @@ def _times(one: _Read | None, factor: Fraction | None) -> _Read | None:
 
 def _factor(node: exp.Expr, within: GroupScope) -> Fraction | None:
     try:
-        value = fold(node, within.given)
+        value = fold_constant(node, within.given)
     except NotConstant:
         return None
     if isinstance(value, Untyped):
-        value = number(value.text, node)
+        value = read_number(value.text, node)
     return value.value if isinstance(value, Number) else None
 
 
@@ -112,7 +112,7 @@ def variance_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, with
     at = _threshold(threshold, within)
     if at is None:
         return FAILS
-    operator = operator if read.factor > 0 else FLIPPED[operator]
+    operator = operator if read.factor > 0 else FLIPPED_OPERATORS[operator]
     made = _spread(read, operator, at / read.factor, within)
     if operator == "=":
         return Every((replace(made, operator=">="), replace(made, operator="<=")))
@@ -123,11 +123,11 @@ def variance_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, with
 
 def _threshold(node: exp.Expr, within: GroupScope) -> Fraction | None:
     try:
-        value = fold(node, within.given)
+        value = fold_constant(node, within.given)
     except NotConstant:
         value = False
     if isinstance(value, Untyped):
-        value = number(value.text, node)
+        value = read_number(value.text, node)
     if value is None:
         return None
     if isinstance(value, Number):
@@ -147,7 +147,7 @@ def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope)
     call = read_call(read.node, within)
     function = _function(call.node)
     assert function is not None
-    if isinstance(bare(call.node.this), exp.Distinct):
+    if isinstance(strip_parentheses(call.node.this), exp.Distinct):
         raise unsupported_aggregate(call.node)
     found = row_expression(call.node.this, within.scope, within.given, where=within.where, among=call.condition)
     column, scale, shift = _of_one_column(found, call)
@@ -155,7 +155,7 @@ def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope)
         raise not_of_one_column(call.node)
     values = found.values.where(call.condition)
     known = find_column(call.node.this, within.scope)
-    argument = known.name if known else write_node(bare(call.node.this))
+    argument = known.name if known else write_node(strip_parentheses(call.node.this))
     name, alias = function.name, function.alias
     left = f"{name}({argument}){call.suffix}"
     spelled = (f"{name}({argument})", f"{alias}({argument}){call.suffix}", f"{alias}({argument})", name, alias)
@@ -177,7 +177,7 @@ def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope)
         root=read.root,
         operator=operator,
         threshold=threshold,
-        position=position(read.node),
+        position=find_position(read.node),
     )
 
 

@@ -24,7 +24,7 @@ from planner.functionals.atoms.read_atoms import Atoms, read_atoms
 from planner.functionals.unit_rows import canonicalise_rows
 from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS
 from planner.question.products import with_products
 from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
@@ -33,7 +33,7 @@ from planner.rankings.ranked import rank_by, settle_price
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.key_classes import told_apart
 from planner.scope.owner_bands import find_bands
-from planner.values.constant import Given, ParameterCast, ParameterValue
+from planner.values.constant import ConstantContext, ParameterCast, ParameterValue
 from planner.values.expressions import uses_clock
 from planner.values.row_counts import read_count
 
@@ -59,7 +59,7 @@ def ask(
     Raises KH1xx, KH2xx, KH304, with positions in the statement that holds the question.
     """
     try:
-        given = Given(parameters=parameters, today=today, casts=casts or {}, utc=is_utc)
+        given = ConstantContext(parameters=parameters, today=today, casts=casts or {}, is_utc=is_utc)
         return _ask(embedded, catalog, accuracy, given)
     except RecursionError:
         raise refuse_deep_nesting() from None
@@ -77,7 +77,7 @@ def ask(
         raise embedded.place_error(told) from None
 
 
-def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
+def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: ConstantContext) -> Question:
     embedded, told = resolve_lists(embedded, given)
     embedded = resolve_values(embedded, given)
     embedded, per_unit = resolve_unit_query(embedded, given)
@@ -97,7 +97,7 @@ def _name_totals(text: str, composed: Iterable[tuple[str, str]]) -> str:
     """Return a message with the names that a subquery gives to expressions of totals in their place."""
     for written, called in composed:
         spelled = re.escape(written)  # the parentheses of a call stay
-        text = re.sub(rf"(?<!\w)\({spelled}\)|{spelled}", lambda _: readable(called), text)  # noqa: B023
+        text = re.sub(rf"(?<!\w)\({spelled}\)|{spelled}", lambda _: spell_name(called), text)  # noqa: B023
     return text
 
 
@@ -107,7 +107,7 @@ def _ask_resolved(
     told: tuple[str, ...],
     catalog: Catalog,
     accuracy: Accuracy,
-    given: Given,
+    given: ConstantContext,
 ) -> Question:
     what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
     if embedded.unless_public is not None and what.where != ALWAYS:
@@ -172,7 +172,7 @@ def _ask_resolved(
     return store_conditions(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
 
-def _rank(embedded: Embedded, what: QuestionParts, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
+def _rank(embedded: Embedded, what: QuestionParts, table: Table, accuracy: Accuracy, given: ConstantContext) -> Ranked | None:
     """Return the ranking of the question's keys, if there is one.
 
     A tolerance in percent refers to the least positive band of the owner. Raise KH106, and what `rank_by` raises.
@@ -223,7 +223,7 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
 
 
 def _list_warnings(
-    made: Atoms, space: KeySpace, *, ranked: Ranked | None, reads_clock: bool, given: Given
+    made: Atoms, space: KeySpace, *, ranked: Ranked | None, reads_clock: bool, given: ConstantContext
 ) -> Iterator[str]:
     if ranked is not None:
         groups = f"every value of {space.description}" if made.formula == TRUE else "every group that qualifies"

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, Column, PublicTable, Table
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, name, position, write_short
+from planner.parser.lexer import spell_name
+from planner.parser.tree import contains_type, find_position, read_name, strip_parentheses, write_short
 
 APART = (
     "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
@@ -25,7 +25,7 @@ _ONE_EQUALITY = "A public table is joined by equality with one of its columns, u
 
 def _refuse_from(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
     """Return KH107 at a place in FROM."""
-    return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
+    return KeyholeError("KH107", message, detail=detail, hint=hint, position=find_position(node))
 
 
 def refuse_ungrouping_expression(text: str) -> KeyholeError:
@@ -135,7 +135,7 @@ def refuse_long_column(public: PublicTable, column: str, node: exp.Expr) -> Keyh
         "KH213",
         f"the texts of {public.name}.{column} are too long together to be looked up",
         hint=APART,
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -145,7 +145,7 @@ def refuse_ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
         "KH201",
         f'column "{called}" in USING is in several tables',
         hint="Write JOIN ... ON an equality.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -156,7 +156,7 @@ def refuse_unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> 
         "KH201",
         f'column "{called}" in USING is not exposed by table {named}',
         hint="Write JOIN ... ON an equality.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -179,7 +179,7 @@ def refuse_join_of_types(public: PublicTable, key: Column, base: Column, *, at: 
     """Return KH107 for join columns of two types. PostgreSQL might compare them, but not as one type."""
     return KeyholeError(
         "KH107",
-        f"{readable(public.name)}.{readable(key.name)} is of type {key.declared}, "
+        f"{spell_name(public.name)}.{spell_name(key.name)} is of type {key.declared}, "
         f'"{base.name}" of type {base.declared}: they do not join',
         detail="Joined columns are of one type: text, integer, date, timestamp, boolean or uuid.",
         hint="Ask the owner to expose one of them with the other's type.",
@@ -191,9 +191,9 @@ def refuse_repeating_key(public: PublicTable, column: str, *, problem: str, at: 
     """Return KH107 for a join by a public column whose values repeat: the join could count a row twice."""
     return KeyholeError(
         "KH107",
-        f"{readable(public.name)}.{readable(column)} {problem} in the pinned copy",
+        f"{spell_name(public.name)}.{spell_name(column)} {problem} in the pinned copy",
         detail="A row of the question could be counted more than once.",
-        hint=f"Join {readable(public.name)} by a column that is unique and not NULL. " + APART,
+        hint=f"Join {spell_name(public.name)} by a column that is unique and not NULL. " + APART,
         position=at,
     )
 
@@ -235,13 +235,13 @@ def refuse_list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
 
 def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery in WHERE that does not equate every column of the privacy unit with its own."""
-    left, right = (", ".join(map(readable, one.unit)) for one in (table, listed))
+    left, right = (", ".join(map(spell_name, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
     return _refuse_from(
         f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
         node,
         detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
-        hint=f"Write {left} IN (SELECT {right} FROM {readable(listed.name)} WHERE ...). Or ask the owner for another "
+        hint=f"Write {left} IN (SELECT {right} FROM {spell_name(listed.name)} WHERE ...). Or ask the owner for another "
         f"privacy_unit, {_CONDITION_AS_COLUMN}",
     )
 
@@ -262,18 +262,18 @@ def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeErr
         column,
         detail="A list of privacy units says one thing of a unit, the same for all of its rows in the question.",
         hint="Equate the columns of the privacy unit alone, and compare "
-        f"the columns of {readable(table.name)} with constants.",
+        f"the columns of {spell_name(table.name)} with constants.",
     )
 
 
 def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list that groups rows of several privacy units together."""
-    unit = ", ".join(map(readable, table.unit))
+    unit = ", ".join(map(spell_name, table.unit))
     return _refuse_from(
         f"a list of privacy units groups by all their columns ({table.unit_text})",
         node,
         detail="A total of several units would decide about each of them.",
-        hint=f"Write IN (SELECT {unit} FROM {readable(table.name)} WHERE ... GROUP BY {unit} HAVING ...).",
+        hint=f"Write IN (SELECT {unit} FROM {spell_name(table.name)} WHERE ... GROUP BY {unit} HAVING ...).",
     )
 
 
@@ -350,7 +350,7 @@ def refuse_too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog
         f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
         hint="Group by wider steps or by fewer columns, or restrict the columns of the groups in WHERE."
         if keys[0].computed
-        else f"Restrict the keys in WHERE, for example {readable(keys[0].name)} = ..., or group by fewer columns.",
+        else f"Restrict the keys in WHERE, for example {spell_name(keys[0].name)} = ..., or group by fewer columns.",
         position=at,
     )
 
@@ -362,7 +362,7 @@ def refuse_shown_expression(node: exp.Expr, message: str) -> KeyholeError:
         message,
         detail="A question shows its keys and constants.",
         hint="Select the GROUP BY keys alone.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -372,7 +372,7 @@ def refuse_rows_in_having(node: exp.Expr) -> KeyholeError:
         "KH207",
         "a condition in HAVING reads an aggregate, or one key alone",
         hint="Move conditions on rows to WHERE.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -381,7 +381,7 @@ def refuse_unit_query(
 ) -> KeyholeError:
     """Return KH110 with a question of the right form: `instead`, or an example."""
     hint = _write_example(table, node) if instead is None else f"Instead you can ask: {instead};"
-    return KeyholeError("KH110", message, detail=detail, hint=hint, position=position(node))
+    return KeyholeError("KH110", message, detail=detail, hint=hint, position=find_position(node))
 
 
 def suggest_group_by_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
@@ -409,11 +409,11 @@ def _write_example(table: Table, *trees: exp.Expr) -> str:
     keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
     keys = keys or [column for column in table.columns if column.domain is not None]
     groups = [group for tree in trees for group in tree.root().find_all(exp.Group)]
-    grouped = {name(one.this) for group in groups for one in group.find_all(exp.Column)}
+    grouped = {read_name(one.this) for group in groups for one in group.find_all(exp.Column)}
     keys.sort(key=lambda column: column.name not in grouped)  # the statement's own first
     if not keys:
         return "Ask the owner for a key with a public list of values."
-    key, called = readable(keys[0].name), readable(table.name)
+    key, called = spell_name(keys[0].name), spell_name(table.name)
     units, most = _find_numbers(*trees)
     if table.is_row_unit:
         question = f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) {units}"
@@ -422,7 +422,7 @@ def _write_example(table: Table, *trees: exp.Expr) -> str:
             if units is None
             else f"Instead you can ask: {question};"
         )
-    listed = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
+    listed = ", ".join(dict.fromkeys((key, *map(spell_name, table.unit))))
     total, is_own = _choose_total(table, trees)
     if units is None:
         return f"{_IN_WORDS} {listed}, and the question by {key}, with a threshold in HAVING."
@@ -436,13 +436,13 @@ def _write_example(table: Table, *trees: exp.Expr) -> str:
 def _choose_total(table: Table, trees: Sequence[exp.Expr]) -> tuple[str, bool]:
     """Return a total of one unit that the table bounds, and whether the statement adds up the same, or counts."""
     sums = [one for tree in trees for one in tree.root().find_all(exp.Sum)]
-    summed = {name(column.this) for one in sums for column in one.find_all(exp.Column)}
+    summed = {read_name(column.this) for one in sums for column in one.find_all(exp.Column)}
     measures = [column for column in table.columns if column.per_unit is not None]
     own = next((column for column in measures if column.name in summed), None)
     counted = table.row_cap is not None or table.rows_per_unit is not None
     if own is None and (counted or not measures):
         return "count(*)", not sums
-    return f"sum({readable((own or measures[0]).name)})", own is not None
+    return f"sum({spell_name((own or measures[0]).name)})", own is not None
 
 
 def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
@@ -453,17 +453,17 @@ def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
     """
     selects = [select for tree in trees for select in tree.root().find_all(exp.Select)]
     items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
-    named = {name(item.args["alias"]) for item in items if contains(item.this, exp.AggFunc)}
+    named = {read_name(item.args["alias"]) for item in items if contains_type(item.this, exp.AggFunc)}
     counts = [said for select in selects for _, said in _list_compared(select.args.get("having"), exp.Count)]
     compared = [one for select in selects for one in _list_compared(select.args.get("where"), exp.Column)]
-    totals = [said for column, said in compared if name(column.this) in named]
+    totals = [said for column, said in compared if read_name(column.this) in named]
     return next(iter(counts), None), next(iter([*totals, *counts[1:]]), None)
 
 
 def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
     """Yield the expressions of a kind that a clause compares with numbers from below, each with its comparison."""
     for one in clause.find_all(exp.GT, exp.GTE) if clause is not None else ():
-        compared, number = bare(one.this), bare(one.expression)
+        compared, number = strip_parentheses(one.this), strip_parentheses(one.expression)
         if isinstance(compared, kind) and isinstance(number, exp.Literal) and not number.is_string:
             yield compared, f"{'>' if isinstance(one, exp.GT) else '>='} {number.this}"
 
@@ -515,7 +515,7 @@ def refuse_shown_units(table: Table, node: exp.Expr, *, at: int | None) -> Keyho
         f'the private table "{table.name}" is used outside a question',
         detail="Totals of a privacy unit are never shown. A question returns the groups that cross a threshold.",
         hint=_write_example(table, node),
-        position=position(node) or at,
+        position=find_position(node) or at,
     )
 
 
@@ -532,14 +532,14 @@ def refuse_join_of_totals(node: exp.Expr, *, instead: str | None) -> KeyholeErro
         hint=f"Instead you can ask: {instead};"
         if instead
         else "Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
-        position=position(node),
+        position=find_position(node),
     )
 
 
 def refuse_unknown_total(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH110 for an aggregate in a subquery per unit whose value for one unit is unknown."""
     return refuse_unit_query(
-        f"{write_short(bare(node))} is not a total of one privacy unit",
+        f"{write_short(strip_parentheses(node))} is not a total of one privacy unit",
         node,
         table,
         detail="A total is count(*), count(x), sum(x), min(x), max(x), avg(x) or count(DISTINCT x) of a declared "

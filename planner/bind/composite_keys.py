@@ -25,10 +25,10 @@ from planner.predicates.computed.number_arithmetic import NoTermError, TooWideEr
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
 _BIGINT = 2**63  # the end of the numbers that stand for several columns
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _Span = tuple[int, int]
 
 

@@ -20,8 +20,8 @@ from planner.catalog.derived_columns import PART_RANGES, infer_derived_type
 from planner.catalog.fault import Fault, Faults
 from planner.errors import KeyholeError
 from planner.groups.computed_keys import add_computed_keys
-from planner.parser.lexer import quote_identifier, tokens
-from planner.parser.tree import bare, parse
+from planner.parser.lexer import quote_identifier, read_tokens
+from planner.parser.tree import parse, strip_parentheses
 from planner.scope.group_by import read_group_by
 from planner.scope.name_resolution import Scope, derivation
 
@@ -47,7 +47,7 @@ def read_grouping(table: Table, grouping: Grouping) -> tuple[Table, tuple[Column
 
 def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
     sql = f"SELECT 1 FROM {quote_identifier(table.name)} GROUP BY {text}"
-    select = parse(sql, tokens(sql)).tree
+    select = parse(sql, read_tokens(sql)).tree
     group = select.args.get("group")
     if (
         not isinstance(select, exp.Select)
@@ -56,7 +56,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
         or select.args.get("having") is not None
     ):
         raise refuse_ungrouping_expression(text)
-    scope, item = Scope(table=table, alias=table.name), bare(group.expressions[0])
+    scope, item = Scope(table=table, alias=table.name), strip_parentheses(group.expressions[0])
     derived = derivation(item, scope)
     if derived is not None:  # only a question gives the range of times; parts such as weekdays are few without one
         base = table.get_column(derived.column)

@@ -21,8 +21,8 @@ from planner.bind.bind_refusals import (
     refuse_unpinned_table,
 )
 from planner.catalog.catalog import Catalog, PublicTable, Table
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, name, position, read_alias, read_table
+from planner.parser.lexer import spell_name
+from planner.parser.tree import contains_type, find_position, read_name, read_table, read_alias, strip_parentheses
 
 # sqlglot's names of what a table of FROM may have, and a subquery that filters the rows of one table and groups them
 ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -96,7 +96,7 @@ class FromClause:
     def mentioned_columns(self) -> set[str]:
         """The names of columns in its equalities."""
         found = [*self.inner, *(one for several in self.outer.values() for one in several)]
-        return {name(column.this) for equality in found for column in equality.columns()}
+        return {read_name(column.this) for equality in found for column in equality.columns()}
 
     def find_owners(self, node: exp.Expr) -> set[str]:
         """Return the tables whose columns an expression reads. Return none if a name is unknown or ambiguous."""
@@ -104,19 +104,19 @@ class FromClause:
 
     def find_owner(self, node: exp.Expr) -> tuple[str, str] | None:
         """Return the table and name of a plain column. Return None for other expressions and unknown columns."""
-        column = bare(node)
+        column = strip_parentheses(node)
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
             return None
         owners = self.find_owners(column)
         relation = next((one for one in self.relations if owners == {one.alias}), None)
-        if relation is None or name(column.this) not in relation.names:
+        if relation is None or read_name(column.this) not in relation.names:
             return None
-        if column.args.get("db") is not None and (name(column.args["db"]), relation.alias) != (
+        if column.args.get("db") is not None and (read_name(column.args["db"]), relation.alias) != (
             "public",
             relation.table.name,
         ):
             return None
-        return relation.alias, name(column.this)
+        return relation.alias, read_name(column.this)
 
 
 def read_from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int] = ()) -> FromClause:
@@ -133,7 +133,7 @@ def read_from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection
         if relation.join is None:
             continue
         conditions = list(split_conjuncts(relation.join.args.get("on")))
-        found = [Equality(part.this, part.expression, position(part)) for part in conditions if _is_equality(part)]
+        found = [Equality(part.this, part.expression, find_position(part)) for part in conditions if _is_equality(part)]
         using = relation.join.args.get("using") or ()
         found += [_read_using(relations[: index + 1], identifier, merged) for identifier in using]
         if not relation.is_outer:
@@ -146,7 +146,7 @@ def read_from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection
         outer[relation.alias] = tuple(found)
     where = select.args.get("where")
     for part in split_conjuncts(None if where is None else where.this):
-        inner += [Equality(one.this, one.expression, position(one)) for one in _list_equalities(part)]
+        inner += [Equality(one.this, one.expression, find_position(one)) for one in _list_equalities(part)]
     _hide_reached_units(relations, merged)
     return FromClause(relations, tuple(inner), outer, {alias: frozenset(names) for alias, names in merged.items()})
 
@@ -171,7 +171,7 @@ def _hide_reached_units(relations: Sequence[Relation], merged: dict[str, set[str
 
 def find_private_table(node: exp.Table, catalog: Catalog) -> Table | None:
     """Return the private table that a name in FROM refers to, without a schema or in `public`."""
-    return catalog.find_table(name(node.this)) if name(node.args.get("db")) in ("", "public") else None
+    return catalog.find_table(read_name(node.this)) if read_name(node.args.get("db")) in ("", "public") else None
 
 
 def _read_relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) -> tuple[Relation, ...]:
@@ -179,7 +179,7 @@ def _read_relations(select: exp.Select, catalog: Catalog, beside: Collection[int
     nodes += [(join.this, join) for join in select.args["joins"]]
     nodes = [pair for pair in nodes if id(pair[0]) not in beside]
     nodes[0] = (nodes[0][0], None)
-    hidden = {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
+    hidden = {read_name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
     found: list[Relation] = []
     before = False
     for node, join in nodes:
@@ -211,7 +211,7 @@ def _check_kind(join: exp.Join, node: exp.Table, table: Table | PublicTable, *, 
         raise refuse_join_kind(side or kind, node, are_private=before and private)
     if side == "LEFT" and not before:
         column = next(iter(table.unit if isinstance(table, Table) else ()), table.columns[0].name)
-        raise refuse_private_on_right(node, column=f"{readable(read_alias(node))}.{readable(column)}")
+        raise refuse_private_on_right(node, column=f"{spell_name(read_alias(node))}.{spell_name(column)}")
 
 
 def _find_table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:
@@ -230,7 +230,7 @@ def _find_table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | 
 
 def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: dict[str, set[str]]) -> Equality:
     """Read USING as an equality. Only one of the two columns keeps its unqualified name."""
-    called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
+    called = read_name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
     *before, this = relations
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
     if len(left) > 1:  # the source shows a unit in the table that has it stored, and not where it is found by a path
@@ -243,13 +243,13 @@ def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: d
     hidden = this if this.public is not None or left[0].private is not None else left[0]
     merged[hidden.alias].add(called)
     first, second = (exp.column(called, table=one.alias, quoted=True) for one in (left[0], this))
-    return Equality(first, second, position(identifier), is_using=True)
+    return Equality(first, second, find_position(identifier), is_using=True)
 
 
 def _find_owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mapping[str, Collection[str]]) -> set[str]:
     owners: set[str] = set()
     for column in node.find_all(exp.Column):
-        called, qualifier = name(column.this), name(column.args.get("table"))
+        called, qualifier = read_name(column.this), read_name(column.args.get("table"))
         if qualifier:
             owners.add(qualifier)
             continue
@@ -278,14 +278,14 @@ def _is_equality(part: exp.Expr) -> bool:
     """Return True if the expression is an equality of two expressions with columns."""
     if not isinstance(part, exp.EQ) or part.args.get("negate"):
         return False
-    return all(contains(side, exp.Column) for side in (part.this, part.expression))
+    return all(contains_type(side, exp.Column) for side in (part.this, part.expression))
 
 
 def split_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
     """Yield the conditions that an expression joins by AND, or the expression itself. Yield none for None."""
     if node is None:
         return
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, exp.And) and not inner.args.get("negate"):
         yield from split_conjuncts(inner.this)
         yield from split_conjuncts(inner.expression)

@@ -28,11 +28,11 @@ from planner.bind.unit_equalities import join_private_tables
 from planner.bind.unit_lists.find_lists import is_list
 from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position, read_alias
+from planner.parser.tree import find_position, read_name, strip_parentheses, read_alias
 from planner.predicates.condition import row_condition
 from planner.question.condition import Condition
 from planner.scope.name_resolution import JoinedTable, Scope, find_column
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _ScopeBuilder:
         self._clause = clause
         self._own = join_private_tables(clause)
         self._done = self._own
-        self._mentioned = clause.mentioned_columns | {name(column.this) for column in select.find_all(exp.Column)}
+        self._mentioned = clause.mentioned_columns | {read_name(column.this) for column in select.find_all(exp.Column)}
 
     def build_scope(self) -> Scope:
         waiting = [relation for relation in self._clause.relations if relation.public is not None]
@@ -95,7 +95,7 @@ class _ScopeBuilder:
         equalities = self._clause.outer[relation.alias] if relation.is_outer else self._clause.inner
         met: list[tuple[str, Column, Equality]] = []
         for equality in equalities:
-            left, right = bare(equality.left), bare(equality.right)
+            left, right = strip_parentheses(equality.left), strip_parentheses(equality.right)
             for key, other in ((left, right), (right, left)):
                 owners = self._clause.find_owners(other)
                 if not isinstance(key, exp.Column) or self._clause.find_owners(key) != {relation.alias}:
@@ -104,7 +104,7 @@ class _ScopeBuilder:
                     continue
                 base = find_column(other, self._done)
                 if base is not None:
-                    met.append((name(key.this), base, equality))
+                    met.append((read_name(key.this), base, equality))
         return self._choose_key(relation, met, most=len(equalities))
 
     def _choose_key(
@@ -183,7 +183,10 @@ class _ScopeBuilder:
     def _list_further(self, relation: Relation, found: _JoinKey) -> Iterator[tuple[str, str]]:
         """Yield the columns of USING by which the table is not joined, each with the table that it stands beside."""
         for one in self._clause.inner:
-            sides = {name(column.args["table"]): name(column.this) for column in one.columns()} if one.is_using else {}
+            sides = (
+                {read_name(column.args["table"]): read_name(column.this) for column in one.columns()}
+                if one.is_using else {}
+            )
             hidden = sides.pop(relation.alias, None)
             if one not in found.equalities and hidden in self._clause.merged[relation.alias]:
                 yield from ((called, alias) for alias, called in sides.items())
@@ -220,7 +223,7 @@ class _ScopeBuilder:
         )
 
 
-def read_row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[tuple[exp.Expr, Condition]]:
+def read_row_conditions(select: exp.Select, scope: Scope, given: ConstantContext) -> Iterator[tuple[exp.Expr, Condition]]:
     """Yield the row conditions of WHERE and of inner joins, each conjunct with its meaning. Raise KH2xx."""
     for joined in scope.joined:
         if not joined.outer:
@@ -247,7 +250,7 @@ def _refuse_join(found: _JoinKey, node: exp.Table) -> KeyholeError | None:
     """Return why a public table cannot be joined by a column, if it cannot."""
     public = found.public
     key = next((column for column in public.columns if column.name == found.key), None)
-    at = found.equalities[0].at or position(node)
+    at = found.equalities[0].at or find_position(node)
     if key is None:
         return refuse_unknown_join_column(public, found.key, at=at)
     if key.sql_type is not found.base.sql_type or key.sql_type not in JOINED_TYPES:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from planner.bind.unit_join import have_same_units, order_tables
 from planner.catalog.catalog import Catalog, Table, UnitPath
 from planner.errors import KeyholeError, UnknownColumn
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 
 
 def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: str) -> KeyholeError:
@@ -44,25 +44,28 @@ def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: st
 def describe_step(path: UnitPath, own: str, reached: str) -> str:
     """Return the condition that joins a table along its path, under these names of the two."""
     pairs = zip(path.from_columns, path.to_columns, strict=True)
-    return " AND ".join(f"{readable(own)}.{readable(a)} = {readable(reached)}.{readable(b)}" for a, b in pairs)
+    return " AND ".join(f"{spell_name(own)}.{spell_name(a)} = {spell_name(reached)}.{spell_name(b)}" for a, b in pairs)
 
 
 def _describe_steps(column: str, table: Table, on_path: Sequence[Table], alias: str) -> str:
     joined: list[str] = []
     for before, own, reached in zip((table, *on_path), (alias, *(one.name for one in on_path)), on_path, strict=False):
         assert before.path is not None
-        joined.append(f"JOIN {readable(reached.name)} ON {describe_step(before.path, own, reached.name)}")
-    return f"{readable(column)} lies in {readable(on_path[-1].name)}: add {' '.join(joined)} after {readable(alias)}."
+        joined.append(f"JOIN {spell_name(reached.name)} ON {describe_step(before.path, own, reached.name)}")
+    return (
+        f"{spell_name(column)} lies in {spell_name(on_path[-1].name)}: add {' '.join(joined)} after "
+        f"{spell_name(alias)}."
+    )
 
 
 def _describe_join(column: str, table: Table, other: Table, alias: str) -> str:
-    own, joined = readable(alias), readable(other.name)
+    own, joined = spell_name(alias), spell_name(other.name)
     if table.unit == other.unit:
-        condition = f"USING ({', '.join(map(readable, table.unit))})"
+        condition = f"USING ({', '.join(map(spell_name, table.unit))})"
     else:
         pairs = zip(table.unit, other.unit, strict=True)
-        condition = "ON " + " AND ".join(f"{own}.{readable(a)} = {joined}.{readable(b)}" for a, b in pairs)
+        condition = "ON " + " AND ".join(f"{own}.{spell_name(a)} = {joined}.{spell_name(b)}" for a, b in pairs)
     merged = table.unit if table.unit == other.unit else ()
     both = [one.name for one in table.columns if one.name not in merged and one.name in {c.name for c in other.columns}]
-    qualified = f" Both have {', '.join(map(readable, both))}: write {own}.{readable(both[0])}." if both else ""
-    return f"{readable(column)} lies in {joined}: add JOIN {joined} {condition} after {own}.{qualified}"
+    qualified = f" Both have {', '.join(map(spell_name, both))}: write {own}.{spell_name(both[0])}." if both else ""
+    return f"{spell_name(column)} lies in {joined}: add JOIN {joined} {condition} after {own}.{qualified}"

@@ -17,7 +17,7 @@ from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid, make_row_terms
 from planner.functionals.row_range import find_row_range
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.predicates.condition import row_truth
 from planner.question.condition import ALWAYS, Condition, any_of
 from planner.question.products import with_products
@@ -27,7 +27,7 @@ from planner.question.scores import RowNumber
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
 _CONDITIONS = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.Is,
@@ -51,7 +51,7 @@ def bind_scores(
     Raises:
         KeyholeError: KH1xx, KH2xx, as for a question, with positions in the statement.
     """
-    given = Given(parameters={}, today=today, utc=True)
+    given = ConstantContext(parameters={}, today=today, is_utc=True)
     try:
         read = [_read_number(node, embedded.scope, given) for node in _list_summed(embedded.tree, len(texts))]
         said = read_question(replace(embedded, tree=_drop_having(embedded.tree)), given)
@@ -148,9 +148,9 @@ def _drop_having(tree: exp.Select) -> exp.Select:
     return plain
 
 
-def _read_number(node: exp.Expr, scope: Scope, given: Given) -> tuple[tuple[Part, ...], Condition]:
+def _read_number(node: exp.Expr, scope: Scope, given: ConstantContext) -> tuple[tuple[Part, ...], Condition]:
     """Return an expression's parts, and the rows where it has a value."""
-    inner = bare(node)
+    inner = strip_parentheses(node)
     column = find_column(inner, scope)
     boolean = column is not None and column.sql_type is SqlType.BOOLEAN
     if boolean or isinstance(inner, _CONDITIONS):

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate, list_beside_aggregates
 from planner.bind.bind_refusals import refuse_shown_expression
 from planner.catalog.catalog import Column
-from planner.parser.tree import bare, is_star, name, write_short
+from planner.parser.tree import is_star, read_name, strip_parentheses, write_short
 from planner.scope.key_classes import key_expression
 from planner.scope.name_resolution import Scope, find_column
 
@@ -162,10 +162,12 @@ def check_shown(
         raise refuse_shown_expression(select, "an empty select list")
     for item in select.expressions:
         _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
-    aliases = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
+    aliases = {read_name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
     for item in _list_order_items(select):
-        inner = bare(item)
-        bare_alias = isinstance(inner, exp.Column) and inner.args.get("table") is None and name(inner.this) in aliases
+        inner = strip_parentheses(item)
+        bare_alias = (
+            isinstance(inner, exp.Column) and inner.args.get("table") is None and read_name(inner.this) in aliases
+        )
         if not bare_alias:
             _check(item, scope, keys, expressions)
 

@@ -26,7 +26,7 @@ from planner.bind.joins import read_row_conditions
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
 from planner.groups.inhabited.key_values import list_inhabited
-from planner.parser.tree import bare, contains, position
+from planner.parser.tree import contains_type, find_position, strip_parentheses
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.question.condition import Compare, Condition, Within, all_of, columns, find_true, fixed_columns
@@ -36,7 +36,7 @@ from planner.question.question import UnitRows
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.functional_dependencies import by_key
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from planner.values.expressions import uses_clock
 
 
@@ -76,7 +76,7 @@ class _Leaf:
 
 
 def read_question(
-    embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None, adds_clips: bool = False
+    embedded: Embedded, given: ConstantContext, *, per_unit: UnitRows | None = None, adds_clips: bool = False
 ) -> QuestionParts:
     """Read the conditions of the question.
 
@@ -131,7 +131,7 @@ def _list_formulas(said: QuestionParts) -> Iterator[Having]:
         yield said.ranked
 
 
-def _read_formulas(embedded: Embedded, given: Given, read: Mapping[int, "_Leaf"], *, clips: Clips) -> QuestionParts:
+def _read_formulas(embedded: Embedded, given: ConstantContext, read: Mapping[int, "_Leaf"], *, clips: Clips) -> QuestionParts:
     common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
     values = _find_key_values(embedded, read)
     formulas = {
@@ -158,10 +158,10 @@ def _read_formulas(embedded: Embedded, given: Given, read: Mapping[int, "_Leaf"]
 
 def _find_key_position(select: exp.Select) -> int | None:
     group = select.args.get("group")
-    return None if group is None else position(group)
+    return None if group is None else find_position(group)
 
 
-def _read_leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, is_alone: bool) -> _Leaf:
+def _read_leaf(leaf: Embedded, given: ConstantContext, per_unit: UnitRows | None, *, is_alone: bool) -> _Leaf:
     """Read one SELECT. It `is_alone` if no set operation joins it with another one, whose groups must be the same."""
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
@@ -172,7 +172,7 @@ def _read_leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, is_al
     formula: list[exp.Expr] = []
     by_key = False
     for part in _split_conjuncts(select.args.get("having")):
-        if not contains(part, exp.Column) or contains_aggregate(part):
+        if not contains_type(part, exp.Column) or contains_aggregate(part):
             formula.append(part)
         else:
             by_key = True
@@ -253,14 +253,14 @@ def _split_conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
     waiting = [clause.this]
     while waiting:
         node = waiting.pop()
-        inner = bare(node)
+        inner = strip_parentheses(node)
         if isinstance(inner, exp.And) and not inner.args.get("negate"):
             waiting.extend((inner.expression, inner.this))
         else:
             yield inner
 
 
-def _read_key_condition(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
+def _read_key_condition(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: ConstantContext) -> Condition:
     """Read a conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise unsupported_aggregate(unknown)
@@ -277,7 +277,7 @@ def _read_formula(
     leaf: _Leaf,
     *,
     keys: tuple[Column, ...],
-    given: Given,
+    given: ConstantContext,
     common: set[str],
     values: Mapping[str, tuple[Value, ...]],
     clips: Clips,
@@ -305,7 +305,7 @@ def _read_formula(
 def _read_shown(
     embedded: Embedded,
     read: Mapping[int, _Leaf],
-    given: Given,
+    given: ConstantContext,
     *,
     values: Mapping[str, tuple[Value, ...]],
     clips: Clips,

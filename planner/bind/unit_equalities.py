@@ -16,7 +16,7 @@ from planner.bind.other_tables import describe_step
 from planner.bind.path_join import join_along_path
 from planner.bind.unit_join import have_same_units, join_on_unit
 from planner.catalog.catalog import Table
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.scope.name_resolution import Scope, UnitTable
 
 
@@ -148,7 +148,7 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
             if place not in met:
                 relation = chain.relations[0]
                 wanted = " AND ".join(
-                    f"{readable(relation.alias)}.{readable(own)} = {readable(first.alias)}.{readable(other)}"
+                    f"{spell_name(relation.alias)}.{spell_name(own)} = {spell_name(first.alias)}.{spell_name(other)}"
                     for own, other in zip(units[relation.alias], units[first.alias], strict=True)
                 )
                 step = _find_step(relation, [one for one in chains if one is not chain])

@@ -25,10 +25,10 @@ from planner.bind.from_clause import ON_TABLE, split_conjuncts
 from planner.bind.select_list import find_shown_aggregate
 from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
-from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
-from planner.parser.lexer import Token, readable
-from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name, offset, position, read_alias, write_node, write_short
+from planner.parser.clauses import Clauses, check_matches_tree, find_clauses, find_clauses_from, find_token
+from planner.parser.lexer import Token, spell_name
+from planner.parser.subquery_readers import list_references
+from planner.parser.tree import find_offset, find_position, read_name, strip_parentheses, read_alias, write_node, write_short
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, find_column
@@ -65,7 +65,7 @@ def read_unit_queries(
     around = select.parent
     if not isinstance(around, exp.Subquery | exp.CTE) or select.args.get("group") is None:
         return ()
-    found = list(references(around)) if isinstance(around, exp.CTE) else [around]
+    found = list(list_references(around)) if isinstance(around, exp.CTE) else [around]
     questions = [_find_question(one) for one in found]
     if not any(question is not None and _is_unit_query(select, question, node, table) for question in questions):
         return ()
@@ -122,8 +122,8 @@ def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, to
     groups = grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
         raise refuse_groups_without_unit(select.args["group"], table)
-    place = clauses(node, tokens)
-    check_fits(place, select, tokens)
+    place = find_clauses(node, tokens)
+    check_matches_tree(place, select, tokens)
     start = tokens[place.select].start
     return UnitQuery(
         text=text[start : tokens[place.end - 1].end],
@@ -152,35 +152,40 @@ def _suggest_separate_count(select: exp.Select, node: exp.Table, table: Table) -
     if len(joins) != 1 or joins[0].side != "LEFT" or len(counts) != 1 or len(select.expressions) != 2:
         return None
     own, joined, group = read_alias(node), joins[0].this, select.args["group"].expressions
-    items = [bare(one.this if isinstance(one, exp.Alias) else one) for one in select.expressions]
-    units = [one for one in (*items, *map(bare, group)) if _names_unit(one, table, own)]
+    items = [strip_parentheses(one.this if isinstance(one, exp.Alias) else one) for one in select.expressions]
+    units = [one for one in (*items, *map(strip_parentheses, group)) if _names_unit(one, table, own)]
     keys, said = _split_on(joins[0].args.get("on"), table, own)
     if not isinstance(joined, exp.Table) or len(group) != 1 or len(units) != 2 or counts[0] not in items:
         return None
     own_names = {column.name for column in table.columns}
     read = [column for part in (*said, counts[0]) for column in part.find_all(exp.Column)]
-    if len(keys) != 1 or not read or any(name(column.this) in own_names for column in read):
+    if len(keys) != 1 or not read or any(read_name(column.this) in own_names for column in read):
         return None
     alias, at = around.args.get("alias"), items.index(counts[0])
     listed = alias.args.get("columns") or [] if alias is not None else []
     item = select.expressions[at]
-    counted = name(listed[at]) if listed else name(item.args["alias"]) if isinstance(item, exp.Alias) else "count"
-    by = [bare(one) for one in question.args["group"].expressions] if question.args.get("group") else []
-    if alias is None or len(by) != 1 or not isinstance(by[0], exp.Column) or name(by[0].this) != counted:
+    counted = (
+        read_name(listed[at]) if listed else read_name(item.args["alias"]) if isinstance(item, exp.Alias) else "count"
+    )
+    by = [strip_parentheses(one) for one in question.args["group"].expressions] if question.args.get("group") else []
+    if alias is None or len(by) != 1 or not isinstance(by[0], exp.Column) or read_name(by[0].this) != counted:
         return None
-    called, key = readable(name(alias.this)), write_node(keys[0])
-    number = f"coalesce({called}.{readable(counted)}, 0)"
-    rest = [one for one in question.expressions if bare(one) != by[0]]
+    called, key = spell_name(read_name(alias.this)), write_node(keys[0])
+    number = f"coalesce({called}.{spell_name(counted)}, 0)"
+    rest = [one for one in question.expressions if strip_parentheses(one) != by[0]]
     if any(
-        name(column.this) == counted for one in (*rest, question.args["having"]) for column in one.find_all(exp.Column)
+        read_name(column.this) == counted
+        for one in (*rest, question.args["having"])
+        for column in one.find_all(exp.Column)
     ):
         return None
-    shown = [write_node(one) if one in rest else f"{number} AS {readable(counted)}" for one in question.expressions]
+    shown = [write_node(one) if one in rest else f"{number} AS {spell_name(counted)}" for one in question.expressions]
     where = f" WHERE {' AND '.join(map(write_node, said))}" if said else ""
     inner = (
-        f"SELECT {key}, {write_node(counts[0])} AS {readable(counted)} FROM {write_node(joined)}{where} GROUP BY {key}"
+        f"SELECT {key}, {write_node(counts[0])} AS {spell_name(counted)} FROM {write_node(joined)}{where} GROUP BY "
+        f"{key}"
     )
-    on = f"{readable(own)}.{readable(table.unit[0])} = {called}.{readable(name(keys[0].this))}"
+    on = f"{spell_name(own)}.{spell_name(table.unit[0])} = {called}.{spell_name(read_name(keys[0].this))}"
     having = write_node(question.args["having"].this)
     return (
         f"SELECT {', '.join(shown)} FROM {write_node(node)} LEFT JOIN ({inner}) AS {called} ON {on} "
@@ -193,7 +198,7 @@ def _split_on(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Col
     keys: list[exp.Column] = []
     said: list[exp.Expr] = []
     for one in split_conjuncts(on):
-        sides = [bare(one.this), bare(one.expression)] if isinstance(one, exp.EQ) else []
+        sides = [strip_parentheses(one.this), strip_parentheses(one.expression)] if isinstance(one, exp.EQ) else []
         others = [side for side in sides if isinstance(side, exp.Column) and not _names_unit(side, table, own)]
         if len(sides) == 2 and len(others) == 1:
             keys += others
@@ -204,8 +209,8 @@ def _split_on(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Col
 
 def _names_unit(node: exp.Expr, table: Table, own: str) -> bool:
     """Return True if a column of the table is the whole privacy unit."""
-    known = isinstance(node, exp.Column) and name(node.args.get("table")) in ("", own)
-    return known and table.unit == (name(node.this),)
+    known = isinstance(node, exp.Column) and read_name(node.args.get("table")) in ("", own)
+    return known and table.unit == (read_name(node.this),)
 
 
 def _renames_columns(node: exp.Expr) -> bool:
@@ -217,8 +222,8 @@ def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) 
     """Yield the subquery's columns by name, each with the column of the question's table that it becomes."""
     taken = {column.name for column in groups} | set(scope.table.unit)
     for item in select.expressions:
-        node = bare(item.this if isinstance(item, exp.Alias) else item)
-        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(node)
+        node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
+        called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(node)
         if contains_aggregate(node):
             column = called if called not in taken else f"{called} (total)"
         else:
@@ -241,7 +246,7 @@ def _find_default_name(node: exp.Expr) -> str:
         node = node.this
     match node:
         case exp.Column():
-            return name(node.this)
+            return read_name(node.this)
         case exp.Count():
             return "count"
         case exp.Sum():
@@ -259,7 +264,7 @@ def _find_default_name(node: exp.Expr) -> str:
 def list_totals(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str, exp.Expr]]:
     """Yield the name, column and expression of every total in the subquery's select list."""
     for item, (called, column) in zip(select.expressions, query.listed, strict=True):
-        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         if contains_aggregate(node):
             yield called, column, node
 
@@ -291,7 +296,7 @@ def _read_reader(
     table = query.table
     shared = isinstance(read, exp.Table)
     if question is None or (question.args.get("group") is None and question.args.get("having") is None):
-        raise refuse_shown_units(table, read, at=position(select))
+        raise refuse_shown_units(table, read, at=find_position(select))
     if question.args.get("joins") or question.args.get("laterals") or isinstance(read.parent, exp.Join):
         raise refuse_join_of_totals(read, instead=_write_without_joins(read, question, query))
     known = ("this", "alias")
@@ -302,18 +307,18 @@ def _read_reader(
         assert isinstance(around, exp.CTE)
         _check_shared(around, table)
         assert isinstance(read, exp.Table)
-        place = clauses(read, tokens)
-        called = name(around.args["alias"].this)
-        before = f"WITH {readable(called)} AS ({query.text})"
+        place = find_clauses(read, tokens)
+        called = read_name(around.args["alias"].this)
+        before = f"WITH {spell_name(called)} AS ({query.text})"
     else:
         before = ""
-        inner = at_offset(tokens, query.offset)
+        inner = find_token(tokens, query.offset)
         if inner < 2 or not tokens[inner - 1].is_symbol("(") or not tokens[inner - 2].is_word("from"):
             raise refuse_unit_query(
                 "the FROM of a question is its subquery per privacy unit and nothing else", read, table
             )
-        place = clauses_at(inner - 2, tokens)
-    check_fits(place, question, tokens)
+        place = find_clauses_from(inner - 2, tokens)
+    check_matches_tree(place, question, tokens)
     shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in list_totals(select, query))
     scope = Scope(table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", listed=query.listed)
     return UnitQuestion(select=question, clauses=place, scope=scope, query=query, is_shared=shared, before=before)
@@ -322,35 +327,35 @@ def _read_reader(
 def _write_without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
     """Return the question by its subquery's groups only. Return None if it has none, or reads a joined table."""
     groups = {column.name for column in query.groups} - set(query.table.unit)
-    keys = [readable(called) for called, column in query.listed if column in groups]
+    keys = [spell_name(called) for called, column in query.listed if column in groups]
     having, where = question.args.get("having"), question.args.get("where")
     called = read_alias(read) or "per_unit"
     listed = {one for one, _ in query.listed}
     said = [clause for clause in (where, having) if clause is not None]
     for column in (column for clause in said for column in clause.find_all(exp.Column)):
-        qualifier = name(column.args.get("table"))
-        if qualifier not in ("", called) or (not qualifier and name(column.this) not in listed):
+        qualifier = read_name(column.args.get("table"))
+        if qualifier not in ("", called) or (not qualifier and read_name(column.this) not in listed):
             return None
     if not keys or having is None or any(clause.find(exp.Query) for clause in said):
         return None
     filtered = "" if where is None else f" WHERE {write_node(where.this)}"
     shown = ", ".join(keys)
-    source = f"({query.text}) AS {readable(called)}"
+    source = f"({query.text}) AS {spell_name(called)}"
     return f"SELECT {shown} FROM {source}{filtered} GROUP BY {shown} HAVING {write_node(having.this)}"
 
 
 def _check_shared(cte: exp.CTE, table: Table) -> None:
-    called = name(cte.args["alias"].this)
+    called = read_name(cte.args["alias"].this)
     with_ = cte.parent
     assert with_ is not None
     if with_.args.get("recursive"):
         raise refuse_unit_query("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
     if _renames_columns(cte):
         raise refuse_unit_query("a WITH query per privacy unit names its columns in its select list", cte, table)
-    same = [one for one in cte.root().find_all(exp.CTE) if name(one.args["alias"].this) == called]
+    same = [one for one in cte.root().find_all(exp.CTE) if read_name(one.args["alias"].this) == called]
     if len(same) > 1:
         raise refuse_unit_query(f'two WITH queries are called "{called}"', cte, table)
-    offset(cte.args["alias"].this)
+    find_offset(cte.args["alias"].this)
 
 
 def check_groups(query: UnitQuery, keys: tuple[Column, ...], group: exp.Expr) -> None:

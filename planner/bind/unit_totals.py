@@ -36,7 +36,7 @@ from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid, make_functional, make_row_terms
 from planner.functionals.row_range import find_row_range
 from planner.functionals.unit_rows import find_parts_of_step, identify_total, make_existence
-from planner.parser.tree import bare, name, position, write_node
+from planner.parser.tree import find_position, read_name, strip_parentheses, write_node
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_condition, row_truth
 from planner.predicates.row_scope import RowScope
@@ -46,8 +46,8 @@ from planner.question.question import Functional, Measure, Term, UnitRows, UnitT
 from planner.question.three_valued import Truth
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
-from planner.values.decimals import decimal, terminating_decimal
+from planner.values.constant import ConstantContext
+from planner.values.decimals import convert_to_decimal, convert_to_exact_decimal
 
 _TYPES = {
     Arithmetic.INTEGER: (SqlType.INTEGER, "bigint"),
@@ -85,7 +85,7 @@ class _UnitTotals:
         return known
 
 
-def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
+def resolve_unit_query(embedded: Embedded, given: ConstantContext) -> tuple[Embedded, UnitRows | None]:
     """Return the question with its subquery's totals as columns, and the rows of these totals.
 
     A question without a subquery is returned unchanged. Raises KH110 for an expression that is no total of one unit.
@@ -100,7 +100,7 @@ def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, Unit
         raise suggest_with_own_numbers(error, query.table, embedded.tree, query.tree) from None
 
 
-def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:
+def _resolve(embedded: Embedded, query: UnitQuery, given: ConstantContext) -> tuple[Embedded, UnitRows]:
     select = query.tree
     scope = Scope(table=query.table, alias=query.alias)
     whole: list[Condition] = []
@@ -114,7 +114,7 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
     if query.declared is not None:
         bounded = narrow_by_fixed_keys(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
     totals = _UnitTotals(query, bounded, within)
-    read = {name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
+    read = {read_name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
     names: dict[str, str] = {}
     shown: list[tuple[str, str]] = []
     composed: dict[str, exp.Expr] = {}
@@ -124,7 +124,7 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
         try:
             names[column] = totals.find_column(column, called, node)
         except KeyholeError as error:
-            if error.code != "KH110" or isinstance(bare(node), AGGREGATES):
+            if error.code != "KH110" or isinstance(strip_parentheses(node), AGGREGATES):
                 raise
             composed[called] = _put_columns(node, totals, shown, where=called)
     embedded = _compose(embedded, composed)
@@ -178,9 +178,9 @@ def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
         return embedded
 
     def spell(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or name(node.this) not in composed:
+        if not isinstance(node, exp.Column) or read_name(node.this) not in composed:
             return node
-        return exp.Paren(this=composed[name(node.this)].copy())
+        return exp.Paren(this=composed[read_name(node.this)].copy())
 
     def rewrite(tree: Any) -> Any:
         return tree.transform(spell)
@@ -215,7 +215,7 @@ def _put_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, st
 
 def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
     """Return a time between a unit's first and last dates as the difference of two numbers of days. Both are totals."""
-    ends = [bare(side) for side in (node.left, node.right)] if isinstance(node, exp.Sub) else []
+    ends = [strip_parentheses(side) for side in (node.left, node.right)] if isinstance(node, exp.Sub) else []
     if not ends or not all(isinstance(end, exp.Min | exp.Max) and not end.expressions for end in ends):
         return node
     rows = RowScope(within.scope, within.given)
@@ -251,12 +251,12 @@ def _make_total(
         per_row=None,
         values=found.values,
         slack=Slack.THRESHOLD,
-        position=position(node),
+        position=find_position(node),
     )
     table = with_products(table, (part.column for part in found.parts))
     made, step = make_functional(comparison, table=table, min_rows=1, where=within.where)
     low, high = _find_range(made, table, where=within.where)
-    exact = terminating_decimal(step)
+    exact = convert_to_exact_decimal(step)
     if exact is None:
         raise refuse_unit_query(f"{found.text} comes in steps that no decimal number is", node, table)
     kind, declared = _TYPES[found.arithmetic]
@@ -273,12 +273,14 @@ def _make_total(
 
 def _read_taken_values(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
     """Return how a min, max or avg takes its values, and the sum of the same values. None for other aggregates."""
-    call = bare(node.this) if isinstance(bare(node), exp.Filter) else bare(node)
+    call = strip_parentheses(node.this) if isinstance(strip_parentheses(node), exp.Filter) else strip_parentheses(node)
     measure = _TAKEN.get(type(call))
     if measure is None or call.expressions:
         return None
     summed = exp.Sum(this=call.this.copy())
-    return measure, exp.Filter(this=summed, expression=node.expression.copy()) if call is not bare(node) else summed
+    return measure, exp.Filter(this=summed, expression=node.expression.copy()) if call is not strip_parentheses(
+        node
+    ) else summed
 
 
 def _make_taken_total(
@@ -300,7 +302,7 @@ def _make_taken_total(
     if part is None or others or part.column is None or part.power != 1:
         raise refuse_unknown_total(node, table)
     table = with_products(table, [part.column])
-    ends = find_grid(part.column, table, position=position(node))
+    ends = find_grid(part.column, table, position=find_position(node))
     terms, step = make_row_terms(found.parts, {part.column.name: ends})
     (term,) = terms
     low, high = sorted(term.coefficient * end for end in ends[1:])
@@ -315,13 +317,13 @@ def _make_taken_total(
         terms=terms,
         sensitivity=max(-low, high, high - low, 1),
         unit_range=None,
-        unit_size=decimal(step),
+        unit_size=convert_to_decimal(step),
         rows=1,
     )
     if measure is Measure.MEAN:
         parts, arithmetic = find_parts_of_step(low, high), max(arithmetic, Arithmetic.EXACT)
         low, high, step = 2 * parts * low, 2 * parts * high, step / (2 * parts)
-    exact = terminating_decimal(step)
+    exact = convert_to_exact_decimal(step)
     if exact is None:
         raise refuse_unit_query(f"{text} comes in steps that no decimal number is", node, table)
     kind, declared = _TYPES[arithmetic]

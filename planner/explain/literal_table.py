@@ -29,7 +29,7 @@ from planner.explain.literal_labels import (
 from planner.explain.rounded_numbers import write_at_most, write_plain, write_share
 from planner.question.plan import APART, Plan
 from planner.question.question import Functional, Measure
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 MOST_ROWS = 12  # of the table; the others are in JSON
 MOST_SETS = 4  # lines of one screen for what JSON has in full
@@ -204,7 +204,7 @@ def describe_clipping(plan: Plan, functional: Functional, *, unit: str, total: s
     if functional.measure is Measure.ROWS:
         return f"{unit} counts at most {high} rows"
     if functional.off_each_unit or functional.measure is Measure.UNIT_SUM:
-        edges = (f"{decimal(Fraction(edge) * Fraction(functional.unit_size)):f}" for edge in (low, high))
+        edges = (f"{convert_to_decimal(Fraction(edge) * Fraction(functional.unit_size)):f}" for edge in (low, high))
         return f"{unit} moves it by {' .. '.join(edges)}"
     if len(functional.terms) > 1 and any(not term.power for term in functional.terms):
         return f"{unit} counts at most {plan.question.table.rows_per_unit} rows"

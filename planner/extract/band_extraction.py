@@ -28,14 +28,14 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import MOST_BANDS, BandColumn, Bands
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import at_offset, clauses, closing_index, end_of
+from planner.parser.clauses import find_clauses, find_closing, find_item_end, find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, name, start, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, find_start, read_name, strip_parentheses, write_node
 from planner.scope.owner_bands import aggregate_sql, at_least, band_sql, below
 from planner.scorecard.find import find_predicates, shows_size
-from planner.values.decimals import terminating_decimal
+from planner.values.decimals import convert_to_exact_decimal
 
 _OF_EQUAL_VALUES = (exp.Max, exp.Min, exp.Avg)
 
@@ -49,7 +49,7 @@ def spell_out_bands(read: PrivateRead) -> tuple[Edit, ...]:
     PostgreSQL gives the same number for both where the aggregate has a value, and 0 for the sum where it has none.
     """
     parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
-    if not any(part is not None and contains(part, exp.WidthBucket) for part in (*parts, having)):
+    if not any(part is not None and contains_type(part, exp.WidthBucket) for part in (*parts, having)):
         return ()
     edits = [edit for part in parts if part is not None for edit in _list_edits(part, read)]
     try:
@@ -70,19 +70,21 @@ def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> It
 
     Raise KH106.
     """
-    first = clauses(read.node, read.tokens).mark("having")
+    first = find_clauses(read.node, read.tokens).find_mark("having")
     if first is None:
         return
     for node in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In):
-        banded = find(bare(node.this), read)
+        banded = find(strip_parentheses(node.this), read)
         meant = None if banded is None else _spell_comparison(node, *banded)
         if meant is None:
             continue
         opposite = node.parent if isinstance(node, exp.Between | exp.In) and isinstance(node.parent, exp.Not) else None
         # NOT stands within NOT IN and NOT BETWEEN, and is replaced with them
-        ((at, past),) = spans([Searched(opposite or node, first + 1, len(read.tokens))], read.text, read.tokens)
+        ((at, past),) = find_spans(
+            [SearchedNode(opposite or node, first + 1, len(read.tokens))], read.text, read.tokens
+        )
         spelled = f"(NOT ({meant}))" if opposite is not None else f"({meant})"
-        yield Edit.of(read.tokens[at].start, read.tokens[past - 1].end, spelled)
+        yield Edit.from_text(read.tokens[at].start, read.tokens[past - 1].end, spelled)
 
 
 def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str | None:
@@ -124,21 +126,21 @@ def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str
 
 
 def _find_width_bucket(node: exp.Expr, read: PrivateRead) -> _Banded | None:
-    thresholds, at = (_read_thresholds(node), start(node)) if isinstance(node, exp.WidthBucket) else (None, None)
-    if thresholds is None or at is None or not contains_aggregate(node.this) or contains(node, exp.Parameter):
+    thresholds, at = (_read_thresholds(node), find_start(node)) if isinstance(node, exp.WidthBucket) else (None, None)
+    if thresholds is None or at is None or not contains_aggregate(node.this) or contains_type(node, exp.Parameter):
         return None
-    first = at_offset(read.tokens, node.meta["start"]) + 2
+    first = find_token(read.tokens, node.meta["start"]) + 2
     aggregate = read.text[read.tokens[first].start : _find_argument_end(read.tokens, first)]
     return aggregate, Bands("sum", tuple(map(Decimal, thresholds)))
 
 
 def _list_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
     for call in part.find_all(exp.WidthBucket):
-        thresholds, at = _read_thresholds(call), start(call)
+        thresholds, at = _read_thresholds(call), find_start(call)
         if thresholds is None or at is None or not contains_aggregate(call.this):
             continue
-        first = at_offset(read.tokens, call.meta["start"])
-        last = closing_index(read.tokens, first + 1)
+        first = find_token(read.tokens, call.meta["start"])
+        last = find_closing(read.tokens, first + 1)
         value = read.text[read.tokens[first + 2].start : _find_argument_end(read.tokens, first + 2)]
         reached = " + ".join(f"({value} >= {threshold})::int" for threshold in thresholds)
         end = read.tokens[last].end
@@ -168,7 +170,7 @@ def _read_thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
         return None
     if low >= high or not 0 < count < MOST_BANDS:
         return None
-    steps = [terminating_decimal(low + (high - low) * place / count) for place in range(int(count) + 1)]
+    steps = [convert_to_exact_decimal(low + (high - low) * place / count) for place in range(int(count) + 1)]
     return None if None in steps else tuple(f"{step:f}" for step in steps)
 
 
@@ -182,7 +184,7 @@ def _keeps_numbers(cast: exp.DataType, numbers: list[Fraction]) -> bool:
 
 
 def _read_number(node: exp.Expr | None) -> Fraction | None:
-    inner = None if node is None else bare(node)
+    inner = None if node is None else strip_parentheses(node)
     if isinstance(inner, exp.Neg):
         found = _read_number(inner.this)
         return None if found is None else -found
@@ -191,7 +193,7 @@ def _read_number(node: exp.Expr | None) -> Fraction | None:
 
 def _find_argument_end(tokens: tuple[Token, ...], first: int) -> int:
     """Return the end of the argument that begins with a token."""
-    return tokens[end_of(tokens, first, before=(), commas=True) - 1].end
+    return tokens[find_item_end(tokens, first, before=(), commas=True) - 1].end
 
 
 def _names_item(call: exp.Expr) -> bool:
@@ -218,7 +220,7 @@ def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
     In HAVING they write the meaning of its comparison.
     """
     known = {shown.name for shown in read.table.band_columns}
-    if not any(token.names and token.value in known for token in read.tokens):
+    if not any(token.is_name and token.value in known for token in read.tokens):
         return ()
     parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
     edits = [edit for part in parts if part is not None for edit in _list_column_edits(part, read)]
@@ -236,19 +238,19 @@ def _list_column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
         first, last = _find_span(call, read.tokens)
         band = band_sql(*banded)  # a whole number, whose mean has decimals to PostgreSQL
         spelled = f"({band})::numeric" if isinstance(call, exp.Avg) else band
-        yield Edit.of(read.tokens[first].start, read.tokens[last].end, spelled)
+        yield Edit.from_text(read.tokens[first].start, read.tokens[last].end, spelled)
         if _names_item(call):  # PostgreSQL would name it after the call that was there
             at = _find_end_of_casts(read.tokens, last)
-            yield Edit.of(at, at, f" AS {call.key}")
+            yield Edit.from_text(at, at, f" AS {call.key}")
 
 
 def _find_banded(call: exp.Expr, read: PrivateRead) -> _Banded | None:
-    column = bare(call.this) if isinstance(call, _OF_EQUAL_VALUES) else None
+    column = strip_parentheses(call.this) if isinstance(call, _OF_EQUAL_VALUES) else None
     if not isinstance(column, exp.Column) or call.meta.get("start") is None:
         return None
     if call.find_ancestor(exp.Select) is not read.select or not _is_own(column, read):
         return None
-    shown = _find_band_column(name(column.this), read)
+    shown = _find_band_column(read_name(column.this), read)
     if shown is None:
         return None
     first, last = _find_span(call, read.tokens)
@@ -265,7 +267,7 @@ def _find_band_column(wanted: str, read: PrivateRead) -> BandColumn | None:
 
 def _is_own(column: exp.Column, read: PrivateRead) -> bool:
     """Return True if a column's qualifier, if any, names the table that is read."""
-    qualifier, schema, alias = name(column.args.get("table")), name(column.args.get("db")), read.node.alias
+    qualifier, schema, alias = read_name(column.args.get("table")), read_name(column.args.get("db")), read.node.alias
     if schema:
         return schema == "public" and qualifier == read.table.name and not alias
     return qualifier in ("", alias or read.table.name)
@@ -273,8 +275,8 @@ def _is_own(column: exp.Column, read: PrivateRead) -> bool:
 
 def _find_span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
     """Return the first and the last token of a call."""
-    first = at_offset(tokens, call.meta["start"])
-    return first, closing_index(tokens, first + 1)
+    first = find_token(tokens, call.meta["start"])
+    return first, find_closing(tokens, first + 1)
 
 
 def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
@@ -289,15 +291,15 @@ def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
     has_bands = read.catalog.defaults.numbers == "bands"
     if not any(find_predicates(item) or (has_bands and shows_size(item)) for item in read.select.expressions):
         return ()
-    place = clauses(read.node, read.tokens)
-    at = place.mark("having")
+    place = find_clauses(read.node, read.tokens)
+    at = place.find_mark("having")
     if at is None:
         return ()
-    return (Edit.of(read.tokens[at - 1].end, read.tokens[place.end - 1].end, ""),)
+    return (Edit.from_text(read.tokens[at - 1].end, read.tokens[place.end - 1].end, ""),)
 
 
 def _only_says_rows_exist(condition: exp.Expr) -> bool:
-    match bare(condition):
+    match strip_parentheses(condition):
         case exp.GT(this=exp.Count(this=exp.Literal(this="1")), expression=exp.Literal(this="0", is_string=False)):
             return True
     return False

@@ -7,13 +7,13 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.parser.tree import bare, contains, is_number, read_limit
+from planner.parser.tree import contains_type, is_number, read_limit, strip_parentheses
 from planner.scope.embedded import EmbeddedVirtual
-from planner.values.comparisons import constant_truth
-from planner.values.constant import Given
+from planner.values.comparisons import fold_condition
+from planner.values.constant import ConstantContext
 from planner.values.expressions import uses_clock
 
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _BEFORE_WHERE = frozenset(("with_", "from_", "joins", "laterals", "where"))
 _REPLACEABLE = frozenset(("this", "db", "catalog", "alias", "joins", "laterals"))
 
@@ -93,10 +93,10 @@ def _is_never_true(where: exp.Expr | None) -> bool:
         return False
     waiting = [where.this]
     while waiting:
-        node = bare(waiting.pop())
+        node = strip_parentheses(waiting.pop())
         if isinstance(node, exp.And):
             waiting.extend((node.this, node.expression))
-        elif not contains(node, exp.Column, exp.Query) and not uses_clock(node) and _is_untrue(node):
+        elif not contains_type(node, exp.Column, exp.Query) and not uses_clock(node) and _is_untrue(node):
             return True
     return False
 
@@ -105,6 +105,6 @@ def _is_untrue(node: exp.Expr) -> bool:
     if isinstance(node, exp.Null):
         return True
     try:
-        return constant_truth(node, _NOTHING_GIVEN) is False
+        return fold_condition(node, _NOTHING_GIVEN) is False
     except KeyholeError:
         return False

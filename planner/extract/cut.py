@@ -24,7 +24,7 @@ from planner.extract.key_edits import edit_keys, show_keys
 from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
 from planner.groups.shown_values import wrap_answer
-from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
+from planner.parser.clauses import Clauses, check_matches_tree, find_clauses, find_clauses_from, find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.subquery_readers import find_from
@@ -71,7 +71,7 @@ def cut_question(
     except KeyholeError as error:
         hint = write_example_question(table, node)
         raise refuse_outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
-    check_fits(found, select, tokens)
+    check_matches_tree(found, select, tokens)
     scope = read_joins(select, node, table, catalog, beside=[id(source.node) for source in sources])
     scope, own = read_values(select, sources, scope, catalog)
     scope = _compute_keys(select, scope)
@@ -102,7 +102,7 @@ def _cut_over_rows(
 ) -> CutQuestion:
     """Return the question over a table's rows with values of their units."""
     select, scope = reading.select, _compute_keys(reading.select, reading.scope)
-    check_fits(reading.clauses, select, tokens)
+    check_matches_tree(reading.clauses, select, tokens)
     lists = read_lists(select, scope, catalog)
     found = ParsedQuestion(node, select, scope, text, tokens, reading.clauses, lists=lists, own=(reading.query,))
     place = _make_place(_read_numbers(found, catalog), catalog)
@@ -116,16 +116,16 @@ def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...]
     """Return the question's clauses. If the table `is_behind` them, subqueries of values follow FROM first."""
     first = select.args["from_"].this
     if not is_behind:
-        return clauses(first if isinstance(first, exp.Table) else node, tokens)
-    source = find_from(tokens, at_offset(tokens, locate_name(node)))
-    return clauses(node, tokens) if source is None else clauses_at(source, tokens)
+        return find_clauses(first if isinstance(first, exp.Table) else node, tokens)
+    source = find_from(tokens, find_token(tokens, locate_name(node)))
+    return find_clauses(node, tokens) if source is None else find_clauses_from(source, tokens)
 
 
 def _empty_queries(sources: Sequence[ValueSource], tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Yield the edits that empty the WITH queries whose values a question reads."""
     for source in sources:
         if source.cte is not None:
-            inner = clauses(source.table, tokens)
+            inner = find_clauses(source.table, tokens)
             yield Edit(tokens[inner.select].start, tokens[inner.end - 1].end, (NOTHING,))
 
 

@@ -31,12 +31,21 @@ from planner.extract.virtual_relations import (
     VirtualRelation,
     make_monitor_relation,
 )
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edited_query import EditedQuery
 from planner.parser.edits import Edit, Origin
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.lexer import tokens as lex
-from planner.parser.tree import Parsed, cut_out, locate_name, offset, parse, position, read_column_name, read_table
+from planner.parser.lexer import read_tokens as lex
+from planner.parser.tree import (
+    ParsedQuery,
+    cut_out,
+    find_offset,
+    find_position,
+    locate_name,
+    parse,
+    read_column_name,
+    read_table,
+)
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.scope.policy_names import use_policy_names
 from planner.scope.stored_units import qualify_stored_units
@@ -53,7 +62,7 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     """
     _check_reading_only(tokens)
     names = _list_known_names(catalog)
-    if not any(token.names and token.value in names for token in tokens):
+    if not any(token.is_name and token.value in names for token in tokens):
         return None
     written = EditedQuery(parse(text, tokens), Origin(text))
     _check_query(written.query)
@@ -87,13 +96,13 @@ def _find_no_tables(_: exp.Expr) -> frozenset[int]:
     return frozenset()
 
 
-def _check_query(query: Parsed) -> None:
+def _check_query(query: ParsedQuery) -> None:
     if not isinstance(query.tree, exp.Query | exp.Values):
         raise refuse_unsupported("this form of query is not allowed", position=query.tokens[0].start + 1)
-    if not query.says("insert", "update", "delete", "merge", "create", "into"):
+    if not query.has_word("insert", "update", "delete", "merge", "create", "into"):
         return
     for node in query.tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
-        raise refuse_unsupported(f"{type(node).__name__.upper()} is not allowed", position=position(node))
+        raise refuse_unsupported(f"{type(node).__name__.upper()} is not allowed", position=find_position(node))
 
 
 def _take_apart(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) -> Asking | None:
@@ -152,7 +161,7 @@ class _Hole:
 
 
 def _cut_questions(
-    query: Parsed, catalog: Catalog, found: list[tuple[exp.Table, Relation]], *, unread: frozenset[int]
+    query: ParsedQuery, catalog: Catalog, found: list[tuple[exp.Table, Relation]], *, unread: frozenset[int]
 ) -> Asking:
     text, tokens, tree = query.text, query.tokens, query.tree
     holes: list[_Hole] = []
@@ -184,8 +193,8 @@ def _find_select(node: exp.Table) -> exp.Expr | None:
 
 
 def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
-    first = at_offset(tokens, locate_name(node))
-    last = at_offset(tokens, offset(node.this))
+    first = find_token(tokens, locate_name(node))
+    last = find_token(tokens, find_offset(node.this))
     alias = node.args.get("alias")
     named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(what.name)}"
     if first > 0 and tokens[first - 1].is_word("table"):
@@ -202,7 +211,7 @@ def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...]
         case Monitor():
             relation = declare_monitor(what, catalog)
             shown, behind = relation.around
-            at = offset(node.this) + 1
+            at = find_offset(node.this) + 1
             body = (shown, 0, behind + named) if shown else (0, named)
             embedded = (EmbeddedVirtual(what.name, relation.columns, monitor_at=at),)
         case StoredQuestion():
@@ -260,7 +269,7 @@ def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) 
         named = read_column_name(column)
         if named.schema == (schema or "public") and named.table == called:
             start = locate_name(column)
-            edits[start] = Edit(tokens[at_offset(tokens, start)].start, offset(column.args["table"]), ())
+            edits[start] = Edit(tokens[find_token(tokens, start)].start, find_offset(column.args["table"]), ())
     return list(edits.values())
 
 

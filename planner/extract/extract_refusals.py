@@ -18,8 +18,8 @@ from planner.extract.hints.answerable_questions import (
 )
 from planner.extract.hints.curve_thresholds import ask_by_thresholds
 from planner.extract.private_read import ParsedQuestion
-from planner.parser.lexer import Token, readable
-from planner.parser.tree import bare, name, position, write_node, write_short
+from planner.parser.lexer import Token, spell_name
+from planner.parser.tree import find_position, read_name, strip_parentheses, write_node, write_short
 
 _CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
 
@@ -31,7 +31,7 @@ def refuse_outside_question(table: Table, node: exp.Expr, *, hint: str | None) -
         f'the private table "{table.name}" is used outside a question',
         detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
         hint=hint,
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -46,17 +46,17 @@ def write_example_question(table: Table, node: exp.Expr) -> str | None:
     select = node.find_ancestor(exp.Select)
     named = [] if select is None else [column.name.lower() for column in select.find_all(exp.Column)]
     key = min(keys, key=lambda column: named.index(column.name) if column.name in named else len(named))
-    column = readable(key.name)
-    return f"{INSTEAD}SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
+    column = spell_name(key.name)
+    return f"{INSTEAD}SELECT {column} FROM {spell_name(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
 
 
 def refuse_reserved_name(alias: exp.Expr) -> KeyholeError:
     """Return KH106 for a WITH query that hides a table of Keyhole."""
     return KeyholeError(
         "KH106",
-        f'a WITH query may not be called "{name(alias)}", like a table of Keyhole',
+        f'a WITH query may not be called "{read_name(alias)}", like a table of Keyhole',
         hint="Give it another name.",
-        position=position(alias),
+        position=find_position(alias),
     )
 
 
@@ -107,7 +107,7 @@ def refuse_shown_size(node: exp.Expr, *, hint: str | None) -> KeyholeError:
         "KH101",
         "Keyhole answers which groups cross a threshold, not how large they are",
         hint=hint,
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -119,7 +119,7 @@ def refuse_without_threshold(place: ParsedQuestion) -> KeyholeError:
         "the question has no HAVING",
         detail="Without a threshold it would ask which groups exist.",
         hint=suggest_question(place),
-        position=position(place.select if group is None else group),
+        position=find_position(place.select if group is None else group),
     )
 
 
@@ -131,19 +131,23 @@ def refuse_partition(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: 
         detail="PARTITION BY takes keys, and groups with the same values of these are ranked together.",
         hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}."
         + (" A column that a key looks up is allowed for counts in descending order." if is_looked_up else ""),
-        position=position(item),
+        position=find_position(item),
     )
 
 
 def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
     """Return KH106 for a ranking that would return all groups that tie with its last, or a part of them all."""
-    kept = bare(count).name if count is not None and limit.args["limit_options"].args.get("with_ties") else "5"
+    kept = (
+        strip_parentheses(count).name
+        if count is not None and limit.args["limit_options"].args.get("with_ties")
+        else "5"
+    )
     return KeyholeError(
         "KH106",
         "WITH TIES would show which groups stand level",
         detail="A ranking has each group at a place of its own, in an order that allows for the tolerance.",
         hint=f"FETCH FIRST {kept} ROWS ONLY, or LIMIT {kept}.",
-        position=position(limit),
+        position=find_position(limit),
     )
 
 
@@ -192,7 +196,7 @@ def refuse_window_over_answer(window: exp.Window, place: ParsedQuestion) -> Keyh
         detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
         hint=suggest_window_around(place, window)
         or f"Write {spelled} around the question: SELECT q.*, ... FROM (...) AS q.",
-        position=position(window),
+        position=find_position(window),
     )
 
 
@@ -212,7 +216,7 @@ def refuse_scorecard_comparison(node: exp.Expr, *, at: int, hint: str | None) ->
 def refuse_inner_subquery(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery, or a table of another kind, in a question."""
     return KeyholeError(
-        "KH107", "a question reads one table, without joins or subqueries", hint=APART, position=position(node)
+        "KH107", "a question reads one table, without joins or subqueries", hint=APART, position=find_position(node)
     )
 
 
@@ -224,7 +228,7 @@ def refuse_value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
         detail="It would take part of everybody's budget, and decide about every row. Ask for that value by a question "
         "of its own, then write it as a number.",
         hint=instead,
-        position=position(inner),
+        position=find_position(inner),
     )
 
 
@@ -236,7 +240,7 @@ def refuse_threshold_in_subquery(inner: exp.Query) -> KeyholeError:
         "KH208",
         "a threshold is a constant, not a subquery",
         hint=f"Write the constant without SELECT{'' if shown is None else f': {write_short(shown)}'}.",
-        position=position(inner),
+        position=find_position(inner),
     )
 
 
@@ -247,7 +251,7 @@ def refuse_hidden_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None
         f"in HAVING {write_short(column)} is the column, not {write_short(meant)}",
         detail="As in PostgreSQL, HAVING knows no names that the select list gives.",
         hint=hint or f"Write {write_short(meant)}.",
-        position=position(column),
+        position=find_position(column),
     )
 
 
@@ -259,7 +263,7 @@ def refuse_threshold_from_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
         detail="The total of all rows is as private as the total of a group. Write a public total in the place of the "
         "subquery, such as last year's published one.",
         hint=hint,
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -273,7 +277,7 @@ def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
         "a subquery behind IN or EXISTS in HAVING",
         detail="WHERE and FILTER take it if it lists privacy units or public values.",
         hint="Move the condition to WHERE, and ask of all rows in a question of its own.",
-        position=position(inner),
+        position=find_position(inner),
     )
 
 
@@ -288,7 +292,7 @@ def refuse_question_in_where(inner: exp.Query, *, together: str) -> KeyholeError
         "a question inside the WHERE of a question",
         detail="Both are asked as one: INTERSECT and EXCEPT between questions with the same keys.",
         hint=together,
-        position=position(inner),
+        position=find_position(inner),
     )
 
 
@@ -303,7 +307,7 @@ def refuse_clause(place: ParsedQuestion, key: str) -> KeyholeError:
         f"{_CLAUSES.get(key, key.strip('_').replace('_', ' ').upper())} is not supported in a question",
         detail="A question is SELECT, FROM, WHERE, GROUP BY, HAVING, and ORDER BY, LIMIT, OFFSET, DISTINCT over it.",
         hint="Leave it out.",
-        position=position(place.node),
+        position=find_position(place.node),
     )
 
 
@@ -324,7 +328,7 @@ def refuse_public_list() -> KeyholeError:
 
 def refuse_empty_item(select: exp.Select) -> KeyholeError:
     """Return KH106 for a select list with an empty item."""
-    return KeyholeError("KH106", "the select list cannot be read", position=position(select))
+    return KeyholeError("KH106", "the select list cannot be read", position=find_position(select))
 
 
 def refuse_spelling(first: Token) -> KeyholeError:
@@ -342,8 +346,8 @@ def refuse_missing_groups(public: PublicTable, column: str, key: str, node: exp.
     values = f"{public.name}.{column}"
     return KeyholeError(
         "KH107",
-        f"{values} has values that are no groups of {readable(key)}",
+        f"{values} has values that are no groups of {spell_name(key)}",
         detail="An outer join keeps each public row, and the list of groups is the policy's.",
-        hint=f'Write JOIN; or ask the owner to declare {readable(key)} with key = {{ values_from = "{values}" }}.',
-        position=position(node),
+        hint=f'Write JOIN; or ask the owner to declare {spell_name(key)} with key = {{ values_from = "{values}" }}.',
+        position=find_position(node),
     )

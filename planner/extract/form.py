@@ -46,7 +46,7 @@ from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
-from planner.parser.tree import bare, contains, name, read_limit
+from planner.parser.tree import contains_type, read_limit, read_name, strip_parentheses
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
 from planner.scope.key_classes import known_text, list_read_keys
 from planner.scope.name_resolution import find_column
@@ -148,7 +148,7 @@ def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Win
 
 def _check_window(window: exp.Window, place: ParsedQuestion, keys: tuple[Column, ...], texts: frozenset[str]) -> None:
     """Refuse a window that reads anything but predicates, which are constants here, keys and expressions of these."""
-    aliases = {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
+    aliases = {read_name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
     order, frame = window.args.get("order"), window.args.get("spec")
     called = _find_called(window)  # the name of a window in its own clause
     arguments = [one for one in called.iter_expressions() if not isinstance(one, exp.Star)]
@@ -159,7 +159,7 @@ def _check_window(window: exp.Window, place: ParsedQuestion, keys: tuple[Column,
     for one in read:
         check_item(one, place.scope, keys, texts)
     for column in window.find_all(exp.Column):
-        if not column.table and name(column.this) in aliases and find_column(column, place.scope) not in keys:
+        if not column.table and read_name(column.this) in aliases and find_column(column, place.scope) not in keys:
             raise refuse_window_over_answer(window, place)
 
 
@@ -225,14 +225,14 @@ def _check_hidden_aliases(place: ParsedQuestion, keys: tuple[Column, ...]) -> No
     """Refuse to compare a column in HAVING whose name the select list gives to an aggregate, and show that (KH207)."""
     having = place.select.args.get("having")
     items = [item for item in place.select.expressions if isinstance(item, exp.Alias) and contains_aggregate(item.this)]
-    called = {name(item.args["alias"]): item.this for item in items}
+    called = {read_name(item.args["alias"]): item.this for item in items}
     for column in having.find_all(exp.Column) if having is not None and called else ():
         compared = column.find_ancestor(exp.Predicate, exp.Having)
-        if column.table or name(column.this) not in called or compared is None or contains_aggregate(compared):
+        if column.table or read_name(column.this) not in called or compared is None or contains_aggregate(compared):
             continue
-        if place.scope.knows(name(column.this)) and find_column(column, place.scope) not in keys:
-            meant = suggest_question(place, aliases=frozenset((name(column.this),)))
-            raise refuse_hidden_alias(column, called[name(column.this)], hint=meant)
+        if place.scope.knows(read_name(column.this)) and find_column(column, place.scope) not in keys:
+            meant = suggest_question(place, aliases=frozenset((read_name(column.this),)))
+            raise refuse_hidden_alias(column, called[read_name(column.this)], hint=meant)
 
 
 def _check_cut(place: ParsedQuestion) -> None:
@@ -258,7 +258,7 @@ def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tupl
             check_item(item.this, place.scope, *grouped)
         for argument in window.this.iter_expressions():
             check_item(argument, place.scope, *grouped)
-    parts = [(item, resolve_in_order(bare(item), place.select)) for item in ranked.partition]
+    parts = [(item, resolve_in_order(strip_parentheses(item), place.select)) for item in ranked.partition]
     found: list[Column] = []
     for item, node in parts:
         key = find_column(node, place.scope)
@@ -278,7 +278,7 @@ def _list_further_keys(
     Then the values of the parts correspond one to one to the values of these keys, as the items do to all keys.
     """
     select, scope = place.select, place.scope
-    items = [resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
+    items = [resolve_item(strip_parentheses(item), select, scope) for item in select.args["group"].expressions]
     known, text = {known_text(part, scope) for part in parts}, known_text(node, scope)
     if all(known_text(item, scope) != text for item in items):
         return ()
@@ -325,7 +325,7 @@ def _check_clauses(place: ParsedQuestion) -> None:
             if (
                 key not in ("from_", "with_")
                 and isinstance(part, exp.Expr)
-                and contains(part, exp.Query)
+                and contains_type(part, exp.Query)
                 and (inner := _find_query(part, key, place)) is not None
             ):
                 raise _refuse_subquery(place, inner, key)
@@ -350,7 +350,7 @@ def _find_query(part: exp.Expr, key: str, place: ParsedQuestion) -> exp.Query | 
 
 def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> KeyholeError:
     """Return the refusal of a subquery in a clause of the question, with another form of its question if possible."""
-    if key == "having" and not contains(inner, exp.Table):
+    if key == "having" and not contains_type(inner, exp.Table):
         return refuse_threshold_in_subquery(inner)
     if key == "having" and _is_list(inner):
         return refuse_list_in_having(inner)
@@ -400,19 +400,19 @@ def _list_looked_up(place: ParsedQuestion) -> Iterator[str]:
     if ranked is None or not _is_never_negative(ranked.node, place):
         return
     for item in ranked.partition:
-        column = find_column(resolve_in_order(bare(item), place.select), place.scope)
+        column = find_column(resolve_in_order(strip_parentheses(item), place.select), place.scope)
         if column is not None and isinstance(column.derivation, Lookup) and column.domain is not None:
             yield column.name
 
 
 def _is_never_negative(node: exp.Expr, place: ParsedQuestion) -> bool:
     """Return True if the ranking is by a count, or by a sum or mean of a column that is never negative."""
-    node = bare(node.this) if isinstance(node, exp.Filter) else node
+    node = strip_parentheses(node.this) if isinstance(node, exp.Filter) else node
     if isinstance(node, exp.Count):
         return True
     if not isinstance(node, exp.Sum | exp.Avg):
         return False
-    column = find_column(bare(node.this), place.scope)
+    column = find_column(strip_parentheses(node.this), place.scope)
     return column is not None and column.bounds is not None and column.bounds[0] >= 0
 
 

@@ -24,15 +24,15 @@ from planner.catalog.catalog import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.extract.extract_refusals import refuse_public_list
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import clauses, closing_index
+from planner.parser.clauses import find_clauses, find_closing
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import MOST_CHARACTERS, bare, contains, name, read_alias, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import MOST_CHARACTERS, contains_type, read_name, strip_parentheses, read_alias, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from planner.values.expressions import uses_clock
 from planner.values.spelling import STANDARD
 
@@ -76,10 +76,10 @@ def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
         if value is None or node.find_ancestor(exp.Select) is not read.select:
             continue
         try:
-            ((first, past),) = spans([Searched(node, 0, len(read.tokens))], read.text, read.tokens)
+            ((first, past),) = find_spans([SearchedNode(node, 0, len(read.tokens))], read.text, read.tokens)
         except KeyholeError:
             return ()
-        found.append(Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"({value})"))
+        found.append(Edit.from_text(read.tokens[first].start, read.tokens[past - 1].end, f"({value})"))
     return tuple(found)
 
 
@@ -92,13 +92,13 @@ def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
     if public is None or len(public.rows) > _MOST_ROWS or len(select.expressions) != 1:
         return None
     scope = Scope(table=_make_table(public), alias=read_alias(node))
-    shown = bare(select.expressions[0].unalias())
+    shown = strip_parentheses(select.expressions[0].unalias())
     try:
         rows = list(_list_rows(select, scope, public))
         found = {id(one): _write_aggregate(one, rows, scope) for one in _list_calls(shown)}
     except KeyholeError:
         return None
-    if not found or None in found.values() or contains(shown, exp.Query, exp.Filter, exp.Window):
+    if not found or None in found.values() or contains_type(shown, exp.Query, exp.Filter, exp.Window):
         return None
     read = {id(column) for one in _list_calls(shown) for column in one.find_all(exp.Column)}
     if any(id(column) not in read for column in shown.find_all(exp.Column)):
@@ -137,7 +137,7 @@ def _write_aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope:
     wide = {"integer": "", "smallint": ""}.get(column.declared, "::bigint")
     if isinstance(call, exp.Min | exp.Max):
         found = (min if isinstance(call, exp.Min) else max)(values)
-        return f"{found}{wide}" if isinstance(found, int) else STANDARD.constant(found, column=column)
+        return f"{found}{wide}" if isinstance(found, int) else STANDARD.write_constant(found, column=column)
     if column.sql_type is SqlType.DATE:
         return None
     with localcontext(prec=60):
@@ -152,8 +152,8 @@ def _find_public(node: exp.Table, select: exp.Select, catalog: Catalog) -> Publi
     if any(value for key, value in node.args.items() if key not in _ON_TABLE):
         return None
     alias = node.args.get("alias")
-    public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
-    if public is None or name(node.args.get("db")) not in ("", "public") or public.name in _list_hidden_names(select):
+    public = next((one for one in catalog.public_tables if one.name == read_name(node.this)), None)
+    if public is None or read_name(node.args.get("db")) not in ("", "public") or public.name in _list_hidden_names(select):
         return None
     return None if alias is not None and alias.args.get("columns") else public
 
@@ -169,12 +169,12 @@ def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> I
             return
         at = _find_table(inner)
         assert at is not None
-        first = clauses(at, tokens).select - 1
+        first = find_clauses(at, tokens).select - 1
     except KeyholeError:
         return
     if first < 1 or not tokens[first].is_symbol("(") or not tokens[first - 1].is_word("in"):
         return
-    yield Edit.of(tokens[first].start, tokens[closing_index(tokens, first)].end, f"({', '.join(found)})")
+    yield Edit.from_text(tokens[first].start, tokens[find_closing(tokens, first)].end, f"({', '.join(found)})")
 
 
 def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
@@ -182,25 +182,25 @@ def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     table = _find_table(inner) if isinstance(inner, exp.Select) else None
     where = inner.args.get("where")
-    if table is None or where is None or name(table.this) in _list_hidden_names(read.select):
+    if table is None or where is None or read_name(table.this) in _list_hidden_names(read.select):
         return
-    public = next((one for one in read.catalog.public_tables if one.name == name(table.this)), None)
+    public = next((one for one in read.catalog.public_tables if one.name == read_name(table.this)), None)
     if public is None:
         return
     called = read_alias(table)
     own = {column.name for column in public.columns}
 
     def is_own(column: exp.Column) -> bool:
-        qualifier = name(column.args.get("table"))
-        return qualifier == called if qualifier else name(column.this) in own
+        qualifier = read_name(column.args.get("table"))
+        return qualifier == called if qualifier else read_name(column.this) in own
 
     outside: list[exp.Expr] = []
     kept: list[exp.Expr] = []
     for part in _list_conjuncts(where.this):
         (kept if all(map(is_own, part.find_all(exp.Column))) else outside).append(part)
-    if len(outside) != 1 or not isinstance(equal := bare(outside[0]), exp.EQ):
+    if len(outside) != 1 or not isinstance(equal := strip_parentheses(outside[0]), exp.EQ):
         return
-    sides = [bare(equal.this), bare(equal.expression)]
+    sides = [strip_parentheses(equal.this), strip_parentheses(equal.expression)]
     if not (isinstance(sides[0], exp.Column) and is_own(sides[0])):
         sides.reverse()
     key, other = sides
@@ -211,8 +211,8 @@ def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
         asked.set("where", exp.Where(this=reduce(lambda a, b: exp.And(this=a, expression=b), (k.copy() for k in kept))))
     try:
         found = _list_values(asked, read.catalog, skips_nulls=True)
-        (first, past), (begin, end) = spans(
-            [Searched(node, 0, len(read.tokens)), Searched(other, 0, len(read.tokens))], read.text, read.tokens
+        (first, past), (begin, end) = find_spans(
+            [SearchedNode(node, 0, len(read.tokens)), SearchedNode(other, 0, len(read.tokens))], read.text, read.tokens
         )
     except KeyholeError:
         return
@@ -220,11 +220,11 @@ def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
         return
     text = read.text[read.tokens[begin].start : read.tokens[end - 1].end]
     tested = f"(({text} IN ({', '.join(found)})) IS TRUE)"
-    yield Edit.of(read.tokens[first].start, read.tokens[past - 1].end, tested, read.tokens[begin].start)
+    yield Edit.from_text(read.tokens[first].start, read.tokens[past - 1].end, tested, read.tokens[begin].start)
 
 
 def _list_conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, exp.And):
         yield from _list_conjuncts(inner.this)
         yield from _list_conjuncts(inner.expression)
@@ -239,7 +239,7 @@ def _find_table(select: exp.Select) -> exp.Table | None:
 
 def _list_hidden_names(select: exp.Select) -> set[str]:
     """Return the names of WITH queries, which hide tables."""
-    return {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
+    return {read_name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
 
 
 def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = False) -> list[str] | None:
@@ -251,7 +251,7 @@ def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = Fa
     if public is None or len(select.expressions) != 1:
         return None
     scope = Scope(table=_make_table(public), alias=read_alias(node))
-    shown = bare(select.expressions[0].unalias())
+    shown = strip_parentheses(select.expressions[0].unalias())
     if not isinstance(shown, exp.Column) or isinstance(shown.this, exp.Star):
         return None
     column = scope.column(shown)
@@ -267,15 +267,15 @@ def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = Fa
         values[value] = None
     if not 0 < len(values) <= MOST_VALUES:
         return None
-    return [STANDARD.constant(value, column=column) for value in values]
+    return [STANDARD.write_constant(value, column=column) for value in values]
 
 
 def _list_rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dict[str, Value | None]]:
     names = [column.name for column in public.columns]
     where = select.args.get("where")
-    if where is not None and (contains(where, exp.Query, exp.Parameter) or uses_clock(where)):
+    if where is not None and (contains_type(where, exp.Query, exp.Parameter) or uses_clock(where)):
         raise refuse_public_list()
-    given = Given(parameters={}, today=date.min)
+    given = ConstantContext(parameters={}, today=date.min)
     condition = None if where is None else row_condition(where.this, scope, given)
     for row in public.rows:
         values = dict(zip(names, row, strict=True))

@@ -17,7 +17,7 @@ from planner.errors import KeyholeError
 from planner.extract.constant_result import find_idle_tables
 from planner.extract.hints.answerable_questions import reads_keys_alone
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import clauses, fits
+from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit
 from planner.scope.group_by import grouped_expressions, read_group_by
 from planner.scope.grouping_sets import write_out_groupings
@@ -42,8 +42,8 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
     try:
         scope = read_joins(select, read.node, read.table, read.catalog)
         first = select.args["from_"].this
-        place = clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
-        if not fits(place, select, read.tokens):
+        place = find_clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
+        if not matches_tree(place, select, read.tokens):
             return ()
         return write_out_groupings(select, place, scope, text=read.text, tokens=read.tokens)
     except KeyholeError:
@@ -77,14 +77,14 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
         keys = read_group_by(grouped, scope)
         check_shown(grouped, scope, *grouped_expressions(grouped, scope))
         first = select.args["from_"].this
-        place = clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
+        place = find_clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
     except KeyholeError:
         return ()
-    if not lists_domain(select, scope, keys) or not fits(place, select, read.tokens):
+    if not lists_domain(select, scope, keys) or not matches_tree(place, select, read.tokens):
         return ()
     numbers = ", ".join(str(position.this) for position in positions)
     at = read.tokens[place.end - 1].end
-    return (Edit.of(at, at, f" GROUP BY {numbers}"),)
+    return (Edit.from_text(at, at, f" GROUP BY {numbers}"),)
 
 
 def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:

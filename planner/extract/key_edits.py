@@ -8,11 +8,11 @@ from planner.aggregates.order_statistics import is_truth
 from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.extract.extract_refusals import refuse_empty_item, refuse_spelling
 from planner.extract.private_read import ParsedQuestion
-from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
+from planner.parser.clauses import find_closing, find_item_end, find_opening, find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, locate_name, name, offset, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import find_offset, locate_name, read_name, strip_parentheses, write_node
 from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
 from planner.scope.functional_dependencies import find_groups, lookup_sql
 from planner.scope.group_by import resolve_item
@@ -80,12 +80,12 @@ def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) 
     if place.ranked is not None and any(node is size for size in place.ranked.sizes):
         return []
     if (truth := find_truth(node, place.scope)) is not None and any(key.name == truth.name for key in keys):
-        ((begin, past),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
+        ((begin, past),) = find_spans([SearchedNode(node, 0, len(place.tokens))], place.text, place.tokens)
         held = f"{quote_identifier(place.scope.alias)}.{quote_identifier(value_name(truth))}"
         # as a test: PostgreSQL gives that no name
         return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"({held} = true)",))]
     if (number := find_number(node, place.scope)) is not None and any(key.name == number.name for key in keys):
-        ((begin, past),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
+        ((begin, past),) = find_spans([SearchedNode(node, 0, len(place.tokens))], place.text, place.tokens)
         value = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number_name(number))}"
         if place.tokens[begin].is_word("date_part"):
             value += "::double precision"
@@ -100,13 +100,13 @@ def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) 
     if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
         read = place.scope.column(node)
         start = locate_name(node)
-        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(found.name)}::{read.declared}"
         return [Edit(start, end, (text,))]
     if isinstance(node, exp.Column) and (cycle := in_cycle(node, place.scope)) is not None:
         part, key, number = cycle
         start = locate_name(node)
-        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
         named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number.name)}"
         read = place.scope.column(node)
         return (
@@ -116,16 +116,16 @@ def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) 
         )
     if isinstance(node, exp.Column) and _is_in_parts(place, node, keys):
         start = locate_name(node)
-        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
         named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(place.scope.column(node).name)}"
         return [Edit(start, end, (named,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _loses_meaning(place, node, keys):
         start = locate_name(node)
-        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
         return [Edit(start, end, (lookup_sql(place.scope.column(node), [key.name for key in keys], place.scope),))]
     if isinstance(node, exp.Column) and node.args.get("db") is not None:
-        start = offset(node.args.get("catalog") or node.args["db"])
-        return [Edit(start, offset(node.args["table"]), ())]
+        start = find_offset(node.args.get("catalog") or node.args["db"])
+        return [Edit(start, find_offset(node.args["table"]), ())]
     return [edit for child in node.iter_expressions() for edit in _edit_part(place, child, keys)]
 
 
@@ -135,7 +135,7 @@ def _write_cast(place: ParsedQuestion, node: exp.Expr, column: Column, spelled: 
         return "::double precision" if spelled == "date_part" else "::numeric"
     if not isinstance(node, exp.TimestampTrunc):
         return ""
-    read = bare(node.this)
+    read = strip_parentheses(node.this)
     if isinstance(read, exp.Cast):
         return "::timestamp" if read.to.this == exp.DataType.Type.TIMESTAMP else "::timestamptz"
     return "::timestamptz" if _is_of_date(column, place.scope.table) else "::timestamp"
@@ -155,7 +155,7 @@ def _is_in_parts(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, ..
     if (
         isinstance(node.parent, exp.Ordered)
         and node.args.get("table") is None
-        and name(node.this) in _list_aliases(place)
+        and read_name(node.this) in _list_aliases(place)
     ):
         return False
     return place.scope.column(node).name in parted
@@ -170,41 +170,41 @@ def _loses_meaning(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, 
     if (
         isinstance(node.parent, exp.Ordered)
         and node.args.get("table") is None
-        and name(node.this) in _list_aliases(place)
+        and read_name(node.this) in _list_aliases(place)
     ):
         return False
     found = place.scope.column(node)
-    shown = found.name == name(node.this) and found in keys
-    return name(node.args.get("table")) not in ("", place.scope.alias) or not shown
+    shown = found.name == read_name(node.this) and found in keys
+    return read_name(node.args.get("table")) not in ("", place.scope.alias) or not shown
 
 
 def _list_aliases(place: ParsedQuestion) -> set[str]:
-    return {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
+    return {read_name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
 
 
 def _find_label(place: ParsedQuestion, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
     """Return the name that PostgreSQL gives a derived expression as written. It is kept when it becomes a column."""
-    node = bare(projection)
+    node = strip_parentheses(projection)
     while isinstance(node, exp.Cast | exp.Case) and _find_key(node, place.scope, keys) is None:
         inner = node.args.get("default") if isinstance(node, exp.Case) else node.this
         if inner is None:
             return None
-        node = bare(inner)
+        node = strip_parentheses(inner)
     for shown in place.predicates:
         if shown.node is node and is_truth(node):
             return place.tokens[shown.first].value  # an aggregate's own name, where a formula has none
     if find_number(node, place.scope) is not None and isinstance(node, exp.Func):
-        ((begin, _),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
+        ((begin, _),) = find_spans([SearchedNode(node, 0, len(place.tokens))], place.text, place.tokens)
         return place.tokens[begin].value if place.tokens[begin + 1].is_symbol("(") else None
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
-        written = name(node.this)
+        written = read_name(node.this)
         return None if place.scope.column(node).name == written else written
     if _find_key(node, place.scope, keys) is None:
         return None
     while isinstance(node, exp.Cast):
-        node = bare(node.this)
+        node = strip_parentheses(node.this)
     if isinstance(node, exp.Column):
-        return name(node.this)
+        return read_name(node.this)
     return place.tokens[_find_key_span(place, node)[0]].value
 
 
@@ -212,7 +212,7 @@ def _find_key_span(place: ParsedQuestion, node: exp.Expr) -> tuple[int, int]:
     """Return the first and last token of a derived expression."""
     column = node.find(exp.Column)
     assert column is not None
-    first = last = at_offset(place.tokens, offset(column.this))
+    first = last = find_token(place.tokens, find_offset(column.this))
     while first > 1 and place.tokens[first - 1].is_symbol("."):
         first -= 2
     inner: exp.Expr | None = column
@@ -230,17 +230,17 @@ def _widen_span(place: ParsedQuestion, node: exp.Expr | None, first: int, last: 
     if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
         past = last + 3
         if past < len(tokens) and tokens[past].is_symbol("("):
-            past = closing_index(tokens, past) + 1
+            past = find_closing(tokens, past) + 1
         zoneless = past + 2 < len(tokens) and tokens[past].is_word("without")
         if tokens[last + 2].is_word("date", "timestamp"):
             return first, past + 2 if zoneless else past - 1
-    around = opening_index(tokens, first)
+    around = find_opening(tokens, first)
     if around is not None and isinstance(node, exp.Paren) and around == first - 1:
-        return around, closing_index(tokens, around)
+        return around, find_closing(tokens, around)
     called = isinstance(node, exp.Cast) and around is not None and tokens[around - 1].is_word("cast")
     called = called or (node is not None and around is not None and tokens[around - 1].is_word(*_CALLS))
     if around is not None and around > 0 and called:
-        return around - 1, closing_index(tokens, around)
+        return around - 1, find_closing(tokens, around)
     raise refuse_spelling(tokens[first])
 
 
@@ -257,7 +257,10 @@ def show_keys(
     group = place.select.args.get("group")
     if group is None:
         return None
-    plain = [find_plain(resolve_item(bare(item), place.select, place.scope), place.scope) for item in group.expressions]
+    plain = [
+        find_plain(resolve_item(strip_parentheses(item), place.select, place.scope), place.scope)
+        for item in group.expressions
+    ]
     if None not in plain and {key.name for key in keys} <= {one.name for one in plain if one is not None}:
         return None
     found: dict[tuple[str, tuple[int, ...]], ShownKey] = {}
@@ -278,11 +281,11 @@ def _is_computed(key: Column) -> bool:
 
 def _list_spans(place: ParsedQuestion) -> Iterator[tuple[int, int]]:
     """Yield the first token of each item of GROUP BY, and the one past its last."""
-    mark = place.clauses.mark("group")
+    mark = place.clauses.find_mark("group")
     assert mark is not None, "it groups by computed keys"
     first, end = mark + 2, min((at for _, at in place.clauses.marks if at > mark), default=place.clauses.end)
     while first < end:
-        past = min(end, end_of(place.tokens, first, before=(), commas=True))
+        past = min(end, find_item_end(place.tokens, first, before=(), commas=True))
         yield first, past
         first = past + 1
 
@@ -296,9 +299,9 @@ def _show_item(
 ) -> ShownKey | None:
     """Return one item of GROUP BY as it is shown. Return None if other items determine it."""
     select, scope = place.select, place.scope
-    node = resolve_item(bare(item), select, scope)
-    number = next((at for at, one in enumerate(select.expressions) if bare(one.unalias()) is node), None)
-    label = next((name(one.args["alias"]) for one in select.expressions if _is_named(one, node)), "")
+    node = resolve_item(strip_parentheses(item), select, scope)
+    number = next((at for at, one in enumerate(select.expressions) if strip_parentheses(one.unalias()) is node), None)
+    label = next((read_name(one.args["alias"]) for one in select.expressions if _is_named(one, node)), "")
     if number is not None:
         item, span = select.expressions[number], place.clauses.items[number]
     plain = find_plain(node, scope)
@@ -321,26 +324,29 @@ def _show_item(
         text += place.text[at : edit.start] + edit.text
         at = edit.end
     text += place.text[at : place.tokens[_find_expression_end(place, item, span) - 1].end]
-    called = name(node.this) if isinstance(node, exp.Column) else write_node(node)
+    called = read_name(node.this) if isinstance(node, exp.Column) else write_node(node)
     return ShownKey(label or called, text, known_text(node, scope), reads)
 
 
 def _is_listed(column: str, place: ParsedQuestion) -> bool:
     """Return True if a column is an item of GROUP BY, under its own name or that of a public table."""
-    items = (resolve_item(bare(item), place.select, place.scope) for item in place.select.args["group"].expressions)
+    items = (
+        resolve_item(strip_parentheses(item), place.select, place.scope)
+        for item in place.select.args["group"].expressions
+    )
     found = [find_plain(item, place.scope) for item in items]
     return any(one is not None and one.name == column for one in found)
 
 
 def _is_named(item: exp.Expr, node: exp.Expr) -> bool:
-    return isinstance(item, exp.Alias) and bare(item.this) == node
+    return isinstance(item, exp.Alias) and strip_parentheses(item.this) == node
 
 
 def _find_expression_end(place: ParsedQuestion, item: exp.Expr, span: tuple[int, int]) -> int:
     """Return the end of an item's expression, before its alias."""
     if not isinstance(item, exp.Alias):
         return span[1]
-    at = at_offset(place.tokens, offset(item.args["alias"]))
+    at = find_token(place.tokens, find_offset(item.args["alias"]))
     return at - 1 if place.tokens[at - 1].is_word("as") else at
 
 

@@ -23,19 +23,19 @@ from planner.bind.from_clause import ON_TABLE
 from planner.bind.select_list import is_harmless
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import Clauses, clauses, fits
+from planner.parser.clauses import Clauses, find_clauses, matches_tree
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, contains, name
-from planner.values.comparisons import constant_truth
-from planner.values.constant import Given
+from planner.parser.subquery_readers import find_conjuncts
+from planner.parser.tree import contains_type, read_name, strip_parentheses
+from planner.values.comparisons import fold_condition
+from planner.values.constant import ConstantContext
 
 _AROUND = (exp.Subquery, exp.Exists, exp.All, exp.Any)
 _CLAUSES = frozenset(("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"))
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 _NULL_BY_NULL = (*_COMPARISONS, exp.Null, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ def move_out_correlations(read: PrivateRead) -> tuple[Edit, ...]:
 
 def _plan_moves(read: PrivateRead) -> list[Edit]:
     select, tokens = read.select, read.tokens
-    place = clauses(read.node, tokens)
-    spans = conjunct_spans(select, place, tokens) if fits(place, select, tokens) else None
+    place = find_clauses(read.node, tokens)
+    spans = find_conjuncts(select, place, tokens) if matches_tree(place, select, tokens) else None
     own = _OwnColumns(read)
     conjuncts = [_Conjunct(node, *span, own.find_correlated(node)) for span, node in spans or ()]
     moved = [one for one in conjuncts if one.column is not None]
@@ -85,24 +85,24 @@ class _OwnColumns:
 
     def __init__(self, read: PrivateRead) -> None:
         given = read.node.args.get("alias")
-        self.alias = name(given.this) if given is not None else name(read.node.this)
+        self.alias = read_name(given.this) if given is not None else read_name(read.node.this)
         self._names = {column.name for column in read.table.columns}
         self._outside = set(_list_sources(read.select))
 
     def has_column(self, column: exp.Column) -> bool:
         """Return True if a name means a column of the table."""
-        qualifier = name(column.args.get("table"))
-        known = name(column.this) in self._names and column.args.get("db") is None
+        qualifier = read_name(column.args.get("table"))
+        known = read_name(column.this) in self._names and column.args.get("db") is None
         return known and qualifier in ("", self.alias)
 
     def find_correlated(self, node: exp.Expr) -> exp.Column | None:
         """Return the table's column in an equality with something from outside. Return None for any other condition."""
-        equality = bare(node)
+        equality = strip_parentheses(node)
         if not isinstance(equality, exp.EQ):
             return None
         for one, other in ((equality.this, equality.expression), (equality.expression, equality.this)):
-            column, outside = bare(one), list(other.find_all(exp.Column))
-            qualifiers = {name(found.args.get("table")) for found in outside}
+            column, outside = strip_parentheses(one), list(other.find_all(exp.Column))
+            qualifiers = {read_name(found.args.get("table")) for found in outside}
             if (
                 not isinstance(column, exp.Column)
                 or not self.has_column(column)
@@ -127,7 +127,7 @@ def _list_sources(select: exp.Select) -> Iterator[str]:
         joined = [one.this for one in around.args.get("joins") or ()]
         for source in (*([] if from_ is None else [from_.this]), *joined, *(around.args.get("laterals") or ())):
             alias = source.args.get("alias")
-            yield name(alias.this if alias is not None else source.this)
+            yield read_name(alias.this if alias is not None else source.this)
         around = around.parent_select
 
 
@@ -135,7 +135,7 @@ def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> 
     """Return the question's keys and the correlated columns. Return None if its groups would change."""
     group, items = select.args.get("group"), select.expressions
     shown = [part for part in (*items, select.args.get("order"), select.args.get("distinct")) if part is not None]
-    if any(contains_aggregate(part) or contains(part, exp.Star, exp.Query) for part in shown):
+    if any(contains_aggregate(part) or contains_type(part, exp.Star, exp.Query) for part in shown):
         return None
     keys: list[str] = []
     if group is None:
@@ -145,20 +145,20 @@ def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> 
         return None
     else:
         for item in group.expressions:
-            column = bare(item)
+            column = strip_parentheses(item)
             if isinstance(column, exp.Literal) and column.name.isdecimal() and 0 < int(column.name) <= len(items):
-                column = bare(items[int(column.name) - 1].unalias())
+                column = strip_parentheses(items[int(column.name) - 1].unalias())
             if not isinstance(column, exp.Column) or not own.has_column(column):
                 return None
-            keys.append(name(column.this))
-    keys += [name(one.column.this) for one in moved if one.column is not None]
-    read = {name(column.this) for part in shown for column in part.find_all(exp.Column)}
+            keys.append(read_name(column.this))
+    keys += [read_name(one.column.this) for one in moved if one.column is not None]
+    read = {read_name(column.this) for part in shown for column in part.find_all(exp.Column)}
     return list(dict.fromkeys(keys)) if read <= set(keys) else None
 
 
 def _is_untrue_without_rows(having: exp.Expr) -> bool:
     """Return True if HAVING is false or NULL of no rows, as its form shows: counts are 0, other aggregates NULL."""
-    node = bare(having)
+    node = strip_parentheses(having)
     if isinstance(node, exp.And | exp.Or):
         sides = [_is_untrue_without_rows(side) for side in (node.this, node.expression)]
         return any(sides) if isinstance(node, exp.And) else all(sides)
@@ -168,9 +168,9 @@ def _is_untrue_without_rows(having: exp.Expr) -> bool:
     for call in list(nothing.find_all(exp.AggFunc)):
         whole = call.parent if isinstance(call.parent, exp.Filter | exp.WithinGroup) else call
         whole.replace(exp.Literal.number(0) if isinstance(call, exp.Count) else exp.Null())
-    if contains(nothing, exp.Null) and all(isinstance(part, _NULL_BY_NULL) for part in nothing.walk()):
+    if contains_type(nothing, exp.Null) and all(isinstance(part, _NULL_BY_NULL) for part in nothing.walk()):
         return True
-    return constant_truth(nothing, _NOTHING_GIVEN) is False
+    return fold_condition(nothing, _NOTHING_GIVEN) is False
 
 
 def _write(
@@ -185,14 +185,14 @@ def _write(
 
     listed, kept = ", ".join(keys), write_conjuncts(are_correlated=False)
     source, end = tokens[place.source].start, tokens[place.end - 1].end
-    yield Edit.of(source, source, f"FROM (SELECT {listed} ")
-    where, group, having = (place.mark(word) for word in ("where", "group", "having"))
+    yield Edit.from_text(source, source, f"FROM (SELECT {listed} ")
+    where, group, having = (place.find_mark(word) for word in ("where", "group", "having"))
     assert where is not None
     assert having is not None
-    yield Edit.of(tokens[where].start, tokens[conjuncts[-1].past - 1].end, f"WHERE {kept}" if kept else "")
+    yield Edit.from_text(tokens[where].start, tokens[conjuncts[-1].past - 1].end, f"WHERE {kept}" if kept else "")
     if group is None:
-        yield Edit.of(tokens[having].start, tokens[having].start, f"GROUP BY {listed} ")
+        yield Edit.from_text(tokens[having].start, tokens[having].start, f"GROUP BY {listed} ")
     else:
-        yield Edit.of(tokens[group].start, tokens[having - 1].end, f"GROUP BY {listed}")
+        yield Edit.from_text(tokens[group].start, tokens[having - 1].end, f"GROUP BY {listed}")
     behind = f") AS {quote_identifier(alias)} WHERE {write_conjuncts(are_correlated=True)}"
-    yield Edit.of(end, end, behind, tokens[next(one.first for one in conjuncts if one.column is not None)].start)
+    yield Edit.from_text(end, end, behind, tokens[next(one.first for one in conjuncts if one.column is not None)].start)

@@ -74,8 +74,8 @@ from planner.extract.unit_lists.split_joined_lists import split_joined_lists
 from planner.extract.unit_values.join_own_values import join_own_values
 from planner.extract.unit_values.move_out_of_values import move_out_of_values
 from planner.parser.edited_query import EditedQuery
-from planner.parser.edits import MOST_ADDED, Edit, apart, growth
-from planner.parser.tree import Parsed
+from planner.parser.edits import MOST_ADDED, Edit, are_disjoint, count_growth
+from planner.parser.tree import ParsedQuery
 
 MOST_STEPS = 48  # each step reads the statement anew; what is nested deeper than that is left as it is
 MOST_TIMES = 8  # how many times as long a statement may become: a column may be read twice at every level
@@ -150,7 +150,7 @@ def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
     return read
 
 
-def _list_steps(query: Parsed, catalog: Catalog, *, room: int) -> Iterator[_FiredRule]:
+def _list_steps(query: ParsedQuery, catalog: Catalog, *, room: int) -> Iterator[_FiredRule]:
     """Yield the changes of rules where private tables are read, as long as repeated text has room."""
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
@@ -170,9 +170,9 @@ def _fire_rules(reads: Sequence[PrivateRead], rules: Sequence[Rule], *, room: in
     for read in reads:
         for rule in rules:
             changes = rule(read)
-            if not changes or not apart(changes):
+            if not changes or not are_disjoint(changes):
                 continue
             # a list of pinned values is written once, so its length counts for nothing
-            grown = 0 if rule is inline_public_lists else max(growth(changes), 0)
+            grown = 0 if rule is inline_public_lists else max(count_growth(changes), 0)
             if grown <= room:
                 yield _FiredRule(rule, changes, grown)

@@ -23,12 +23,12 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, strip_parentheses
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.sql_literals import text as text_literal
+from planner.values.sql_literals import quote_text as text_literal
 
 _MOST_TEXTS = 8  # groups are looked for in all combinations of conditions
 _CUT = (exp.Left, exp.Right, exp.Substring)  # of a column itself: WHERE tells its groups
@@ -46,7 +46,7 @@ def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
         return ()
     try:
         scope = read_joins(select, read.node, read.table, read.catalog)
-        items = [bare(resolve_item(bare(item), select, scope)) for item in group.expressions]
+        items = [strip_parentheses(resolve_item(strip_parentheses(item), select, scope)) for item in group.expressions]
         for item in items:
             texts = next((found for node, found in listed if node == item), ())
             if 0 < len(texts) <= _MOST_TEXTS and _is_open(item, scope):
@@ -67,7 +67,7 @@ def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
     try:
         scope = read_joins(select, read.node, read.table, read.catalog)
         for case in cases:
-            if _is_open(bare(case.this), scope):
+            if _is_open(strip_parentheses(case.this), scope):
                 return tuple(_spell_out(read, case))
     except KeyholeError:
         return ()
@@ -75,27 +75,27 @@ def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _spell_out(read: PrivateRead, case: exp.Case) -> Iterator[Edit]:
-    searched = [Searched(one, 0, len(read.tokens)) for one in (case.this, *(one.this for one in case.args["ifs"]))]
-    (first, past), *values = spans(searched, read.text, read.tokens)
+    searched = [SearchedNode(one, 0, len(read.tokens)) for one in (case.this, *(one.this for one in case.args["ifs"]))]
+    (first, past), *values = find_spans(searched, read.text, read.tokens)
     start, end = read.tokens[first].start, read.tokens[past - 1].end
     written = read.text[start:end]
-    yield Edit.of(start, end, "")
+    yield Edit.from_text(start, end, "")
     for begin, behind in values:
         start, end = read.tokens[begin].start, read.tokens[behind - 1].end
-        yield Edit.of(start, end, f"({written}) = ({read.text[start:end]})", start)
+        yield Edit.from_text(start, end, f"({written}) = ({read.text[start:end]})", start)
 
 
 def _list_texts(condition: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[str, ...]]]:
     """Find the expressions that WHERE compares with few texts, each with these texts."""
     for part in split_conjuncts(condition):
-        found = [_read_texts(bare(one)) for one in _list_alternatives(part)]
+        found = [_read_texts(strip_parentheses(one)) for one in _list_alternatives(part)]
         nodes = [node for node, _ in found]
         if nodes and nodes[0] is not None and all(node == nodes[0] for node in nodes):
             yield nodes[0], tuple(sorted({text for _, texts in found for text in texts}))
 
 
 def _list_alternatives(node: exp.Expr) -> Iterator[exp.Expr]:
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, exp.Or) and not inner.args.get("negate"):
         yield from _list_alternatives(inner.this)
         yield from _list_alternatives(inner.expression)
@@ -112,14 +112,14 @@ def _read_texts(node: exp.Expr) -> tuple[exp.Expr | None, tuple[str, ...]]:
             texts = [one]
         case _:
             return None, ()
-    if not all(isinstance(one, exp.Literal) and one.is_string for one in map(bare, texts)):
+    if not all(isinstance(one, exp.Literal) and one.is_string for one in map(strip_parentheses, texts)):
         return None, ()
-    return bare(compared), tuple(bare(one).name for one in texts)
+    return strip_parentheses(compared), tuple(strip_parentheses(one).name for one in texts)
 
 
 def _is_open(item: exp.Expr, scope: Scope) -> bool:
     """Return True if an expression reads a text without a public list, and is more than its beginning or end."""
-    if not isinstance(item, exp.Func) or contains(item, exp.Query) or find_column(item, scope) is not None:
+    if not isinstance(item, exp.Func) or contains_type(item, exp.Query) or find_column(item, scope) is not None:
         return False
     if key_expression(item, scope) is not None or (isinstance(item, _CUT) and isinstance(item.this, exp.Column)):
         return False
@@ -142,7 +142,7 @@ def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Itera
     if any(id(one) not in shown and _names_item(one, select) for one in nodes):
         return
     for node, (first, end) in zip(
-        nodes, spans([Searched(node, 0, past) for node in nodes], read.text, read.tokens), strict=True
+        nodes, find_spans([SearchedNode(node, 0, past) for node in nodes], read.text, read.tokens), strict=True
     ):
         start, stop = read.tokens[first].start, read.tokens[end - 1].end
         written = read.text[start:stop]
@@ -150,7 +150,7 @@ def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Itera
         whens = " ".join(f"WHEN {written} = {text} THEN {text}" for text in others or [last])
         called = read.tokens[first].value
         label = f" AS {quote_identifier(_LABELS.get(called, called))}" if id(node) in shown else ""
-        yield Edit.of(start, stop, f"CASE {whens} ELSE {last} END{label}", start)
+        yield Edit.from_text(start, stop, f"CASE {whens} ELSE {last} END{label}", start)
 
 
 def _names_item(node: exp.Expr, select: exp.Select) -> bool:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.catalog import Catalog, Table
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
-from planner.parser.tree import Parsed
+from planner.parser.tree import ParsedQuery
 from planner.scope.embedded import UnitListQuery, UnitQuery, UnitValuesQuery
 from planner.scope.name_resolution import Scope
 from planner.scorecard.number_columns import NO_NUMBERS, Numbers
@@ -19,7 +19,7 @@ from planner.scorecard.shown import ShownPredicate, with_constants
 class PrivateRead:
     """A SELECT whose FROM names the private `table` at `node`, in a parsed query."""
 
-    query: Parsed
+    query: ParsedQuery
     select: exp.Select
     node: exp.Table
     table: Table

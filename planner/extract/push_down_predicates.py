@@ -32,12 +32,12 @@ from planner.extract.push_down_thresholds import (
     spell_inside,
 )
 from planner.extract.ranks.expand_stars import is_plain_star, write_out_stars
-from planner.parser.clauses import clauses, fits
-from planner.parser.edits import Edit, Room
+from planner.parser.clauses import find_clauses, matches_tree
+from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, readers
-from planner.parser.tree import is_star, name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import Reader, list_readers
+from planner.parser.tree import is_star, read_name
 from planner.scope.embedded import predicate_column
 from planner.scorecard.find import find_predicates
 
@@ -69,8 +69,8 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     if any(value for key, value in select.args.items() if key not in IN_QUESTION):
         return []
     first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
-    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    found = list_readers(select, place.select, tokens) if matches_tree(place, select, tokens) else None
     if found is None or len(found) != 1 or may_be_unit_query(read):
         return []
     (reader,) = found
@@ -85,20 +85,20 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
         return []
     spans = tuple(Conjunct(one.first, one.past, can_move=True) for one in moved)
     stars = [item for item in reader.select.expressions if is_star(item)]
-    if stars and not (reader.alone and all(is_plain_star(item, reader) for item in stars)):
+    if stars and not (reader.is_only_source and all(is_plain_star(item, reader) for item in stars)):
         return []
     apart = reads_aggregates_elsewhere(reader, items, (*conjuncts, *spans), tokens)
     if apart and read.catalog.defaults.numbers == "refuse":
         return []
-    room = Room(text)
+    room = EditBudget(text)
     shown = dict.fromkeys(
         f", {spell_inside(Conjunct(one.first, one.past, can_move=True), reader, items, room, text, tokens)} "
         f"AS {quote_identifier(one.called)}"
         for one in moved
     )
     end = tokens[place.items[-1][1] - 1].end
-    changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.spelled) for one in moved]
-    changes.append(Edit.of(end, end, "".join(shown), tokens[moved[0].first].start))
+    changes = [Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, one.spelled) for one in moved]
+    changes.append(Edit.from_text(end, end, "".join(shown), tokens[moved[0].first].start))
     changes += write_out_stars(reader, items, tokens)
     if not apart and not any(one.can_move for one in conjuncts):
         inside = drop_aggregates(select, place, items, tokens)
@@ -112,8 +112,8 @@ def _is_named_inside(reader: Reader, items: Mapping[str, SelectItem]) -> bool:
     """Return True if a further subquery contains the name of an aggregate. It may be that of a column of its own."""
     aggregates = {item.name for item in items.values() if item.is_aggregate}
     return any(
-        name(column.this) in aggregates and column.find_ancestor(exp.Query) is not reader.select
-        for column in reader.columns()
+        read_name(column.this) in aggregates and column.find_ancestor(exp.Query) is not reader.select
+        for column in reader.list_columns()
     )
 
 
@@ -123,11 +123,11 @@ def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRe
     called: dict[exp.Expr, str] = {}
     expressions = dict(zip(items, read.select.expressions, strict=True))
     searched = [
-        (Searched(node, first, past), is_item)
+        (SearchedNode(node, first, past), is_item)
         for part, first, past in _list_parts(reader, read)
         for node, is_item in find_movable(part, reader, items, expressions)
     ]
-    places = spans([one for one, _ in searched], read.text, read.tokens)
+    places = find_spans([one for one, _ in searched], read.text, read.tokens)
     for (one, is_item), (start, end) in zip(searched, places, strict=True):
         node = one.node
         if node not in called:
@@ -141,8 +141,10 @@ def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRe
 def _list_parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         yield item, first, past
-    if (group := reader.select.args.get("group")) is not None and (mark := reader.clauses.mark("group")) is not None:
-        yield group, mark, reader.clauses.mark("having") or reader.clauses.end
+    if (group := reader.select.args.get("group")) is not None and (
+        mark := reader.clauses.find_mark("group")
+    ) is not None:
+        yield group, mark, reader.clauses.find_mark("having") or reader.clauses.end
     if (order := reader.select.args.get("order")) is not None:
         yield order, reader.clauses.end, len(read.tokens)
 
@@ -184,8 +186,8 @@ def name_moved(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent
-    if is_item and isinstance(above, exp.Alias) and name(above.args["alias"]) not in known:
-        return name(above.args["alias"])
+    if is_item and isinstance(above, exp.Alias) and read_name(above.args["alias"]) not in known:
+        return read_name(above.args["alias"])
     if isinstance(node, exp.WidthBucket) and "width_bucket" not in known:
         return "width_bucket"
     return next(one for more in range(len(known) + 1) if (one := predicate_column(number + more)) not in known)

@@ -17,11 +17,11 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.extract_refusals import refuse_shown_size
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import Clauses, at_offset, clauses, fits
-from planner.parser.edits import Edit, Origin, Room
+from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tree
+from planner.parser.edits import Edit, EditBudget, Origin
 from planner.parser.lexer import Token
-from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
-from planner.parser.tree import bare, locate_name, name, offset
+from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
+from planner.parser.tree import contains_type, locate_name, read_name, strip_parentheses
 from planner.scorecard.find import shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
@@ -85,8 +85,8 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
     if any(value for key, value in select.args.items() if key not in IN_QUESTION):
         return None
     first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
-    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    found = list_readers(select, place.select, tokens) if matches_tree(place, select, tokens) else None
     if found is None or len(found) != 1 or may_be_unit_query(read):
         return None
     (reader,) = found
@@ -96,7 +96,7 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
     conjuncts = list_outer_conjuncts(reader, items, tokens)
     if conjuncts is None or not is_kept_side(reader) or not _is_unambiguous(reader, items, read.catalog):
         return None
-    room = Room(text)
+    room = EditBudget(text)
     moved = [spell_inside(one, reader, items, room, text, tokens) for one in conjuncts if one.can_move]
     if not moved and select.args.get("having") is None:
         return None
@@ -137,13 +137,15 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
         return None  # an empty item, which PostgreSQL will refuse
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.this if isinstance(item, exp.Alias) else item
-        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(bare(node))
+        called = (
+            read_name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(strip_parentheses(node))
+        )
         aggregate = shows_size(node)
         windows = list(node.find_all(exp.Window))  # they run over the groups that HAVING leaves
         over_rows = bool(windows) and (select.args.get("having") is not None or not all(map(reads_groups, windows)))
         if not called or called in found or over_rows or node.find(exp.Star) is node:
             return None
-        found[called] = SelectItem(called, first, unaliased_end(item, past, tokens), aggregate)
+        found[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), aggregate)
     return found if any(not item.is_aggregate for item in found.values()) else None
 
 
@@ -152,7 +154,7 @@ def _find_default_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Filter):
         node = node.this
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return name(node.this)
+        return read_name(node.this)
     return _NAMES.get(type(node), "")
 
 
@@ -161,16 +163,16 @@ def is_kept_side(reader: Reader) -> bool:
     joins = reader.select.args.get("joins") or ()
     sides = {str(join.side or "").upper() for join in joins}
     natural = any(join.args.get("method") for join in joins)
-    return not natural and sides <= ({""} if reader.joined else {"", "LEFT"})
+    return not natural and sides <= ({""} if reader.is_joined else {"", "LEFT"})
 
 
 def _is_unambiguous(reader: Reader, items: Mapping[str, SelectItem], catalog: Catalog) -> bool:
     """Return True if unqualified names of the subquery's aggregates are no columns of other tables."""
-    if reader.alone:
+    if reader.is_only_source:
         return True
     sources = [reader.select.args["from_"].this, *(join.this for join in reader.select.args.get("joins") or ())]
     aggregates = {item.name for item in items.values() if item.is_aggregate}
-    bare_names = {name(column.this) for column in reader.columns() if not column.args.get("table")}
+    bare_names = {read_name(column.this) for column in reader.list_columns() if not column.args.get("table")}
     for source in sources:
         if source is reader.node:
             continue
@@ -184,16 +186,20 @@ def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
     """Return the columns of a public table, a subquery or a WITH query. Return None if they are uncertain."""
     query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else None
     if isinstance(source, exp.Table):
-        ctes = [cte for cte in source.root().find_all(exp.CTE) if name(cte.args["alias"].this) == name(source.this)]
+        ctes = [
+            cte
+            for cte in source.root().find_all(exp.CTE)
+            if read_name(cte.args["alias"].this) == read_name(source.this)
+        ]
         if not ctes or source.args.get("db") is not None:
-            known = next((one for one in catalog.public_tables if one.name == name(source.this)), None)
+            known = next((one for one in catalog.public_tables if one.name == read_name(source.this)), None)
             return None if known is None else {column.name for column in known.columns}
         query = ctes[0].this if len(ctes) == 1 and not ctes[0].args["alias"].args.get("columns") else None
     alias = source.args.get("alias")
     if not isinstance(query, exp.Select) or (alias is not None and alias.args.get("columns")):
         return None
     shown = {
-        name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(bare(item))
+        read_name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(strip_parentheses(item))
         for item in query.expressions
     }
     return shown if all(shown) else None
@@ -203,14 +209,14 @@ def list_outer_conjuncts(
     reader: Reader, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
 ) -> tuple[Conjunct, ...] | None:
     """Return the conditions of the outer WHERE in order. Return None if one on an aggregate cannot move."""
-    spans = conjunct_spans(reader.select, reader.clauses, tokens)
+    spans = find_conjuncts(reader.select, reader.clauses, tokens)
     if spans is None:
         return None
-    mentioned = {id(column): find_mentioned_item(column, reader, items) for column in reader.columns()}
+    mentioned = {id(column): find_mentioned_item(column, reader, items) for column in reader.list_columns()}
     found: list[Conjunct] = []
     for (first, past), _ in spans:
         start, end = tokens[first].start, tokens[past - 1].end
-        inside = [column for column in reader.columns() if start <= locate_name(column) < end]
+        inside = [column for column in reader.list_columns() if start <= locate_name(column) < end]
         moves = any(_is_aggregate(mentioned[id(column)], items) for column in inside)
         if moves and (
             any(mentioned[id(column)] is None for column in inside)
@@ -223,11 +229,11 @@ def list_outer_conjuncts(
 
 def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, SelectItem]) -> str | None:
     """Return the column of the subquery that a name means. Return None for any other name."""
-    called, qualifier = name(column.this), name(column.args.get("table"))
+    called, qualifier = read_name(column.this), read_name(column.args.get("table"))
     if column.args.get("db") is not None or called not in items:
         return None
     if qualifier == "":
-        return called if reader.alone or items[called].is_aggregate else None
+        return called if reader.is_only_source or items[called].is_aggregate else None
     return called if qualifier == reader.alias else None
 
 
@@ -239,7 +245,7 @@ def spell_inside(
     conjunct: Conjunct,
     reader: Reader,
     items: Mapping[str, SelectItem],
-    room: Room,
+    room: EditBudget,
     text: str,
     tokens: tuple[Token, ...],
 ) -> str:
@@ -247,19 +253,19 @@ def spell_inside(
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
     parts: list[str] = []
     at = start
-    columns = {locate_name(column): column for column in reader.columns() if start <= locate_name(column) < end}
+    columns = {locate_name(column): column for column in reader.list_columns() if start <= locate_name(column) < end}
     for where, column in sorted(columns.items()):
-        begin = tokens[at_offset(tokens, where)].start
-        parts.append(text[at:begin] + spell_item(items[name(column.this)], room, text, tokens))
-        at = tokens[at_offset(tokens, offset(column.this))].end
+        begin = tokens[find_token(tokens, where)].start
+        parts.append(text[at:begin] + spell_item(items[read_name(column.this)], room, text, tokens))
+        at = tokens[find_token(tokens, find_offset(column.this))].end
     parts.append(text[at:end])
     return "".join(parts)
 
 
-def spell_item(item: SelectItem, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def spell_item(item: SelectItem, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> str:
     """Return the expression of the subquery's column, in parentheses unless it is a single call or name."""
     spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
-    room.take(len(spelled))
+    room.reserve(len(spelled))
     plain = not any(token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past])
     return spelled if plain else f"({spelled})"
 
@@ -297,13 +303,13 @@ def _edit_inside(
     if changes is None or not moved:
         return changes
     thresholds = " AND ".join(moved if len(moved) == 1 else [_parenthesise(one) for one in moved])
-    having = place.mark("having")
+    having = place.find_mark("having")
     end = tokens[place.end - 1].end
     if having is None:
-        changes.append(Edit.of(end, end, f" HAVING {thresholds}", written))
+        changes.append(Edit.from_text(end, end, f" HAVING {thresholds}", written))
     else:
-        changes.append(Edit.of(tokens[having].end, tokens[having].end, " ("))
-        changes.append(Edit.of(end, end, f") AND ({thresholds})", written))
+        changes.append(Edit.from_text(tokens[having].end, tokens[having].end, " ("))
+        changes.append(Edit.from_text(end, end, f") AND ({thresholds})", written))
     return changes
 
 
@@ -317,11 +323,11 @@ def _drop_sizes(
         index = int(str(literal.this)) - 1
         if index not in kept:
             return None
-        at = offset(literal)
-        changes.append(Edit.of(at, at + len(str(literal.this)), str(kept.index(index) + 1)))
+        at = find_offset(literal)
+        changes.append(Edit.from_text(at, at + len(str(literal.this)), str(kept.index(index) + 1)))
     order = select.args.get("order")
     for item in order.expressions if order is not None else ():
-        named = {name(column.this) for column in item.find_all(exp.Column)}
+        named = {read_name(column.this) for column in item.find_all(exp.Column)}
         if contains_aggregate(item) or any(called in items and items[called].is_aggregate for called in named):
             return None
     return changes
@@ -335,21 +341,21 @@ def _cut_items(items: list[SelectItem], place: Clauses, tokens: tuple[Token, ...
     """Yield cuts of the aggregates in a select list, each with a comma beside it."""
     first = next(index for index, item in enumerate(items) if not item.is_aggregate)
     if first > 0:
-        yield Edit.of(tokens[items[0].first].start, tokens[items[first].first].start, "")
+        yield Edit.from_text(tokens[items[0].first].start, tokens[items[first].first].start, "")
     for index, item in enumerate(items):
         if index > first and item.is_aggregate:
             before, own = place.items[index - 1][1], place.items[index][1]
-            yield Edit.of(tokens[before - 1].end, tokens[own - 1].end, "")
+            yield Edit.from_text(tokens[before - 1].end, tokens[own - 1].end, "")
 
 
 def _list_positions(select: exp.Select) -> Iterator[exp.Literal]:
     """Yield numbers in GROUP BY and ORDER BY that mean items of the select list."""
     group, order = select.args.get("group"), select.args.get("order")
     for item in group.expressions if group is not None else ():
-        if isinstance(bare(item), exp.Literal) and not bare(item).is_string:
+        if isinstance(strip_parentheses(item), exp.Literal) and not strip_parentheses(item).is_string:
             yield item
     for item in order.expressions if order is not None else ():
-        if isinstance(bare(item.this), exp.Literal) and not bare(item.this).is_string:
+        if isinstance(strip_parentheses(item.this), exp.Literal) and not strip_parentheses(item.this).is_string:
             yield item.this
 
 
@@ -362,8 +368,8 @@ def reads_aggregates_elsewhere(
     names = {item.name for item in items.values() if item.is_aggregate}
     if any(isinstance(item, exp.Star) for item in select.expressions):
         return True
-    for column in reader.columns():
-        called, qualifier = name(column.this), name(column.args.get("table"))
+    for column in reader.list_columns():
+        called, qualifier = read_name(column.this), read_name(column.args.get("table"))
         if isinstance(column.this, exp.Star):
             if qualifier == reader.alias or qualifier == "":
                 return True
@@ -376,7 +382,9 @@ def reads_aggregates_elsewhere(
             return True
     joins = select.args.get("joins") or ()
     using = {
-        name(one if isinstance(one, exp.Identifier) else one.this) for j in joins for one in j.args.get("using") or ()
+        read_name(one if isinstance(one, exp.Identifier) else one.this)
+        for j in joins
+        for one in j.args.get("using") or ()
     }
     return bool(using & names)
 
@@ -388,15 +396,17 @@ def _edit_around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token
     kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.can_move]
     end = tokens[conjuncts[-1].past - 1].end
     if kept:
-        return [Edit.of(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
-    return [Edit.of(tokens[conjuncts[0].first - 1].start, end, "")]
+        return [Edit.from_text(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
+    return [Edit.from_text(tokens[conjuncts[0].first - 1].start, end, "")]
 
 
 def _write_alone(read: PrivateRead, inside: list[Edit]) -> str:
     """Return the subquery as a question of its own."""
     text, tokens = read.text, read.tokens
     first_node = read.select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
     start, end = tokens[place.select].start, tokens[place.end - 1].end
-    within = [Edit.of(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end]
+    within = [
+        Edit.from_text(one.start - start, one.end - start, one.text) for one in inside if start <= one.start <= end
+    ]
     return Origin(text[start:end]).edit(within, rule=push_down_thresholds.__name__).text

@@ -6,9 +6,9 @@ from decimal import Decimal
 from itertools import pairwise
 
 from planner.catalog.key_space import format_value
-from planner.parser.lexer import Token, readable, tokens
+from planner.parser.lexer import Token, read_tokens, spell_name
 from planner.scope.embedded import Embedded
-from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 
 MOST_CHARACTERS = 2_000
 """Kept of one text: a page, against megabytes that clients may send with every question and no event ever loses."""
@@ -46,9 +46,9 @@ def write_question_text(
     text = question.text
     unit = question.per_unit
     if unit is not None and not question.offset <= unit.offset < question.offset + len(text):
-        name = next(found.value for found in _skip_to_from(tokens(text)))
-        text = f"WITH {readable(name)} AS ({unit.text}) {text}"
-    words = tokens(text)
+        name = next(found.value for found in _skip_to_from(read_tokens(text)))
+        text = f"WITH {spell_name(name)} AS ({unit.text}) {text}"
+    words = read_tokens(text)
     pieces = [
         _spell(text, word, parameters, keeps_constants=keeps_constants, is_threshold=one)
         for word, one in zip(words, _find_thresholds(words), strict=True)
@@ -93,7 +93,7 @@ def _begins_clause(word: Token, before: Token | None) -> bool:
 
 
 def _is_called(before: Token | None) -> bool:
-    if before is None or not before.names:
+    if before is None or not before.is_name:
         return False
     return not (before.kind == "word" and (before.value in _NOT_CALLED or before.value in _SHARES))
 
@@ -127,10 +127,10 @@ def _spell(
 def spell_value(value: ParameterValue | None) -> str:
     """Write a parameter's value as a constant."""
     match value:
-        case Foreign():
+        case ForeignValue():
             quoted = _quote(value.text)
             return quoted if value.is_text else f"{quoted}::{value.declared}"
-        case Span():
+        case Interval():
             return f"interval '{value.months} months {value.days} days {value.microseconds} microseconds'"
         case ArrayValue():
             return _quote("{" + ",".join(map(_spell_member, value.members)) + "}")
@@ -153,9 +153,9 @@ def _spell_member(value: ParameterValue | None) -> str:
     match value:
         case None:
             return "NULL"
-        case Foreign():
+        case ForeignValue():
             text = value.text
-        case Span():
+        case Interval():
             text = f"{value.months} months {value.days} days {value.microseconds} microseconds"
         case ArrayValue():
             return "{" + ",".join(map(_spell_member, value.members)) + "}"
@@ -190,7 +190,7 @@ def _is_spaced(words: Sequence[Token], at: int) -> bool:
     if before.kind == "symbol" and before.value in ("(", "[", ".", "::"):
         return False
     if word.is_symbol("("):
-        return not (before.names and not (before.kind == "word" and before.value in _KEYWORDS))
+        return not (before.is_name and not (before.kind == "word" and before.value in _KEYWORDS))
     if before.kind == "symbol" and before.value in ("-", "+") and at > 1:
         first = words[at - 2]
         return not (first.is_word(*_KEYWORDS) or (first.kind == "symbol" and first.value != ")"))

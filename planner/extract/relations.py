@@ -12,13 +12,13 @@ from planner.bind.unit_values.find_sources import find_value_tables
 from planner.catalog.catalog import Catalog, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, find_virtual_relation
-from planner.parser.tree import NamedTable, Parsed, locate_name
+from planner.parser.tree import NamedTable, ParsedQuery, locate_name
 
 Relation: TypeAlias = Table | StoredQuestion | Monitor | VirtualRelation
 
 
 def list_relations(
-    query: Parsed, catalog: Catalog, *, idle: frozenset[int] = frozenset()
+    query: ParsedQuery, catalog: Catalog, *, idle: frozenset[int] = frozenset()
 ) -> list[tuple[exp.Table, Relation]]:
     """Return the relations that a query reads, each with its node, in the order of the text.
 
@@ -36,7 +36,7 @@ def list_relations(
     return sorted(found, key=lambda pair: locate_name(pair[0]))
 
 
-def list_private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
+def list_private(query: ParsedQuery, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
     """Return the private tables that a query reads, as `list_relations` finds them."""
     return [(node, what) for node, what in list_relations(query, catalog) if isinstance(what, Table)]
 

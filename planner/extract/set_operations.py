@@ -19,10 +19,10 @@ from planner.catalog.catalog import Column, Lookup, MergedKeys, Table, ValueGrou
 from planner.extract.cut import CutQuestion
 from planner.extract.extract_refusals import refuse_scorecard_comparison
 from planner.groups.inhabited.column_roots import find_roots
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import strip_parentheses, write_node
 from planner.scope.embedded import Embedded, Joined
 from planner.scope.functional_dependencies import by_key
 from planner.scope.group_by import resolve_item
@@ -232,8 +232,8 @@ def _read_leaf(place: CutQuestion, tokens: tuple[Token, ...]) -> _SetOperand | N
         return None
     if not _shows_each_key(place):
         return None
-    start = at_offset(tokens, embedded.offset)
-    past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
+    start = find_token(tokens, embedded.offset)
+    past = find_token(tokens, embedded.offset + len(embedded.text) - 1) + 1
     having = select.args["having"].this
     return _SetOperand(
         embedded=embedded,
@@ -246,7 +246,7 @@ def _read_leaf(place: CutQuestion, tokens: tuple[Token, ...]) -> _SetOperand | N
 
 
 def _strip_alias(item: exp.Expr) -> exp.Expr:
-    return bare(item.this if isinstance(item, exp.Alias) else item)
+    return strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
 
 
 def _shows_each_key(place: CutQuestion) -> bool:
@@ -257,7 +257,7 @@ def _shows_each_key(place: CutQuestion) -> bool:
     select, scope, group = place.select, embedded.scope, place.select.args.get("group")
     if group is None or not any(map(_is_computed, embedded.keys)):
         return False
-    grouped = {known_text(resolve_item(bare(one), select, scope), scope) for one in group.expressions}
+    grouped = {known_text(resolve_item(strip_parentheses(one), select, scope), scope) for one in group.expressions}
     return grouped == {known_text(_strip_alias(item), scope) for item in select.expressions}
 
 
@@ -292,7 +292,7 @@ def _list_restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
         clause for clause in (*clauses, None if where is None else where.this, having.this) if clause is not None
     ]
     while waiting:
-        node = bare(waiting.pop())
+        node = strip_parentheses(waiting.pop())
         if isinstance(node, exp.And):
             waiting.extend((node.this, node.expression))
         elif not contains_aggregate(node) and scope.membership(node) is None and _reads_keys(node, embedded):

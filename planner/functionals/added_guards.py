@@ -28,12 +28,12 @@ from planner.errors import KeyholeError
 from planner.functionals.functional import make_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, find_next_round, find_only_column, find_slack_share
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
 from planner.question.question import Accuracy, Measure, Term
 from planner.values.decimals import round_up
-from planner.values.operators import FLIPPED
+from planner.values.operators import FLIPPED_OPERATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _leave_out_implied(needed: tuple[Values, ...]) -> tuple[Values, ...]:
 
 
 def _write_unit(unit: Iterable[str]) -> str:
-    names = ", ".join(map(readable, unit))
+    names = ", ".join(map(spell_name, unit))
     return f"({names})" if ", " in names else names
 
 
@@ -370,7 +370,7 @@ def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Compariso
 def _flip_threshold(one: Comparison, left: str) -> Comparison:
     """Return the same threshold on the negated sum, which is named `left`."""
     parts = tuple(part.times(Fraction(-1)) for part in one.parts)
-    operator, threshold = FLIPPED[one.operator], -one.threshold
+    operator, threshold = FLIPPED_OPERATORS[one.operator], -one.threshold
     return replace(one, left=left, parts=parts, operator=operator, at=-one.at, threshold=threshold)
 
 

@@ -15,12 +15,12 @@ from planner.catalog.catalog import Column, Computed, Product, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.implied_totals import find_declared_range, find_implied_range
 from planner.functionals.row_range import find_row_range
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.question.condition import NEVER, Condition
 from planner.question.condition_text import canonical
 from planner.question.question import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 _MOST_TOGETHER = 8  # terms of which every choice is looked at: 256
 LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
@@ -43,7 +43,7 @@ def find_grid(column: Column, table: Table, *, position: int | None) -> tuple[Fr
             f"{column.name} has no declared {'bounds' if column.bounds is None else 'grid'}",
             detail="The sensitivity of a functional follows from the declared range and grid of its column.",
             hint=f"Declare {missing} under [{table.get_policy_key(column.name)}] in keyhole.toml, "
-            f"or ask count(*) FILTER (WHERE {readable(column.name)} > 65) > 40.",
+            f"or ask count(*) FILTER (WHERE {spell_name(column.name)} > 65) > 40.",
             position=position,
         )
     size, low, high = _scale_to_steps(step, *column.bounds)
@@ -119,9 +119,9 @@ def make_functional(
         terms=terms,
         sensitivity=sensitivity,
         unit_range=unit_range,
-        unit_size=decimal(step / (comparison.per_row or 1)),
+        unit_size=convert_to_decimal(step / (comparison.per_row or 1)),
         rows=1 if comparison.per_row is None else min_rows,
-        origin=decimal(comparison.origin),
+        origin=convert_to_decimal(comparison.origin),
         off_each_unit=int(off / step),
         off_condition=comparison.off_condition,
     )
@@ -145,11 +145,13 @@ def _name_functional(comparison: Comparison) -> str:
         mean = comparison.per_row is not None or comparison.shown_by != 1
         # whether each group has a threshold of its own, which the left side names already
         own = comparison.threshold != comparison.origin
-        return f"{comparison.left} - {decimal(comparison.threshold)}" if mean and not own else comparison.left
+        return (
+            f"{comparison.left} - {convert_to_decimal(comparison.threshold)}" if mean and not own else comparison.left
+        )
     counted, *others = comparison.parts
     name = f"count(*) FILTER (WHERE {canonical(counted.condition)})"
     for part in others:
-        name += f" - {decimal(-part.coefficient)} * count(*) FILTER (WHERE {canonical(part.condition)})"
+        name += f" - {convert_to_decimal(-part.coefficient)} * count(*) FILTER (WHERE {canonical(part.condition)})"
     return name
 
 

@@ -19,7 +19,7 @@ from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Values
 from planner.catalog.catalog import ComputedName, Table
 from planner.catalog.tolerance import Tolerances, quote_literal, set_amount
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS, IsNull, columns
 from planner.question.condition_text import write_condition
 from planner.question.disjoint import disjoint
@@ -90,7 +90,7 @@ class Remedy:
         """Return a column as a question names it. A product's name is written that way already."""
         if isinstance(column, ComputedName):
             return column.column.comment or column
-        return column if " * " in column else readable(column)
+        return column if " * " in column else spell_name(column)
 
 
 def find_remedy(

@@ -35,8 +35,8 @@ from planner.functionals.guard_remedy import WORTH, find_next_round, find_remedy
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.question import BANDED, Accuracy
-from planner.values.decimals import decimal, round_up
-from planner.values.operators import FLIPPED
+from planner.values.decimals import convert_to_decimal, round_up
+from planner.values.operators import FLIPPED_OPERATORS
 
 MOST_BANDS = 29  # of one comparison: two literals each, which leaves four of the 64 for guards and what else is asked
 _SHARES = (Fraction(1, 3), Fraction(1, 4), Fraction(1, 5), Fraction(1, 6), Fraction(1, 8))
@@ -77,7 +77,7 @@ class _Side:
 
         The threshold is rounded by `within` at most, so that the comparison holds wherever it held before.
         """
-        found = FLIPPED[operator] if self.factor < 0 else operator
+        found = FLIPPED_OPERATORS[operator] if self.factor < 0 else operator
         step = _round_step(within / abs(self.factor), self.fine)
         exact = (value - self.constant) / self.factor / step
         at = (floor(exact) if found in (">", ">=") else ceil(exact)) * step
@@ -91,7 +91,7 @@ class _Side:
         off = () if at == 0 else (replace(self.mean.over, coefficient=-at * self.mean.per_row),)
         return replace(
             self.mean,
-            text=f"{self.mean.left} {operator} {decimal(at)}",
+            text=f"{self.mean.left} {operator} {convert_to_decimal(at)}",
             operator=operator,
             parts=(*self.mean.parts, *off),
             origin=at,
@@ -312,7 +312,7 @@ class MeanBands:
     def _suggest_coarser(self, leaf: Comparison, width: Fraction) -> str:
         """Return a setting with a tolerance that needs few enough bands."""
         amount = find_next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
-        wanted = set_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
+        wanted = set_amount(self.accuracy.tolerance, leaf.left, convert_to_decimal(Fraction(amount, 1000)))
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
 
     def _find_allowed(
@@ -335,11 +335,11 @@ class MeanBands:
 
     def _describe(self, leaf: Comparison, allowed: _Tolerance, number: int, *, below: bool) -> str:
         assert leaf.against is not None
-        least = decimal(round_up(allowed.least))
+        least = convert_to_decimal(round_up(allowed.least))
         slack = f"{least}"
         if allowed.part:
             part = allowed.part / (1 - allowed.part) if below else allowed.part
-            slack = f"{decimal(part * 100)} % of the right side, and {least} at the least"
+            slack = f"{convert_to_decimal(part * 100)} % of the right side, and {least} at the least"
         sharper = "" if not allowed.part else "; larger groups make that less (a count of your own beside it by AND)"
         return (
             f"{leaf.text} may err within {slack}, since it is compared in {number} {BANDED}: groups so near may all "
@@ -359,8 +359,8 @@ class MeanBands:
             return ""
         if not other.constant:
             return ""  # a percentage of 0 is no tolerance
-        times = "" if other.factor == 1 else f"{decimal(other.factor)} * "
-        asked = f"avg({left[1]} - {times}{right[1]}){left[2]} {leaf.operator} {decimal(other.constant)}"
+        times = "" if other.factor == 1 else f"{convert_to_decimal(other.factor)} * "
+        asked = f"avg({left[1]} - {times}{right[1]}){left[2]} {leaf.operator} {convert_to_decimal(other.constant)}"
         return f". Instead you can ask, about the rows that have both values and with less error: {asked}"
 
 

@@ -13,7 +13,7 @@ from mechanisms.formula import Integers
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.errors import KeyholeError
 from planner.question.question import Offsets, Question
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 LIMIT = 2**61
 """Sums are clipped here, so that they stay within an int64 after an offset of up to this size and noise."""
@@ -46,7 +46,7 @@ def make_offsets(
     steps = tuple(edge - least for edge in edges)
     if not any(steps):
         return None, Fraction(least)
-    return Offsets(own.key, steps, f"{own.text} - {decimal(least * size)}"), Fraction(least)
+    return Offsets(own.key, steps, f"{own.text} - {convert_to_decimal(least * size)}"), Fraction(least)
 
 
 def subtract_offsets(question: Question, values: Integers) -> Integers:

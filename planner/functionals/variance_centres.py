@@ -36,11 +36,11 @@ from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, parse_tolerances, squeeze_name
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.question.question import Accuracy, Measure
 from planner.question.range_inference import narrow_range
-from planner.values.decimals import decimal
-from planner.values.operators import OPPOSITE
+from planner.values.decimals import convert_to_decimal
+from planner.values.operators import OPPOSITE_OPERATORS
 
 MOST_CENTRES = 60  # for one comparison, so that four of the 64 literals are left for what it is joined with
 _ABOVE = (">", ">=")
@@ -135,12 +135,12 @@ class _BoundedSpread:
             held = "true for every group with enough values" if constant != FAILS else "false for every group"
             warn(f"{self.spread.text} is {held}")
             return constant
-        operator = OPPOSITE[self.spread.operator] if is_complement else self.spread.operator
+        operator = OPPOSITE_OPERATORS[self.spread.operator] if is_complement else self.spread.operator
         if operator == ">" and not self.level:
             raise KeyholeError(
                 "KH204",
                 f"{self.spread.text} asks whether there are two different values",
-                hint=f"Ask count(DISTINCT {readable(self.spread.column.name)}){self.spread.suffix} > 1.",
+                hint=f"Ask count(DISTINCT {spell_name(self.spread.column.name)}){self.spread.suffix} > 1.",
                 position=self.spread.position,
             )
         slack = self._find_slack(self._find_amount(), operator)
@@ -279,16 +279,16 @@ class _BoundedSpread:
         above = operator in _ABOVE
         level = (self.level if above else self.level + centres.used_slack) * size**2
         at = -self.level * size**2 if spread.sample else Fraction(0)
-        operator = OPPOSITE[operator] if is_complement else operator
+        operator = OPPOSITE_OPERATORS[operator] if is_complement else operator
         centre = Fraction(point, 2) * (size / abs(spread.scale))  # in the column's unit
         called = spread.scale * centre + spread.shift
-        away = f"{spread.argument} {'-' if called >= 0 else '+'} {decimal(abs(called))}"
+        away = f"{spread.argument} {'-' if called >= 0 else '+'} {convert_to_decimal(abs(called))}"
         away = spread.argument if called == 0 else f"({away})"
         left = f"avg({away}^2){spread.suffix}"
-        less = f" - {decimal(-at)} / count({spread.column.name}){spread.suffix}" if at else ""
+        less = f" - {convert_to_decimal(-at)} / count({spread.column.name}){spread.suffix}" if at else ""
         square = spread.scale**2
         return Comparison(
-            text=f"{left} {operator} {decimal(level)}{less}",
+            text=f"{left} {operator} {convert_to_decimal(level)}{less}",
             left=left,
             names=(left,),
             measure=Measure.TOTAL,
@@ -322,7 +322,8 @@ class _BoundedSpread:
             else ", each with noise of its own: a wider tolerance or a narrower range would need fewer"
         )
         return (
-            f"{spread.text} is tested by {what}{dear}; it may err between {decimal(low)} and {decimal(high)} for "
+            f"{spread.text} is tested by {what}{dear}; it may err between {convert_to_decimal(low)} and "
+            f"{convert_to_decimal(high)} for "
             f"groups of at least {self.rows} values, of which the distance of the centres takes {share} %"
         )
 
@@ -344,17 +345,17 @@ class _BoundedSpread:
         """
         percent = bool(self.spread.threshold)
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
-            amount = Amount(decimal(Fraction(number)), is_percent=percent)
+            amount = Amount(convert_to_decimal(Fraction(number)), is_percent=percent)
             if any(self._list_near_enough(operator, self._find_slack(amount, operator))):
-                return self._suggest_setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
+                return self._suggest_setting(f"{convert_to_decimal(Fraction(number))}{'%' if percent else ''}")
         width = self.half_range
         while width > 1:
             width //= 2
             nearer = replace(self, high=self.low + width)
-            slack = nearer._find_slack(Amount(decimal(Fraction(50)), is_percent=True), operator)
+            slack = nearer._find_slack(Amount(convert_to_decimal(Fraction(50)), is_percent=True), operator)
             if slack and any(nearer._list_near_enough(operator, slack)):
                 step = self.size / abs(self.spread.scale)
-                low, high = decimal(self.low * step), decimal((self.low + width) * step)
+                low, high = convert_to_decimal(self.low * step), convert_to_decimal((self.low + width) * step)
                 name = self.spread.column.name
                 return (
                     f"{self._suggest_setting('50%')} and ask about a narrower range, "

@@ -33,8 +33,8 @@ from planner.groups.ranges import Times, find_number_range, find_time_range, lis
 from planner.groups.time_cuts import group_times, list_starts, list_steps
 from planner.groups.truths import add_truths, replace_truths
 from planner.groups.unlisted_times import check_times
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, position, write_node, write_short
+from planner.parser.lexer import spell_name
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import find_plain, is_too_wide, key_expression, stand_in
@@ -59,7 +59,7 @@ def add_computed_keys(scope: Scope, select: exp.Select) -> Scope:
     if group is None or scope.listed is not None:
         return scope
     try:
-        items = [resolve_item(bare(item), select, scope) for item in group.expressions]
+        items = [resolve_item(strip_parentheses(item), select, scope) for item in group.expressions]
         plain = {column.name for item in items if (column := find_plain(item, scope)) is not None}
         scope = _replace_wide_lists(scope, items, plain)
         said = list_fixed_conditions(select, scope)
@@ -137,7 +137,7 @@ def _list_ends(parts: ValueGroups) -> tuple[Value, Value]:
 
 def _write_derivation(derived: Derivation) -> str:
     """Return the expression of a part of a time as it is written."""
-    column = readable(derived.column)
+    column = spell_name(derived.column)
     match derived.function:
         case "extract":
             return f"extract({derived.part} FROM {column})"
@@ -206,7 +206,7 @@ def _list_derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...])
     """Yield the parts of times that an expression reads and that are not columns of the table yet."""
     for node in item.walk():
         if isinstance(node, exp.TimeToStr):
-            read = find_column(bare(node.this), scope)
+            read = find_column(strip_parentheses(node.this), scope)
             if read is not None and read.domain is None and read.sql_type in _TIMES:
                 yield from _list_shown_derivations(node, read, scope, said)
             continue
@@ -315,7 +315,7 @@ def _list_columns_read(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column,
 
     try:
         for item in items:
-            visit(bare(item))
+            visit(strip_parentheses(item))
     except KeyholeError:
         return ()
     return tuple(found.values())
@@ -396,7 +396,7 @@ def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: e
     Return None if the range is open and the days themselves are not needed.
     """
     times = find_time_range(column, scope, said)
-    if times is None and (find_column(item, scope) == column or contains(item, exp.Add, exp.Sub)):
+    if times is None and (find_column(item, scope) == column or contains_type(item, exp.Add, exp.Sub)):
         raise _refuse_open_range(item, column)
     days = () if times is None else _list_periods(Derivation("date", "", column.name), times, item)
     if not days or max(days) == date.max:
@@ -458,7 +458,7 @@ def _refuse_ungroupable(item: exp.Expr, column: Column) -> KeyholeError:
         f"{write_short(item)} is not a column with a public domain",
         detail=f"The owner does not allow groups that are computed from {column.name}.",
         hint="Group by declared columns.",
-        position=position(item),
+        position=find_position(item),
     )
 
 
@@ -469,7 +469,7 @@ def _refuse_changing(item: exp.Expr) -> KeyholeError:
         f"{write_short(item)} is not a column with a public domain",
         detail="Its groups would change from day to day.",
         hint=f"Write the day: GROUP BY {written}." if len(written) < _LONGEST_HINT else "Write the day as a constant.",
-        position=position(item),
+        position=find_position(item),
     )
 
 
@@ -489,7 +489,7 @@ def _fix_clock(item: exp.Expr) -> exp.Expr:
 
 
 def _refuse_infinite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
-    named = readable(column.name)
+    named = spell_name(column.name)
     return KeyholeError(
         "KH202",
         f"{write_short(item)} is not a column with a public domain",
@@ -500,7 +500,7 @@ def _refuse_infinite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
         hint=f"Group by a condition on {named}, or restrict it in WHERE from both sides and group by steps of it."
         if column.bounds is None
         else f"Group by a condition on {named}, or by steps of it: floor({named} / {_suggest_step(column.bounds)}).",
-        position=position(item),
+        position=find_position(item),
     )
 
 
@@ -512,13 +512,13 @@ def _suggest_step(bounds: tuple[Decimal, Decimal]) -> str:
 
 
 def _refuse_open_range(item: exp.Expr, column: Column) -> KeyholeError:
-    named = readable(column.name)
+    named = spell_name(column.name)
     return KeyholeError(
         "KH202",
         f"{write_short(item)} is not a column with a public domain",
         detail=f"Nothing public says over which time it runs: WHERE does not restrict {column.name}, and no key does.",
         hint=f"Restrict it: WHERE {named} >= '2026-01-01' AND {named} < '2027-01-01'.",
-        position=position(item),
+        position=find_position(item),
     )
 
 
@@ -529,5 +529,5 @@ def _refuse_too_many(item: exp.Expr, size: int) -> KeyholeError:
         detail=f"A question makes at most {MOST_CUTS:,} equal steps of an integer, of a numeric of declared "
         f"decimals or of a time, and at most {MOST_STEPS:,} others.",
         hint="Group by wider steps, or restrict the column in WHERE.",
-        position=position(item),
+        position=find_position(item),
     )

@@ -28,7 +28,7 @@ from planner.groups.number_spans import Ends, NumberSpan, find_span, is_never_nu
 from planner.groups.pieces import NotFinite, TooManyCuts
 from planner.groups.ranges import find_number_range
 from planner.groups.truths import replace_truths
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import strip_parentheses, write_node
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError, TooWideError
 from planner.predicates.computed.read import read_term
@@ -39,10 +39,10 @@ from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.name_resolution import Scope, find_column, kind_of
 from planner.scope.number_keys import NUMBERS, find_number
 from planner.scope.truth_keys import find_truth, name_alike
-from planner.values.constant import Given
-from planner.values.sql_literals import integer_limit, numeric_modifier
+from planner.values.constant import ConstantContext
+from planner.values.sql_literals import find_integer_limit, read_numeric_modifier
 
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _FARTHEST = 10**18  # steps of a number that is computed with in 64 bits
 _MOST_TERM = 36  # steps of an expression that some rows are spared: no more than `UNNOTICED_TESTS`
 _TYPES = ("smallint", "integer", "bigint", "numeric")
@@ -59,7 +59,7 @@ def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, 
     if scope.table.members:
         return scope
     for item in items:
-        for node in _list_numbers(bare(item), scope):
+        for node in _list_numbers(strip_parentheses(item), scope):
             if only_lengths and not is_length(node, scope):
                 continue
             scope = _add_number(scope, node, items, said)
@@ -90,7 +90,7 @@ def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
     if isinstance(node, _ROUNDED) and len(read) > 1 and _is_number(node, scope) and _divides_columns(node, scope):
         yield node
         return
-    children = [bare(one) for one in node.iter_expressions()]
+    children = [strip_parentheses(one) for one in node.iter_expressions()]
     together = sum(one.find(exp.Column) is not None for one in children) == 1
     if isinstance(node, NUMBERS) and not together and len(read) > 1 and _is_number(node, scope):
         yield node
@@ -208,7 +208,7 @@ def _find_range(
         )  # longer ones are cut
     low, high = find_number_range(replace(base, bounds=None if span is None else _convert_bounds(span)), said)
     shown = str(base.comment)
-    largest = Fraction(_FARTHEST if shown == "numeric" else min(integer_limit(shown), _FARTHEST))
+    largest = Fraction(_FARTHEST if shown == "numeric" else min(find_integer_limit(shown), _FARTHEST))
     return span, None if low is None else max(low, -largest - 1), None if high is None else min(high, largest)
 
 
@@ -261,7 +261,7 @@ def _scale_cuts(parts: ValueGroups, scale: int) -> Steps | tuple[int, ...]:
 
 def _find_type(node: exp.Expr, scope: Scope) -> str | None:
     """Return PostgreSQL's type of an exact number. Return None for other expressions and functions of unknown type."""
-    node = bare(node)
+    node = strip_parentheses(node)
     if is_length(node, scope):
         return "numeric" if isinstance(node, exp.Extract) else "integer"
     match node:
@@ -295,10 +295,10 @@ def _find_column_type(node: exp.Column, scope: Scope) -> str | None:
     if column is None:
         return None
     if column.sql_type is SqlType.INTEGER and not isinstance(column.derivation, Derivation):
-        limit = integer_limit(column.declared)
+        limit = find_integer_limit(column.declared)
         return _TYPES[0] if limit < 2**15 else _TYPES[1] if limit < 2**31 else _TYPES[2]
     if column.sql_type is SqlType.INTEGER and column.declared == "integer":
         return "integer"
-    typed = numeric_modifier(column.declared)
+    typed = read_numeric_modifier(column.declared)
     told = typed is not None and 0 <= typed[1] <= typed[0] and typed[0] + typed[1] <= 36
     return "numeric" if column.sql_type is SqlType.NUMERIC and told else None

@@ -15,18 +15,18 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, Derivation, SqlType, Table, Value, ValueGroups
 from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains
+from planner.parser.tree import contains_type, strip_parentheses
 from planner.predicates.condition import row_truth
 from planner.question.condition import Compare, Condition, Like, Within, columns
 from planner.question.row_work import are_expensive
 from planner.scope.key_partitions import list_tests
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import TESTS
-from planner.values.constant import Given
-from planner.values.like import collapse_wildcards, like
+from planner.values.constant import ConstantContext
+from planner.values.like import collapse_wildcards, matches_pattern
 
 MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _TESTS = (*TESTS, exp.Is, exp.Case)
 
 
@@ -34,7 +34,7 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> V
     """Return the groups that conditions on a column make of its values, or None if it is used in another way."""
     leaves: dict[Condition, None] = {}
     for item in items:
-        found = _list_conditions(bare(item), column, scope)
+        found = _list_conditions(strip_parentheses(item), column, scope)
         if found is None:
             return None
         leaves |= dict.fromkeys(leaf for one in found for leaf in one.leaves())
@@ -77,7 +77,7 @@ def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condi
         parts = [one for one in node.iter_expressions() if not isinstance(one, exp.DataType)]
     found: list[Condition] = []
     for part in parts:
-        inner = _list_conditions(bare(part), column, scope)
+        inner = _list_conditions(strip_parentheses(part), column, scope)
         if inner is None:
             return None
         found += inner
@@ -88,7 +88,9 @@ def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
     """Return True if a CASE returns the column as a value."""
     results = [one.args["true"] for one in node.args["ifs"]]
     results += [] if node.args.get("default") is None else [node.args["default"]]
-    return any(find_column(bare(one), scope) == column or contains(one, exp.Column) for one in results)
+    return any(
+        find_column(strip_parentheses(one), scope) == column or contains_type(one, exp.Column) for one in results
+    )
 
 
 def _make_parts(column: Column, shown: list[Value | None], *, cuts: list[Value], tests: list[Condition]) -> ValueGroups:
@@ -161,7 +163,7 @@ def _group_texts(column: Column, leaves: list[Condition], table: Table) -> Value
     others: dict[tuple[bool, ...], str] = {}
     for text in _list_texts(patterns):
         if len(text) < most and text not in constants:
-            others.setdefault(tuple(like(text, pattern) for pattern in patterns), text)
+            others.setdefault(tuple(matches_pattern(text, pattern) for pattern in patterns), text)
     matched = sorted(others)
     tests = list_tests(column.name, constants, patterns, matched)
     if not tests:

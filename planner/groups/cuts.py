@@ -42,9 +42,9 @@ from planner.groups.even_cuts import (
     find_cuts_around,
 )
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, limit_lines, pair_lines
-from planner.parser.tree import bare, contains, write_node, write_short
+from planner.parser.tree import contains_type, strip_parentheses, write_node, write_short
 from planner.scope.name_resolution import numeric_scale
-from planner.values.constant import number
+from planner.values.constant import read_number
 
 _MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # True if an equal number is below the cut; None: both
@@ -99,9 +99,9 @@ class CutFinder:
 
         It steps once and then grows or falls.
         """
-        node = bare(node)
+        node = strip_parentheses(node)
         alone = self.is_whole or self.stride is not None  # each value is a group
-        if alone and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
+        if alone and self._is_line(node) and not contains_type(node, exp.Cast, exp.Div):
             return True
         if self._find_step_down(node) is not None:
             return self._is_line(node.this)
@@ -136,7 +136,7 @@ class CutFinder:
         return found.varies and not found.has_steps and len(found.lines) == 1 and choice is None
 
     def _get_shape(self, node: exp.Expr) -> Pieces:
-        node = bare(node)
+        node = strip_parentheses(node)
         if id(node) not in self.shapes:
             self.shapes[id(node)] = self._find_shape(node)
         return self.shapes[id(node)]
@@ -192,10 +192,10 @@ class CutFinder:
 
         That expression rounds x down to steps of n.
         """
-        taken = bare(node.expression) if isinstance(node, exp.Sub) else None
+        taken = strip_parentheses(node.expression) if isinstance(node, exp.Sub) else None
         if (
             not isinstance(taken, exp.Mod)
-            or bare(taken.this) != bare(node.this)
+            or strip_parentheses(taken.this) != strip_parentheses(node.this)
             or not self._get_shape(node.this).is_whole
         ):
             return None
@@ -478,10 +478,10 @@ class CutFinder:
 
     def _find_arithmetic(self, node: exp.Expr) -> Callable[[float], float] | None:
         """Return the double-precision arithmetic of an expression, or None for anything else."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if isinstance(node, exp.Column):
             return keep_number
-        if isinstance(node, exp.Cast) and isinstance(bare(node.this), exp.Column):
+        if isinstance(node, exp.Cast) and isinstance(strip_parentheses(node.this), exp.Column):
             return keep_number if node.to.this == exp.DType.DOUBLE else None
         if node.find(exp.Column) is None:
             constant = self._get_shape(node).constant
@@ -504,7 +504,7 @@ class CutFinder:
 
     def _is_read_as_double(self, node: exp.Expr) -> bool:
         """Return True unless PostgreSQL computes a part of the expression exactly before it becomes a double."""
-        node = bare(node)
+        node = strip_parentheses(node)
         return isinstance(node, exp.Column) or node.find(exp.Column) is None or self._is_floating(node)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
@@ -562,7 +562,7 @@ class _Crossing(Protocol):
 def _read_literal(node: exp.Literal) -> Pieces:
     text = str(node.this)
     try:
-        value = number(text, node).value
+        value = read_number(text, node).value
     except KeyholeError:
         if node.is_string:
             return _STEPS

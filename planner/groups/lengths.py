@@ -16,17 +16,17 @@ from planner.catalog.catalog import Column, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.ranges import find_end, find_moment, find_number_range, find_time_ends
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition
 from planner.scope.name_resolution import Scope, find_column, kind_of
-from planner.values.constant import Given, NotConstant
-from planner.values.expressions import fold
+from planner.values.constant import ConstantContext, NotConstant
+from planner.values.expressions import fold_constant
 
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 _PARTS = {"day": timedelta(days=1), "epoch": timedelta(microseconds=1)}
 _YEAR = timedelta(days=365)
@@ -36,11 +36,11 @@ _Numbers = tuple[Fraction | None, Fraction | None]
 
 def is_length(node: exp.Expr, scope: Scope) -> bool:
     """Return True if an expression is a number of days between two dates, or a part of the time between two times."""
-    match bare(node):
+    match strip_parentheses(node):
         case exp.Sub() as apart:
             return _counts_days(apart, scope)
         case exp.Extract() as part:
-            name, of = _name_part(part), bare(part.expression)
+            name, of = _name_part(part), strip_parentheses(part.expression)
             if isinstance(of, exp.Anonymous):
                 return name in ("year", "month") and str(of.this).lower() == "age" and len(of.expressions) == 2
             return name in _PARTS and isinstance(of, exp.Sub) and not _counts_days(of, scope)
@@ -66,7 +66,9 @@ def _find_time(node: exp.Expr, scope: Scope) -> Column | None:
 def _find_times(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the later and the earlier time of a difference, as they are written."""
     sides = (
-        (bare(node.this), bare(node.expression)) if isinstance(node, exp.Sub) else tuple(map(bare, node.expressions))
+        (strip_parentheses(node.this), strip_parentheses(node.expression))
+        if isinstance(node, exp.Sub)
+        else tuple(map(strip_parentheses, node.expressions))
     )
     return (sides[0], sides[1]) if len(sides) == 2 and all(_is_time(one, scope) for one in sides) else None
 
@@ -85,7 +87,7 @@ def _is_time(node: exp.Expr, scope: Scope) -> bool:
 
 def _fold(node: exp.Expr) -> object:
     try:
-        return fold(node, _NOTHING_GIVEN)
+        return fold_constant(node, _NOTHING_GIVEN)
     except (KeyholeError, NotConstant):
         return None
 
@@ -97,11 +99,11 @@ def find_length_range(
 
     Return None if it is unbounded.
     """
-    node = bare(node)
+    node = strip_parentheses(node)
     if not is_length(node, scope):
         return None
     found = [_find_where_range(term, scope, said)]
-    of = bare(node.expression) if isinstance(node, exp.Extract) else node
+    of = strip_parentheses(node.expression) if isinstance(node, exp.Extract) else node
     times = _find_times(of, scope)
     if times is not None:
         later, earlier = (_find_time_ends(one, scope, said) for one in times)

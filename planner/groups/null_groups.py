@@ -11,8 +11,8 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, Derivation, SqlType, Value, ValueGroups
 from planner.catalog.derived_columns import PART_RANGES
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, write_node
+from planner.parser.lexer import spell_name
+from planner.parser.tree import contains_type, strip_parentheses, write_node
 from planner.question.condition import Compare, Condition, IsNull, Like, Not, Within
 from planner.scope.embedded import Embedded
 from planner.scope.group_by import groups_nothing, resolve_item
@@ -88,8 +88,8 @@ def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
         return
     for one in select.args["group"].expressions:
         try:
-            item = resolve_item(bare(one), select, scope)
-            asks = contains(item, exp.Coalesce, exp.Null)
+            item = resolve_item(strip_parentheses(one), select, scope)
+            asks = contains_type(item, exp.Coalesce, exp.Null)
             expression = key_expression(item, scope) if asks else None
         except KeyholeError:
             continue
@@ -99,7 +99,7 @@ def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
                 and not key.required
                 and _has_image_of_null(expression, name)
             ):
-                named = readable(key.derivation.column if isinstance(key.derivation, Derivation) else key.name)
+                named = spell_name(key.derivation.column if isinstance(key.derivation, Derivation) else key.name)
                 written = write_node(item)
                 yield f"rows without {named} are in no group, although {written} would give them one"
 

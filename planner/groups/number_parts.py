@@ -12,7 +12,7 @@ from planner.groups.cuts import CutFinder
 from planner.groups.doubles import Cut
 from planner.groups.even_cuts import join_runs
 from planner.groups.pieces import MOST_CUTS, TooManyCuts
-from planner.values.sql_literals import integer_limit, numeric_modifier
+from planner.values.sql_literals import find_integer_limit, read_numeric_modifier
 
 _FINEST = 18  # decimals that are told apart of a numeric whose type does not say
 
@@ -59,9 +59,9 @@ def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
         return None
     first, last = runs[0].first, runs[-1].last
     if column.sql_type is SqlType.INTEGER:
-        limit = integer_limit(column.declared)
+        limit = find_integer_limit(column.declared)
     else:
-        typed = numeric_modifier(column.declared)
+        typed = read_numeric_modifier(column.declared)
         assert typed is not None
         limit = 10 ** typed[0] - 1
     if first <= -min(limit, _FARTHEST) or last >= min(limit, _FARTHEST):
@@ -73,7 +73,7 @@ def find_column_unit(column: Column) -> Fraction | None:
     """Return the unit that divides all of the column's numbers, or None if its type has none."""
     if column.sql_type is SqlType.INTEGER:
         return Fraction(1)
-    typed = numeric_modifier(column.declared)
+    typed = read_numeric_modifier(column.declared)
     has_units = column.sql_type is SqlType.NUMERIC and typed is not None and 0 <= typed[1] <= typed[0]
     return Fraction(1, 10 ** _find_scale(column)) if has_units else None
 
@@ -139,13 +139,13 @@ def _find_first_above(column: Column, cut: Cut) -> Value:
 def _find_scale(column: Column) -> int:
     if column.sql_type is SqlType.INTEGER:
         return 0
-    typed = numeric_modifier(column.declared)
+    typed = read_numeric_modifier(column.declared)
     return _FINEST if typed is None else typed[1]
 
 
 def _find_value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
     """Return a value of the column's type inside a part, or None if there is none."""
-    typed = numeric_modifier(column.declared)
+    typed = read_numeric_modifier(column.declared)
     if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
         if not isfinite(float(middle)):
             return None
@@ -159,7 +159,7 @@ def _find_value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], mi
         assert isinstance(start, int | Decimal)
         exact = Fraction(start) - (unit if place == 0 else 0)
     if column.sql_type is SqlType.INTEGER:
-        limit = integer_limit(column.declared)
+        limit = find_integer_limit(column.declared)
         return exact.numerator if -limit - 1 <= exact <= limit else None
     assert typed is not None
     precision, scale = typed

@@ -10,15 +10,15 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, SqlType, ValueGroups
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_node, write_short
+from planner.parser.tree import find_position, write_node, write_short
 from planner.predicates.condition import row_condition
 from planner.question.condition import Compare, Condition, Like, Or, Within
 from planner.scope.key_classes import key_expression
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.constant import Given
-from planner.values.like import escape_pattern, parts
+from planner.values.constant import ConstantContext
+from planner.values.like import escape_pattern, split_pattern
 
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _MOST_TEXTS = 1_000  # each is compared with every row's text
 _MOST_ENDS = 100  # a pattern takes some ten times what comparing two texts takes
 
@@ -37,7 +37,7 @@ def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
             detail=f"Any text may stand in {column.name}, so nothing public says which values {write_short(node)} has.",
             hint=f"Name the texts that you ask about: "
             f"CASE WHEN {write_node(node)} IN ('A', 'B') THEN 'A or B' ELSE 'other' END.",
-            position=position(item),
+            position=find_position(item),
         )
 
 
@@ -52,7 +52,7 @@ def _refuse_test(item: exp.Expr, scope: Scope) -> None:
                 f"{write_short(item)} is not a column with a public domain",
                 detail=f"A row cannot be asked {write_short(test)}: {error.message}.",
                 hint=error.hint,
-                position=position(test),
+                position=find_position(test),
             ) from None
 
 
@@ -135,7 +135,7 @@ def _read_ends(condition: Condition, column: Column, *, from_end: bool) -> list[
     for one in condition.conditions if isinstance(condition, Or) else (condition,):
         if not isinstance(one, Like) or one.column != column.name:
             return []
-        text = "".join(part or "" for part in parts(one.pattern))
+        text = "".join(part or "" for part in split_pattern(one.pattern))
         if one.pattern != _write_pattern(text, from_end=from_end):
             return []
         found.add(text)

@@ -11,16 +11,16 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, Derivation, SqlType, Value
 from planner.catalog.derived_columns import find_calendar_step
 from planner.errors import KeyholeError
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.predicates.condition import row_condition
 from planner.question.condition import Compare, Condition, Within
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import uses_clock
 
 _DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def list_fixed_conditions(select: exp.Select, scope: Scope) -> tuple[Condition, 
 
 
 def _list_fixed(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, exp.And) and not inner.args.get("negate"):
         yield from _list_fixed(inner.this, scope)
         yield from _list_fixed(inner.expression, scope)

@@ -15,7 +15,7 @@ from planner.catalog.catalog import Column, Computed, ComputedName, SqlType, Val
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.conditions import MOST_PATTERNS
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.predicates.condition import row_truth
 from planner.question.condition import Condition, IsNull, Like, columns
 from planner.question.condition_text import canonical
@@ -25,9 +25,9 @@ from planner.scope.key_classes import is_too_wide, key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import find_truth, is_test, name_alike
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
@@ -40,7 +40,7 @@ def add_truths(scope: Scope, item: exp.Expr, *, only_several: bool) -> Scope:
     """
     if scope.table.members:
         return scope
-    return _read_tests(scope, bare(item), only_several=only_several)
+    return _read_tests(scope, strip_parentheses(item), only_several=only_several)
 
 
 def _read_tests(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:

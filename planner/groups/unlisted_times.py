@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, SqlType
 from planner.catalog.derived_columns import CLOCK_PARTS, PART_RANGES
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.scope.key_classes import key_expression
 from planner.scope.name_resolution import Scope, derivation, find_column, kind_of
 
@@ -35,7 +35,7 @@ def check_times(item: exp.Expr, scope: Scope, *, only_several: bool = False) -> 
         f"{write_short(item)} is not a column with a public domain",
         detail=detail,
         hint=f"Instead you can ask: GROUP BY {instead}.",
-        position=position(item),
+        position=find_position(item),
     )
 
 
@@ -71,7 +71,7 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
         )
     if any(isinstance(node, exp.Cast) and kind_of(node) == "TIME" for node in item.walk()):
         return "A time of the day has too many values.", part
-    derived = derivation(bare(item), scope)
+    derived = derivation(strip_parentheses(item), scope)
     if derived is not None and derived.part in CLOCK_PARTS and not of_clock:
         return f"{column.name} is a date, which has no {derived.part}.", part
     if derived is not None and derived.function == "extract" and derived.part not in PART_RANGES:
@@ -84,7 +84,7 @@ def _strip_zones(item: exp.Expr) -> exp.Expr:
 
     def strip(node: exp.Expr) -> exp.Expr:
         while isinstance(node, exp.AtTimeZone):
-            node = bare(node.this)
+            node = strip_parentheses(node.this)
         return node
 
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]

@@ -30,7 +30,7 @@ def write_restriction(row: RowSql, column: Column, values: tuple[Value, ...]) ->
 
 def write_domain_test(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
     """Return the SQL of such a test of an expression that already holds the key, or None if it would be long."""
-    constant = row.dialect.spelling.constant
+    constant = row.dialect.spelling.write_constant
     if is_gapless(column, values) or (column.sql_type in ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)
         return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
@@ -90,7 +90,7 @@ def _find_next_value(part: str, value: Value) -> Value | None:
 
 def _write_range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
     least, most = min(values), max(values)
-    derivation, constant = column.derivation, row.dialect.spelling.constant
+    derivation, constant = column.derivation, row.dialect.spelling.write_constant
     if isinstance(derivation, Derivation) and derivation.function in ("date_trunc", "date"):
         # on the stored column: cheaper than on the derived one, and within its calendar
         base = row.table.get_column(derivation.column)

@@ -12,7 +12,7 @@ from planner.lower.sums.row_sum import find_terms_range, write_terms
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.condition_text import canonical
 from planner.question.question import OF_ONE_UNIT, Functional, Measure, Term
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 _LARGEST = 2**62  # sums end here, so that what is added to them later stays within a bigint
 _WIDEST = 2**90  # 2^36 such rows still fit the 128 bits in which DuckDB sums
@@ -203,7 +203,7 @@ class FunctionalSql:
     def _write_flagged_sum(self, flags: str) -> str:
         """Return the SQL of the sum of the coefficients of the terms whose bits are set."""
         return " + ".join(
-            f"CASE WHEN ({flags} & {1 << place}) <> 0 THEN {integer(term.coefficient)} ELSE 0 END"
+            f"CASE WHEN ({flags} & {1 << place}) <> 0 THEN {write_integer(term.coefficient)} ELSE 0 END"
             for place, term in enumerate(self.functional.terms)
         )
 
@@ -263,10 +263,10 @@ class FunctionalSql:
             case Measure.GREATEST:
                 return f"max({added})"
             case Measure.MEAN:
-                return self._sum(self.row.dialect.spelling.cast(added, "bigint"), INT8)
+                return self._sum(self.row.dialect.spelling.write_cast(added, "bigint"), INT8)
             case Measure.TOTAL if self.functional.off_each_unit:
                 total = self._sum(added, max(-self.least, self.most))
-                return f"CASE WHEN count({added}) > 0 THEN {total} - {integer(self.functional.off_each_unit)} END"
+                return f"CASE WHEN count({added}) > 0 THEN {total} - {write_integer(self.functional.off_each_unit)} END"
             case Measure.TOTAL:
                 return (
                     self._write_polynomial(added, f"count({present})")
@@ -288,7 +288,7 @@ class FunctionalSql:
             sums = [self.row.dialect.cast_whole(total, INT8) for total in sums]
         factors = [scales[0] * steps**2, scales[1] * steps, scales[2]]
         parts = [
-            total if factor == 1 and total is not sums[2] else f"{total} * {integer(factor)}"
+            total if factor == 1 and total is not sums[2] else f"{total} * {write_integer(factor)}"
             for total, factor in zip(sums, factors, strict=True)
             if factor
         ]
@@ -313,8 +313,8 @@ class FunctionalSql:
         if self.functional.measure is Measure.UNITS or by_rows:
             return self._sum(total, self._find_largest_unit(self.row.table))
         low, high = self._find_unit_range()
-        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"
-        typed = self.row.dialect.spelling.cast(clipped, choose_integer_type(low, high))
+        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {write_integer(low)}), {write_integer(high)})"
+        typed = self.row.dialect.spelling.write_cast(clipped, choose_integer_type(low, high))
         return self._sum(typed, max(-low, high))
 
     def sum_heavy_units(self, total: str, *, heavy: str) -> str:
@@ -324,7 +324,7 @@ class FunctionalSql:
             heavy: SQL that is true for the total of one heavy unit. All units are clipped, as no row is capped.
         """
         low, high = self._find_unit_range()
-        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"
+        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {write_integer(low)}), {write_integer(high)})"
         return self.sum_keys(f"CASE WHEN {heavy} THEN {clipped} ELSE {total} END")
 
     def sum_keys(self, total: str) -> str:
@@ -335,8 +335,8 @@ class FunctionalSql:
         """Return the SQL of a key's value as bigint, zero for NULL, within +-2^62."""
         if total.startswith("count(") and self.functional.measure is not Measure.TOTAL:
             return total
-        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(-_LARGEST)}), {integer(_LARGEST)})"
-        return self.row.dialect.spelling.cast(clipped, "bigint")
+        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {write_integer(-_LARGEST)}), {write_integer(_LARGEST)})"
+        return self.row.dialect.spelling.write_cast(clipped, "bigint")
 
     def _sum(self, expression: str, largest: int) -> str:
         """Return the SQL of the sum of whole numbers of at most this size."""

@@ -41,10 +41,10 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
     window, spelling = table.get_column(as_of.window), dialect.spelling
     within = [write_not_before(row, time, min(windows)), write_before(row, time, max(windows) + hopping.length)]
     if len(windows) == 1:
-        begins, source = spelling.constant(windows[0], column=window), [f"FROM {table.relation}"]
+        begins, source = spelling.write_constant(windows[0], column=window), [f"FROM {table.relation}"]
     else:
         overlap = hopping.windows_of_a_row > 1
-        back = _find_free_name(table) if overlap else spelling.interval(timedelta())
+        back = _find_free_name(table) if overlap else spelling.write_interval(timedelta())
         begins = _write_begin(row, time, back, hopping, windows[0])
         source = [f"FROM {table.relation}", *([f"CROSS JOIN {_write_hops(hopping, back, dialect)}"] if overlap else [])]
         if hopping.length % hopping.hop:
@@ -64,15 +64,15 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
 
 def _write_hops(hopping: Hopping, name: str, dialect: Dialect) -> str:
     """Return SQL for a relation with the distances of a row's windows from its last one."""
-    rows = ", ".join(f"({dialect.spelling.interval(i * hopping.hop)})" for i in range(hopping.windows_of_a_row))
+    rows = ", ".join(f"({dialect.spelling.write_interval(i * hopping.hop)})" for i in range(hopping.windows_of_a_row))
     return f"(VALUES {rows}) AS {name}s({name})"
 
 
 def _write_begin(row: RowSql, time: Column, back: str, hopping: Hopping, origin: datetime) -> str:
     """Return SQL for the beginning of the row's last window minus a distance."""
     at = row.write_column(time.name)
-    last = row.dialect.floor_moment(row.dialect.spelling.as_moment(at), hopping.hop, origin)
-    return f"CASE WHEN {at} BETWEEN {row.dialect.spelling.years(time.sql_type)} THEN {last} - {back} END"
+    last = row.dialect.floor_moment(row.dialect.spelling.convert_to_timestamp(at), hopping.hop, origin)
+    return f"CASE WHEN {at} BETWEEN {row.dialect.spelling.write_years(time.sql_type)} THEN {last} - {back} END"
 
 
 def _write_last_test(row: RowSql, time: Column, begins: str, length: timedelta) -> str:
@@ -81,10 +81,10 @@ def _write_last_test(row: RowSql, time: Column, begins: str, length: timedelta) 
     It matters if a window is no whole number of hops, because rows are then in different numbers of windows.
     """
     at = row.write_column(time.name)
-    known = f"{at} BETWEEN {row.dialect.spelling.years(time.sql_type)}"
+    known = f"{at} BETWEEN {row.dialect.spelling.write_years(time.sql_type)}"
     spelling = row.dialect.spelling
-    ends = f"{begins} + {spelling.interval(length)}"
-    return f"CASE WHEN {known} THEN {spelling.as_moment(at)} < {ends} ELSE FALSE END"
+    ends = f"{begins} + {spelling.write_interval(length)}"
+    return f"CASE WHEN {known} THEN {spelling.convert_to_timestamp(at)} < {ends} ELSE FALSE END"
 
 
 def _find_free_name(table: Table) -> str:

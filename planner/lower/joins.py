@@ -272,7 +272,7 @@ def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[Named
     # a double holds every product, and rounds none above `most` down to it
     double = dialect.spelling.double_type
     product = " * ".join(
-        dialect.spelling.cast(f"LEAST(n{i}.keyhole_n, {member.rows})", double) for i, member in enumerate(several)
+        dialect.spelling.write_cast(f"LEAST(n{i}.keyhole_n, {member.rows})", double) for i, member in enumerate(several)
     )
     shown = ", ".join(f"n0.{name} AS {name}" for name in named)
     of_many = f"SELECT {shown} FROM {joined} WHERE {product} > {most}"
@@ -320,10 +320,12 @@ def _write_hashed_text(row: RowSql, column: Column) -> str:
     if column.sql_type is not SqlType.DOUBLE:
         return row.write_canonical(value, column)
     # a power of two multiplies exactly, so that all engines cut at the same place; beyond it every value has one text
-    low, high = spelling.double(-_HASHED_DOUBLES), spelling.double(_HASHED_DOUBLES)
-    steps = spelling.cast(f"floor({value} * {spelling.double(_STEPS_OF_ONE)})", "bigint")
+    low, high = spelling.write_double(-_HASHED_DOUBLES), spelling.write_double(_HASHED_DOUBLES)
+    steps = spelling.write_cast(f"floor({value} * {spelling.write_double(_STEPS_OF_ONE)})", "bigint")
     near = f"{value} > {low} AND {value} < {high}"
-    return f"CASE WHEN {near} THEN {spelling.cast(steps, spelling.text_type)} WHEN {value} IS NOT NULL THEN '-' END"
+    return (
+        f"CASE WHEN {near} THEN {spelling.write_cast(steps, spelling.text_type)} WHEN {value} IS NOT NULL THEN '-' END"
+    )
 
 
 def join_lookups(
@@ -488,14 +490,14 @@ class _LookupGroup:
         return PinnedColumn(name, self._find_type(column), column.sql_type is SqlType.INTEGER, values)
 
     def _write_constant(self, value: Value | None, column: Column) -> str:
-        return "NULL" if value is None else self.dialect.spelling.constant(value, column=column)
+        return "NULL" if value is None else self.dialect.spelling.write_constant(value, column=column)
 
     def _cast(self, expression: str, column: Column) -> str:
-        return self.dialect.spelling.cast(expression, self._find_type(column))
+        return self.dialect.spelling.write_cast(expression, self._find_type(column))
 
     def _find_type(self, column: Column) -> str:
         """Return a type that holds every pinned value, whatever the private column's width."""
-        return "bigint" if column.sql_type is SqlType.INTEGER else self.dialect.spelling.type_name(column)
+        return "bigint" if column.sql_type is SqlType.INTEGER else self.dialect.spelling.write_type(column)
 
 
 def _group_lookups(table: Table, dialect: Dialect) -> tuple[_LookupGroup, ...]:

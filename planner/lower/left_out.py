@@ -171,10 +171,10 @@ class LeftOutRows:
     def _write_shown(self, expression: str, column: Column) -> str:
         if column.sql_type is SqlType.TIMESTAMP:
             return self.dialect.write_moment(expression)
-        return self.dialect.spelling.cast(expression, self.dialect.spelling.text_type)
+        return self.dialect.spelling.write_cast(expression, self.dialect.spelling.text_type)
 
     def _cast_to_double(self, expression: str) -> str:
-        return self.dialect.spelling.cast(expression, self.dialect.spelling.double_type)
+        return self.dialect.spelling.write_cast(expression, self.dialect.spelling.double_type)
 
     def _write_unit_names(self) -> str:
         return ", ".join(f"u{i}" for i in range(len(self.table.unit)))

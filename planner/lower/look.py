@@ -123,10 +123,13 @@ def write_in_time_test(row: RowSql, in_time: InTime) -> str:
     if seen.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or came.sql_type is not SqlType.TIMESTAMP:
         raise KeyholeError("KH900", "rows that count if they came in time, without a time")
     at, arrived, spelling = row.write_column(seen.name), row.write_column(came.name), row.dialect.spelling
-    known = f"{arrived} BETWEEN {spelling.years(came.sql_type)} AND {at} BETWEEN {spelling.years(seen.sql_type)}"
-    tick = row.dialect.floor_moment(spelling.as_moment(at), in_time.every, in_time.origin)
-    made = f"{tick} + {spelling.interval(in_time.every + in_time.lateness)}"
-    return f"CASE WHEN {known} THEN {spelling.as_moment(arrived)} < {made} ELSE FALSE END"
+    known = (
+        f"{arrived} BETWEEN {spelling.write_years(came.sql_type)} AND {at} BETWEEN "
+        f"{spelling.write_years(seen.sql_type)}"
+    )
+    tick = row.dialect.floor_moment(spelling.convert_to_timestamp(at), in_time.every, in_time.origin)
+    made = f"{tick} + {spelling.write_interval(in_time.every + in_time.lateness)}"
+    return f"CASE WHEN {known} THEN {spelling.convert_to_timestamp(arrived)} < {made} ELSE FALSE END"
 
 
 def list_windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:
@@ -163,7 +166,7 @@ def find_window_start(window: Value) -> datetime:
 
 def write_before(row: RowSql, column: Column, end: datetime) -> str:
     """Return SQL for the test that a date or timestamp lies before a moment, in the column's own type."""
-    expression, constant = row.write_column(column.name), row.dialect.spelling.constant
+    expression, constant = row.write_column(column.name), row.dialect.spelling.write_constant
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} < {constant(end, column=column)}"
     return f"{expression} {'<' if _is_midnight(end) else '<='} {constant(end.date(), column=column)}"
@@ -171,7 +174,7 @@ def write_before(row: RowSql, column: Column, end: datetime) -> str:
 
 def write_not_before(row: RowSql, column: Column, begin: datetime) -> str:
     """Return SQL for the test that a date or timestamp does not lie before a moment, in the column's own type."""
-    expression, constant = row.write_column(column.name), row.dialect.spelling.constant
+    expression, constant = row.write_column(column.name), row.dialect.spelling.write_constant
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} >= {constant(begin, column=column)}"
     return f"{expression} {'>=' if _is_midnight(begin) else '>'} {constant(begin.date(), column=column)}"
@@ -187,6 +190,9 @@ def _write_while_open(row: RowSql, came: Column, window: Column, open_for: timed
     It is true for times on no calendar, which are in no window or before all of them.
     """
     arrived, begins, spelling = row.write_column(came.name), row.write_column(window.name), row.dialect.spelling
-    known = f"{arrived} BETWEEN {spelling.years(came.sql_type)} AND {begins} BETWEEN {spelling.years(window.sql_type)}"
-    closes = f"{spelling.as_moment(begins)} + {spelling.interval(open_for)}"
-    return f"CASE WHEN {known} THEN {spelling.as_moment(arrived)} < {closes} ELSE TRUE END"
+    known = (
+        f"{arrived} BETWEEN {spelling.write_years(came.sql_type)} AND {begins} BETWEEN "
+        f"{spelling.write_years(window.sql_type)}"
+    )
+    closes = f"{spelling.convert_to_timestamp(begins)} + {spelling.write_interval(open_for)}"
+    return f"CASE WHEN {known} THEN {spelling.convert_to_timestamp(arrived)} < {closes} ELSE TRUE END"

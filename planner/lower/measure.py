@@ -23,7 +23,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.grid import INT8, Grid, choose_integer_type
 from planner.lower.row import RowSql, write_exact_comparison
 from planner.question.products import product_range
-from planner.values.sql_literals import decimal, integer
+from planner.values.sql_literals import write_decimal, write_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class RowValue:
 
     def cast(self, dialect: Dialect, kind: str) -> str:
         """Return SQL for the value in that type, if it is a whole number."""
-        return self.sql if self.kind == kind else dialect.spelling.cast(self.sql, kind)
+        return self.sql if self.kind == kind else dialect.spelling.write_cast(self.sql, kind)
 
 
 def make_row_value(row: RowSql, column: Column, *, nan_is_zero: bool = False) -> RowValue:
@@ -61,9 +61,11 @@ def _multiply_values(row: RowSql, product: Product) -> RowValue:
     values = [make_row_value(row, row.table.get_column(factor)) for factor in product.columns]
     low, high = product_range([(value.low, value.high) for value in values], product.columns)
     kind = row.dialect.choose_whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
-    cast = row.dialect.spelling.cast
+    cast = row.dialect.spelling.write_cast
     whole = [
-        value.cast(row.dialect, kind) if value.steps == 1 else cast(f"({value.sql}) * {integer(value.steps)}", kind)
+        value.cast(row.dialect, kind)
+        if value.steps == 1
+        else cast(f"({value.sql}) * {write_integer(value.steps)}", kind)
         for value in values
     ]
     return RowValue(f"({' * '.join(whole)})", 1, low, high, kind)
@@ -134,11 +136,11 @@ def _write_clip(
 
 def _write_number(value: Fraction) -> str:
     if value.denominator == 1:
-        return integer(value.numerator)
+        return write_integer(value.numerator)
     scale = 1
     while (value * 10**scale).denominator != 1:
         scale += 1
-    return decimal(value, scale=scale)
+    return write_decimal(value, scale=scale)
 
 
 def _make_integer_value(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
@@ -148,9 +150,9 @@ def _make_integer_value(dialect: Dialect, x: str, column: Column, grid: Grid) ->
         # the largest number in the division: it has to fit the type in which the engine divides
         largest = 2 * q * max(abs(ceil(grid.lower)), abs(ceil(grid.upper)))
         largest += p * (2 * max(abs(grid.low), abs(grid.high)) + 2)
-        wide = dialect.spelling.cast(x, "bigint" if largest < INT8 else dialect.huge_integer)
+        wide = dialect.spelling.write_cast(x, "bigint" if largest < INT8 else dialect.huge_integer)
         inside = f"{wide} * {q}" if p == 1 else grid.round_doubled(f"{wide} * {2 * q}", dialect.divide_down)
-        inside = dialect.spelling.cast(inside, grid.whole_type)
+        inside = dialect.spelling.write_cast(inside, grid.whole_type)
     kind = None if grid.step == 1 else grid.whole_type
     return RowValue(_write_clip(dialect, x, column, grid, inside=inside), 1, grid.low, grid.high, kind)
 
@@ -164,19 +166,19 @@ def _make_numeric_value(dialect: Dialect, x: str, column: Column, grid: Grid, ot
 
 def _make_double_value(dialect: Dialect, expression: str, grid: Grid, otherwise: str) -> RowValue:
     spelling = dialect.spelling
-    double = spelling.double
+    double = spelling.write_double
     step, lower, upper = float(grid.step), float(grid.lower), float(grid.upper)
     # the same arithmetic as the engine's, so that rounding is monotone between exactly these two values
     low, high = floor(lower / step + 0.5), floor(upper / step + 0.5)
-    x = spelling.cast(expression, spelling.double_type)
+    x = spelling.write_cast(expression, spelling.double_type)
     quotient = x if step == 1 else f"{x} / {double(step)}"
-    inside = spelling.cast(f"floor({quotient} + {double(0.5)})", choose_integer_type(low, high))
+    inside = spelling.write_cast(f"floor({quotient} + {double(0.5)})", choose_integer_type(low, high))
     if step > 1:
         # PostgreSQL fails where a division underflows
         inside = f"CASE WHEN abs({x}) < {double(step / 4)} THEN 0 ELSE {inside} END"
-    finite = f"CASE WHEN {x} <> {spelling.nan} THEN {integer(high)}{otherwise} END"
+    finite = f"CASE WHEN {x} <> {spelling.nan} THEN {write_integer(high)}{otherwise} END"
     sql = (
         f"CASE WHEN {x} >= {double(upper)} THEN {finite} "
-        f"WHEN {x} <= {double(lower)} THEN {integer(low)} ELSE {inside} END"
+        f"WHEN {x} <= {double(lower)} THEN {write_integer(low)} ELSE {inside} END"
     )
     return RowValue(sql, 1, low, high, choose_integer_type(low, high))

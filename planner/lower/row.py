@@ -32,8 +32,8 @@ from planner.lower.computed.groups import write_combination_number, write_group_
 from planner.lower.computed.term import write_term
 from planner.lower.dialects.dialect import Dialect, ExactValues
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
-from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
-from planner.values.sql_literals import decimal, integer, integer_limit
+from planner.values.like import collapse_wildcards, read_lengths, split_at_percent
+from planner.values.sql_literals import find_integer_limit, write_decimal, write_integer
 
 _UNHASHED = 8  # members of a list that PostgreSQL compares one by one, each by its length first
 _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
@@ -109,17 +109,17 @@ class RowSql:
         dialect, spelling = self.dialect, self.dialect.spelling
         match derivation.function:
             case "date_trunc":
-                value = dialect.truncate_moment(derivation.part, spelling.as_moment(base))
+                value = dialect.truncate_moment(derivation.part, spelling.convert_to_timestamp(base))
             case "extract":
-                value = dialect.extract_part(derivation.part, spelling.as_moment(base))
+                value = dialect.extract_part(derivation.part, spelling.convert_to_timestamp(base))
             case "date":
                 value = base
             case _:
                 raise KeyholeError("KH010", f'derived column "{column.name}" uses a function that is not allowed')
         if source.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
             raise KeyholeError("KH010", f'derived column "{column.name}" is not made from a date or timestamp')
-        typed = spelling.cast(value, spelling.type_name(column))
-        return f"CASE WHEN {base} BETWEEN {spelling.years(source.sql_type)} THEN {typed} END"
+        typed = spelling.write_cast(value, spelling.write_type(column))
+        return f"CASE WHEN {base} BETWEEN {spelling.write_years(source.sql_type)} THEN {typed} END"
 
     def write_condition(self, condition: Condition) -> str:
         """Return SQL for a row condition. It is true if the condition holds, else false or unknown."""
@@ -206,7 +206,7 @@ class RowSql:
         A pattern that is not searched for reads only the beginning of a text.
         """
         head, *behind = split_at_percent(pattern)
-        lengths = only_lengths(pattern)
+        lengths = read_lengths(pattern)
         if lengths is not None:
             return f"length({self.write_cut_text(name)}) {'>=' if lengths[1] else '='} {lengths[0]}"
         most = None if any(behind) else len(head) + 1
@@ -249,7 +249,7 @@ class RowSql:
             raise KeyholeError("KH205", "a comparison that is not on the allow-list")
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
             return write_exact_comparison(self.dialect, expression, column, operator, _read_number(value))
-        return f"{expression} {operator} {self.dialect.spelling.constant(value, column=column)}"
+        return f"{expression} {operator} {self.dialect.spelling.write_constant(value, column=column)}"
 
     def write_within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
         """Return SQL for `expression IN (values)`, NULL if the expression is NULL."""
@@ -258,7 +258,7 @@ class RowSql:
             exact = [_read_number(value) for value in values]
             spelled = [_write_exact(value, scale=taken.scale) for value in exact if taken.holds(value)]
         else:
-            spelled = [self.dialect.spelling.constant(value, column=column) for value in values]
+            spelled = [self.dialect.spelling.write_constant(value, column=column) for value in values]
         return f"{expression} IN ({', '.join(spelled)})" if spelled else f"{expression} <> {expression}"
 
     def write_canonical(self, expression: str, column: Column) -> str:
@@ -269,13 +269,13 @@ class RowSql:
         spelling = self.dialect.spelling
         match column.sql_type:
             case SqlType.TEXT:
-                return f"{spelling.cast(f'length({expression})', spelling.text_type)} || ':' || {expression}"
+                return f"{spelling.write_cast(f'length({expression})', spelling.text_type)} || ':' || {expression}"
             case SqlType.NUMERIC:
                 return self.dialect.write_canonical_numeric(expression, column.declared)
             case SqlType.TIMESTAMP:
                 return self.dialect.write_moment(expression)
             case _:
-                return spelling.cast(expression, spelling.text_type)
+                return spelling.write_cast(expression, spelling.text_type)
 
 
 @lru_cache(maxsize=1024)
@@ -302,15 +302,15 @@ def write_exact_comparison(dialect: Dialect, expression: str, column: Column, op
 
 def _find_exact_values(dialect: Dialect, column: Column) -> ExactValues:
     if column.sql_type is SqlType.INTEGER:
-        limit = integer_limit(column.declared)
+        limit = find_integer_limit(column.declared)
         return ExactValues(scale=0, low=Fraction(-limit - 1), high=Fraction(limit))
     return dialect.find_exact_values(column.declared)
 
 
 def _write_exact(value: Fraction, *, scale: int | None) -> str:
     if scale == 0:
-        return integer(value.numerator)
-    return decimal(value, scale=_count_places(value) if scale is None else scale)
+        return write_integer(value.numerator)
+    return write_decimal(value, scale=_count_places(value) if scale is None else scale)
 
 
 def _count_places(value: Fraction) -> int:

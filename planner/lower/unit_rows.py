@@ -21,7 +21,7 @@ from planner.lower.layout import indent_blocks, write_group_by, write_select, wr
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
 from planner.question.question import Functional, Measure, Question, UnitRows, UnitTotal
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 RELATION = "units"
 
@@ -39,8 +39,8 @@ def write_unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect)
         added = f"t{place}"
         if total.functional.measure is Measure.MEAN:
             added = _write_mean(added, f"t{place + 1}", total, dialect)
-        clipped = f"LEAST(GREATEST(COALESCE({added}, 0), {integer(total.low)}), {integer(total.high)})"
-        value = dialect.spelling.cast(clipped, "bigint")
+        clipped = f"LEAST(GREATEST(COALESCE({added}, 0), {write_integer(total.low)}), {write_integer(total.high)})"
+        value = dialect.spelling.write_cast(clipped, "bigint")
         if total.present is not None:
             place += 1
             value = f"CASE WHEN t{place} > 0 THEN {value} END"
@@ -55,9 +55,9 @@ def _write_mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> s
     So it compares with any number of whole parts as the mean itself does. The sum `above` adds the distances of values
     from their least possible value. So nothing is negative, and all engines round down alike.
     """
-    parts = f"{above} * {integer(total.parts)}"
+    parts = f"{above} * {write_integer(total.parts)}"
     quotients = (dialect.divide_large(divided, count) for divided in (parts, f"{parts} + {count} - 1"))
-    return f"{' + '.join(quotients)} + {integer(total.low)}"
+    return f"{' + '.join(quotients)} + {write_integer(total.low)}"
 
 
 def write_answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:

@@ -17,7 +17,7 @@ from planner.monitors.monitor_question_refusals import (
     refused_question,
     table_cannot_be_watched,
 )
-from planner.parser.lexer import Token, tokens
+from planner.parser.lexer import Token, read_tokens
 from planner.plan.reduce import reduce_question
 from planner.question.question import Accuracy, Measure, Question
 from planner.scope.embedded import Embedded, leaves
@@ -94,7 +94,7 @@ def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
 
 def _find_question(catalog: Catalog, monitor: Monitor) -> Embedded:
     sql = monitor.sql.strip().rstrip(";").rstrip()
-    lexed: tuple[Token, ...] = tokens(sql)
+    lexed: tuple[Token, ...] = read_tokens(sql)
     for token in lexed:
         if token.kind == "parameter":
             hint = "Write the constant itself; a threshold for each group may come from a public table."

@@ -1,4 +1,4 @@
-"""Where the clauses of a question stand among a statement's tokens."""
+"""The places of a question's clauses among a statement's tokens."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.lexer import Token
-from planner.parser.tree import locate_name, nodes, position
+from planner.parser.tree import find_position, list_nodes, locate_name
 
 _AFTER = ("order", "limit", "offset", "fetch", "union", "intersect", "except", "for", "window")
 
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """Token indices of a question: SELECT and FROM, and the end (exclusive) of its last clause up to HAVING.
+    """The token indices of a question: SELECT, FROM, and the end (exclusive) of its last clause up to HAVING.
 
-    `marks` are the indices of WHERE, GROUP and HAVING where they stand. `items` are the select list's spans as
-    (first, past the last) token indices.
+    `marks` are the indices of those of WHERE, GROUP and HAVING that the question has. `items` are the spans of the
+    select list as (first, past the last) token indices.
     """
 
     select: int
@@ -27,13 +27,13 @@ class Clauses:
     marks: tuple[tuple[str, int], ...]
     items: tuple[tuple[int, int], ...]
 
-    def mark(self, word: str) -> int | None:
-        """Return the index of WHERE, GROUP or HAVING, if it stands there."""
+    def find_mark(self, word: str) -> int | None:
+        """Return the index of WHERE, GROUP or HAVING. Return None if the question has no such clause."""
         return dict(self.marks).get(word)
 
-    def part(self, word: str, text: str, tokens: tuple[Token, ...]) -> str:
-        """Return the text of one clause, its keyword included; empty if it is missing."""
-        first = self.mark(word)
+    def get_text(self, word: str, text: str, tokens: tuple[Token, ...]) -> str:
+        """Return the text of one clause with its keyword; empty if it is missing."""
+        first = self.find_mark(word)
         if first is None:
             return ""
         later = [index for _, index in self.marks if index > first]
@@ -41,46 +41,46 @@ class Clauses:
         return text[tokens[first].start : tokens[past - 1].end]
 
 
-def at_offset(tokens: tuple[Token, ...], offset: int) -> int:
+def find_token(tokens: tuple[Token, ...], offset: int) -> int:
     """Return the index of the token that covers a 0-based offset."""
     return bisect_right(tokens, offset, key=lambda token: token.start) - 1
 
 
-def clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
+def find_clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
     """Return the clauses of the SELECT that reads `table` in its FROM.
 
-    Raise KH106 for a FROM that is written otherwise.
+    Raise KH106 for a FROM of another form.
     """
     start = locate_name(table)
-    source = at_offset(tokens, start) - 1
+    source = find_token(tokens, start) - 1
     if source < 0 or not tokens[source].is_word("from"):
         if source >= 0 and tokens[source].is_word("table"):
             raise KeyholeError(
                 "KH103",
                 "a private table is used outside a question",
                 detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
-                position=position(table),
+                position=find_position(table),
             )
         raise KeyholeError(
             "KH106",
             "the FROM of a question names its table and nothing else",
             hint="Write FROM, the table, and an alias if you like.",
-            position=position(table),
+            position=find_position(table),
         )
-    return clauses_at(source, tokens)
+    return find_clauses_from(source, tokens)
 
 
-def clauses_at(source: int, tokens: tuple[Token, ...]) -> Clauses:
+def find_clauses_from(source: int, tokens: tuple[Token, ...]) -> Clauses:
     """Return the clauses of the SELECT whose FROM is the token at `source`. Raise KH106."""
-    end, marks = _forward(tokens, source)
-    select, commas = _backward(tokens, source)
-    first = _list_start(tokens, select)
+    end, marks = _read_forward(tokens, source)
+    select, commas = _read_backward(tokens, source)
+    first = _find_list_start(tokens, select)
     edges = [first - 1, *(index for index in commas if index >= first), source]
     items = tuple((before + 1, after) for before, after in pairwise(edges))
     return Clauses(select=select, source=source, end=end, marks=marks, items=items)
 
 
-def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[str, int], ...]]:
+def _read_forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[str, int], ...]]:
     depth = 0
     marks: list[tuple[str, int]] = []
     for index in range(source + 1, len(tokens)):
@@ -98,10 +98,11 @@ def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[s
     return len(tokens), tuple(marks)
 
 
-def end_of(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], commas: bool) -> int:
+def find_item_end(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], commas: bool) -> int:
     """Return the end of an item that starts at a token.
 
-    It is before one of the words or, with `commas`, a comma, or where the parenthesis around it closes.
+    The end is before one of the words `before`, before a comma if `commas`, or before the closing parenthesis around
+    it.
     """
     depth = 0
     for index in range(first, len(tokens)):
@@ -122,8 +123,8 @@ def _starts_group_by(tokens: tuple[Token, ...], index: int) -> bool:
     return tokens[index].is_word("group") and index + 1 < len(tokens) and tokens[index + 1].is_word("by")
 
 
-def fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
-    """Return True if the clauses found among the tokens are those that the parser found, each with its own names."""
+def matches_tree(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
+    """Return True if the clauses found among the tokens are those that the parser found, with the same names."""
     parts = {word: select.args.get(word) for word in ("where", "group", "having")}
     if [word for word, _ in place.marks] != [word for word, part in parts.items() if part is not None]:
         return False
@@ -133,12 +134,12 @@ def fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
     starts = [index for _, index in place.marks]
     spans = [*items, *pairwise([*starts, place.end])]
     nodes = [*select.expressions, *(part for part in parts.values() if part is not None)]
-    return all(within(node, first, past, tokens) for node, (first, past) in zip(nodes, spans, strict=True))
+    return all(is_within(node, first, past, tokens) for node, (first, past) in zip(nodes, spans, strict=True))
 
 
-def check_fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> None:
-    """Refuse a question whose clauses are others to the parser (KH106)."""
-    if not fits(place, select, tokens):
+def check_matches_tree(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> None:
+    """Raise KH106 if the clauses among the tokens differ from those that the parser found."""
+    if not matches_tree(place, select, tokens):
         raise KeyholeError(
             "KH106",
             "the clauses of this question cannot be told apart",
@@ -147,15 +148,15 @@ def check_fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) ->
         )
 
 
-def within(node: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> bool:
-    """Return True if all of a node whose place is known stands among some tokens."""
+def is_within(node: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> bool:
+    """Return True if all parts of a node with a known position lie between two tokens."""
     if first >= past:
         return False
     start, end = tokens[first].start, tokens[past - 1].end
-    return all(start <= at < end for part in nodes(node) if (at := part.meta_get("start")) is not None)
+    return all(start <= at < end for part in list_nodes(node) if (at := part.meta_get("start")) is not None)
 
 
-def _backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:
+def _read_backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:
     depth = 0
     commas: list[int] = []
     for index in range(source - 1, -1, -1):
@@ -171,17 +172,17 @@ def _backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:
     raise KeyholeError("KH106", "FROM without SELECT is not supported", position=tokens[source].start + 1)
 
 
-def _list_start(tokens: tuple[Token, ...], select: int) -> int:
+def _find_list_start(tokens: tuple[Token, ...], select: int) -> int:
     """Return the index of the select list's first token, after ALL, DISTINCT and DISTINCT ON (...)."""
     index = select + 1
     if tokens[index].is_word("all", "distinct"):
         index += 1
         if tokens[index].is_word("on") and tokens[index - 1].is_word("distinct"):
-            index = closing_index(tokens, index + 1) + 1
+            index = find_closing(tokens, index + 1) + 1
     return index
 
 
-def closing_index(tokens: tuple[Token, ...], opening: int) -> int:
+def find_closing(tokens: tuple[Token, ...], opening: int) -> int:
     """Return the index of the parenthesis that closes the one at `opening`."""
     depth = 0
     for index in range(opening, len(tokens)):
@@ -191,8 +192,8 @@ def closing_index(tokens: tuple[Token, ...], opening: int) -> int:
     return len(tokens) - 1
 
 
-def opening_index(tokens: tuple[Token, ...], inner: int) -> int | None:
-    """Return the index of the parenthesis that opens around the token at `inner`, if there is one."""
+def find_opening(tokens: tuple[Token, ...], inner: int) -> int | None:
+    """Return the index of the parenthesis that opens around the token at `inner`. Return None if there is none."""
     depth = 0
     for index in range(inner - 1, -1, -1):
         if tokens[index].is_symbol(")"):

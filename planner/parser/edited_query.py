@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.parser.edits import Edit, Origin
-from planner.parser.lexer import tokens_after_edits
-from planner.parser.tree import Parsed, parse
+from planner.parser.lexer import reread_tokens
+from planner.parser.tree import ParsedQuery, parse
 
 
 @dataclass(frozen=True, slots=True)
 class EditedQuery:
     """A query as it was last read, and how its text came from what was written."""
 
-    query: Parsed
+    query: ParsedQuery
     origin: Origin
 
     def edit(self, changes: Iterable[Edit], *, rule: str) -> "EditedQuery":
         """Return the query after the edits of a rule. Raise KH106 if these overlap, KH100 for what cannot be parsed."""
         origin = self.origin.edit(changes, rule=rule)
-        tokens = tokens_after_edits(origin.text, origin.kept, self.query.tokens)
+        tokens = reread_tokens(origin.text, origin.kept_spans, self.query.tokens)
         return EditedQuery(parse(origin.text, tokens), origin)

@@ -1,4 +1,4 @@
-"""A statement's text after edits, and where each of its characters came from, so that refusals point into the original.
+"""A statement's text after edits, with the origin of each character, so that refusals point into the original text.
 
 FROM (SELECT * FROM sales WHERE gift) s        as written
 FROM  sales  s WHERE gift                      as Keyhole reads it
@@ -15,9 +15,9 @@ MOST_ADDED = 20_000  # characters that edits may add: a statement that repeats i
 
 
 class Edit(NamedTuple):
-    """A span of a text, 0-based, and what replaces it: texts, and integers that stand for embedded relations.
+    """A span of a text, 0-based, and its replacement: texts, and integers that stand for embedded relations.
 
-    `origin` is where that was taken from, if it was moved.
+    `origin` is the offset from which the replacement was taken, if it was moved.
     """
 
     start: int
@@ -26,26 +26,26 @@ class Edit(NamedTuple):
     origin: int | None = None
 
     @staticmethod
-    def of(start: int, end: int, text: str, origin: int | None = None) -> "Edit":
-        """Return a span that a text replaces."""
+    def from_text(start: int, end: int, text: str, origin: int | None = None) -> "Edit":
+        """Return an edit that replaces a span by a text."""
         return Edit(start, end, (text,), origin)
 
     @property
     def text(self) -> str:
-        """Return the text that replaces the span, without relations."""
+        """The replacement without relations."""
         return "".join(part for part in self.replacement if isinstance(part, str))
 
 
 class _Piece(NamedTuple):
-    """A part of an edited text from `start` on: kept from `origin` on, or put in there."""
+    """A part of an edited text that begins at `start`. It was kept from offset `origin`, or inserted there."""
 
     start: int
     origin: int
-    kept: bool
+    is_kept: bool
 
 
-def apart(edits: Iterable[Edit]) -> bool:
-    """Return True if each of the edits is of a span of its own."""
+def are_disjoint(edits: Iterable[Edit]) -> bool:
+    """Return True if no two of the edits overlap."""
     at = 0
     for edit in sorted(edits, key=lambda edit: edit[:2]):
         if not at <= edit.start <= edit.end:
@@ -54,35 +54,38 @@ def apart(edits: Iterable[Edit]) -> bool:
     return True
 
 
-class Room:
-    """The room for edits: the text's own number of characters, and `MOST_ADDED` more."""
+class EditBudget:
+    """A limit on the length of edited texts: the text's own number of characters, and `MOST_ADDED` more."""
 
     def __init__(self, text: str) -> None:
         self._left = len(text) + MOST_ADDED
 
-    def take(self, characters: int) -> None:
-        """Raise KH106 if there is no room for these."""
+    def reserve(self, characters: int) -> None:
+        """Take a number of characters from the budget. Raise KH106 if too few are left."""
         self._left -= characters
         if self._left < 0:
             raise KeyholeError("KH106", "this statement says the same too often", hint="Write it more simply.")
 
 
-def growth(edits: Iterable[Edit]) -> int:
+def count_growth(edits: Iterable[Edit]) -> int:
     """Return the number of characters by which the edits make a text longer."""
     return sum(len(edit.text) - (edit.end - edit.start) for edit in edits)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A text, and the edits that led to it from another one, each as the pieces of its result; `rules` made them."""
+    """A text, and the edits by which it was made from another one. `rules` names the rules that made them.
+
+    `edits` has for each edit the pieces of its result.
+    """
 
     text: str
     edits: tuple[tuple[_Piece, ...], ...] = ()
     rules: tuple[str, ...] = ()
 
     def edit(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
-        """Return the text after the edits that a rule makes. Raise KH106 if these overlap."""
-        if not apart(edits := tuple(edits)):
+        """Return the text after the edits of a rule. Raise KH106 if they overlap."""
+        if not are_disjoint(edits := tuple(edits)):
             raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
         parts: list[str] = []
         pieces: list[_Piece] = []
@@ -98,24 +101,24 @@ class Origin:
                     length += len(text)
             at = edit.end
         parts.append(self.text[at:])
-        pieces.append(_Piece(length, at, kept=True))
+        pieces.append(_Piece(length, at, is_kept=True))
         return replace(self, text="".join(parts), edits=(*self.edits, tuple(pieces)), rules=(*self.rules, rule))
 
     @property
-    def kept(self) -> tuple[tuple[int, int, int], ...]:
+    def kept_spans(self) -> tuple[tuple[int, int, int], ...]:
         """The spans that the last edit kept: start, end, and start in the text before it."""
         pieces = self.edits[-1]
         ends = (*(piece.start for piece in pieces[1:]), len(self.text))
-        return tuple((piece.start, end, piece.origin) for piece, end in zip(pieces, ends, strict=True) if piece.kept)
+        return tuple((piece.start, end, piece.origin) for piece, end in zip(pieces, ends, strict=True) if piece.is_kept)
 
-    def offset(self, at: int) -> int:
-        """Return the offset in the text as it was written for a 0-based offset in this one."""
+    def find_offset(self, at: int) -> int:
+        """Return the offset in the original text for a 0-based offset in this one."""
         for pieces in reversed(self.edits):
             piece = pieces[bisect_right(pieces, at, key=lambda piece: piece.start) - 1]
-            at = piece.origin + (at - piece.start if piece.kept else 0)
+            at = piece.origin + (at - piece.start if piece.is_kept else 0)
         return at
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """Return the refusal of this text, pointing into the one that was written."""
-        position = None if error.position is None else self.offset(error.position - 1) + 1
+        """Return the refusal with its position moved from this text to the original one."""
+        position = None if error.position is None else self.find_offset(error.position - 1) + 1
         return KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=position)

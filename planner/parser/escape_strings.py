@@ -1,4 +1,4 @@
-r"""E'...' and U&'...' strings as plain ones of the same length, so that every character around them keeps its position.
+r"""E'...' and U&'...' strings, rewritten as plain ones of the same length, so that all positions around them stay.
 
 The value of an escape is never longer than the escape: `\n` is one character, `\'` is two as `''`.
 """
@@ -25,12 +25,11 @@ _NOT_A_LINE = re.compile(r"[^\r\n]")
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
+def replace_escapes(text: str, tokens: tuple[Token, ...]) -> str:
     """Return the text with plain strings in place of E'...' and U&'...' ones.
 
-    Strings that others continue are left alone.
-
-    Raises KH100 for an escape that is no character, for U& in PostgreSQL's words.
+    Strings that a following string continues are left alone. Raise KH100 for an escape that is no character; for U&, in
+    PostgreSQL's words.
     """
     if not _SUSPECT.search(text):
         return text
@@ -42,12 +41,12 @@ def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
         start, end = token.start, token.end
         if text[start : start + 2] in ("E'", "e'"):
             try:
-                plain = _plain(text[start + 2 : end - 1])
+                plain = _decode_plain(text[start + 2 : end - 1])
             except (ValueError, OverflowError):
                 raise KeyholeError("KH100", "an escape in a string is no character", position=start + 1) from None
         elif text[start : start + 3] in ("U&'", "u&'"):
             escape, end = _escape_character(text, tokens[index + 1 : index + 3], end)
-            plain = _plain_unicode(token, escape)
+            plain = _decode_unicode(token, escape)
         else:
             continue
         parts += (text[at:start], f"'{plain}'".rjust(token.end - start), _NOT_A_LINE.sub(" ", text[token.end : end]))
@@ -56,19 +55,19 @@ def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
 
 
 def _escape_character(text: str, behind: Sequence[Token], end: int) -> tuple[str, int]:
-    """Return the character that begins the escapes of a U&'...' string, and the end of its UESCAPE. Raise KH100."""
+    """Return the escape character of a U&'...' string, and the end of its UESCAPE clause. Raise KH100."""
     if not behind or not behind[0].is_word("uescape"):
         return "\\", end
     if len(behind) < 2 or behind[1].kind != "string" or text[behind[1].start] not in "'eE$":
-        raise _near("UESCAPE must be followed by a simple string literal", text, behind[1:])
+        raise _refuse_near("UESCAPE must be followed by a simple string literal", text, behind[1:])
     escape = behind[1].value
     if len(escape) != 1 or not escape.isascii() or escape in _NO_ESCAPE:
-        raise _near("invalid Unicode escape character", text, behind[1:])
+        raise _refuse_near("invalid Unicode escape character", text, behind[1:])
     return escape, behind[1].end
 
 
-def _near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
-    """Return KH100 in PostgreSQL's words, at the first of the tokens; without any it is the end."""
+def _refuse_near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
+    """Return KH100 in PostgreSQL's words, at the first of the tokens, or at the end if there is none."""
     if not tokens:
         return KeyholeError("KH100", f"{problem} at end of input", position=len(text) + 1)
     first = tokens[0]
@@ -77,8 +76,8 @@ def _near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
     )
 
 
-def _plain_unicode(token: Token, escape: str) -> str:
-    """Return the value of a plain string. Raise KH100."""
+def _decode_unicode(token: Token, escape: str) -> str:
+    """Return the content of a U&'...' string. Raise KH100."""
     found = re.compile(_UNICODE.format(re.escape(escape)), re.DOTALL)
     made: list[str] = []
     first = ""  # half of a character, of which the other must follow
@@ -103,8 +102,8 @@ def _plain_unicode(token: Token, escape: str) -> str:
     return "".join(made).replace("'", "''")
 
 
-def _plain(escaped: str) -> str:
-    """Return what stands between the quotes of a plain string. Raise ValueError."""
+def _decode_plain(escaped: str) -> str:
+    """Return the content that the plain string has between its quotes. Raise ValueError."""
     content = bytearray()
     at = 0
     while at < len(escaped):

@@ -1,6 +1,6 @@
-"""PostgreSQL's lexical rules: a statement as tokens, its strings, comments and dollar quotes as the server sees them.
+"""PostgreSQL's lexical rules: a statement as tokens, with strings, comments and dollar quotes as the server reads them.
 
-Statements are split and recognised by these tokens, never by what a parser made of a text it did not understand.
+Statements are split and recognised by these tokens, never by the parser's reading of a text that it did not understand.
 """
 
 import re
@@ -16,13 +16,13 @@ MOST_TOKENS = 2_000_000  # some four seconds and a few hundred megabytes, by wha
 
 
 class NestedTooDeep(KeyholeError):
-    """A text that no database should be shown, not even to say what it has against it."""
+    """A text with comments nested so deeply that it is not sent to a database, not even to get an error message."""
 
 
 class Token(NamedTuple):
     """One token. `value` is the identifier as PostgreSQL folds it, a string's content, or the text itself.
 
-    `kind` is word, label, quoted, string, number, parameter or symbol; a label is an unquoted word that only names
+    `kind` is word, label, quoted, string, number, parameter or symbol. A label is an unquoted word that only names
     something, as after a dot or AS. `start` and `end` are 0-based character offsets.
     """
 
@@ -40,8 +40,8 @@ class Token(NamedTuple):
         return self.kind == "symbol" and self.value == symbol
 
     @property
-    def names(self) -> bool:
-        """Return True if this may be an identifier."""
+    def is_name(self) -> bool:
+        """Return True if the token may be an identifier."""
         return self.kind in ("word", "label", "quoted")
 
 
@@ -70,7 +70,7 @@ _AFTER_AS = frozenset(
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
 
 
-def _end_of_comment(text: str, start: int) -> int:
+def _find_comment_end(text: str, start: int) -> int:
     depth = 0
     for edge in _BLOCK_EDGE.finditer(text, start):
         depth += 1 if edge.group() == "/*" else -1
@@ -92,7 +92,7 @@ def _read_word(raw: str, at: int, end: int, before: Token | None) -> Token:
     if before is None:
         return Token("word", value, at, end)
     if value == "uescape" and before.kind == "quoted":
-        raise _unicode_escapes(at)
+        raise _refuse_unicode_escapes(at)
     return Token("label" if _names_next(before, value) else "word", value, at, end)
 
 
@@ -104,22 +104,22 @@ def _read_dollar_quoted(text: str, quote: str, at: int, end: int) -> Token:
 
 
 def _names_next(token: Token, word: str) -> bool:
-    """Return True if an unquoted word after a token names something, even if it is a keyword elsewhere."""
+    """Return True if an unquoted word after a token is a name, even if it is a keyword elsewhere."""
     if token.kind == "symbol":
         return token.value == "."
     return token.kind == "word" and token.value == "as" and word not in _AFTER_AS
 
 
-def _unicode_escapes(at: int) -> KeyholeError:
-    """Return KH100 for a name behind Unicode escapes, which would be another one to PostgreSQL than it seems to be."""
+def _refuse_unicode_escapes(at: int) -> KeyholeError:
+    """Return KH100 for a name with Unicode escapes, which PostgreSQL would read as another name."""
     return KeyholeError("KH100", "a name with Unicode escapes is not supported", position=at + 1)
 
 
-def tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a text, comments left out.
+def read_tokens(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text without comments.
 
-    Raises KH100 where a string, name or comment never ends, for comments in one another deeper than `DEEPEST_COMMENT`,
-    and for more than `MOST_TOKENS`: a token takes some hundred bytes and two microseconds.
+    Raise KH100 for a string, name or comment that never ends, for comments nested deeper than `DEEPEST_COMMENT`, and
+    for more than `MOST_TOKENS`: a token takes some hundred bytes and two microseconds.
     """
     found: list[Token] = []
     at = 0
@@ -142,7 +142,7 @@ def split(sql: str) -> tuple[StatementText, ...]:
     found: list[StatementText] = []
     first: Token | None = None
     last: Token | None = None
-    for token in tokens(sql):
+    for token in read_tokens(sql):
         if token.is_symbol(";"):
             if first is not None and last is not None:
                 found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
@@ -154,12 +154,12 @@ def split(sql: str) -> tuple[StatementText, ...]:
     return tuple(found)
 
 
-def tokens_after_edits(text: str, kept: Sequence[tuple[int, int, int]], before: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return the tokens of a query after edits of its text: only what is new, and the words beside it, is read.
+def reread_tokens(text: str, kept: Sequence[tuple[int, int, int]], before: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Return the tokens of a query after edits of its text. Only new text, and the words beside it, is read again.
 
     Parameters:
         kept: the spans of the text that were there before, in order: start, end, and start in the text as it was. No
-            edit lies outside the query, so that the last span goes on behind its end.
+            edit lies outside the query, so that the last span continues after its end.
         before: the query's tokens before the edits.
     """
     places = {token.start: index for index, token in enumerate(before)}
@@ -187,7 +187,7 @@ def _shift_token(token: Token, characters: int) -> Token:
 
 
 def _read_token(text: str, at: int, found: list[Token]) -> int:
-    """Return the end of the token, space or comment at an offset. A token is added to those found before it."""
+    """Return the end of the token, space or comment at an offset. Append a token to those found before it."""
     if len(found) > MOST_TOKENS:
         raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
     match = _TOKEN.match(text, at)
@@ -197,7 +197,7 @@ def _read_token(text: str, at: int, found: list[Token]) -> int:
         raise KeyholeError("KH100", f"unexpected character {text[at]!r}", position=at + 1)
     kind, raw, end = str(match.lastgroup), match.group(), match.end()
     if kind == "block":
-        return _end_of_comment(text, at)
+        return _find_comment_end(text, at)
     if kind == "dollar":
         found.append(_read_dollar_quoted(text, raw, at, end))
         return found[-1].end
@@ -205,7 +205,7 @@ def _read_token(text: str, at: int, found: list[Token]) -> int:
         found.append(_read_word(raw, at, end, found[-1] if found else None))
     elif kind == "quoted":
         if raw[0] in "uU" and "\\" in raw:
-            raise _unicode_escapes(at)
+            raise _refuse_unicode_escapes(at)
         found.append(Token(kind, raw[raw.index('"') + 1 : -1].replace('""', '"'), at, end))
     elif kind in ("string", "escaped"):
         if kind == "escaped" and _CONTINUED.match(text, end):
@@ -236,6 +236,6 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def readable(name: str) -> str:
-    """Return the name as an identifier, quoted only where it must be."""
+def spell_name(name: str) -> str:
+    """Return the name as an identifier, quoted only if it must be."""
     return name if _PLAIN.match(name) and name not in _RESERVED else quote_identifier(name)

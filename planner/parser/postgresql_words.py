@@ -1,7 +1,8 @@
-"""A text as the parser's words, with PostgreSQL's rule of the dollar sign: `IN ($1,$2)` has two parameters, no quote.
+"""A text as the words of the parser's tokenizer, with PostgreSQL's rule for dollar signs.
 
-A dollar quote's tag is an identifier without a dollar sign. The lexer knows, so what it found quoted is read as a plain
-string, and every other `$` outside a name begins a parameter.
+In `IN ($1,$2)` there are two parameters and no quote, because the tag of a dollar quote is an identifier without a
+dollar sign. Our lexer knows dollar quotes. They are read as plain strings here, and every other `$` outside a name
+begins a parameter.
 """
 
 import re
@@ -16,10 +17,10 @@ from planner.parser.lexer import Token
 
 
 class PostgresWithoutDollarQuotes(Postgres):
-    """sqlglot's PostgreSQL, to which a dollar sign always begins a parameter."""
+    """sqlglot's PostgreSQL dialect, changed so that a dollar sign always begins a parameter."""
 
     class Tokenizer(Postgres.Tokenizer):
-        """Its words."""
+        """The tokenizer of the dialect."""
 
         HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
         SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
@@ -34,16 +35,16 @@ _CLOCK = re.compile(r"([+-]?)(\d{1,6}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
 
 
 def read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
-    """Return the words of a text that has these tokens, each where it stands there. Raise SqlglotError."""
+    """Return the parser's words of a text that has these tokens, with their positions. Raise SqlglotError."""
     words = _read_words(text, tokens)
     for before, word in pairwise(words):
         if before.token_type == TokenType.INTERVAL and word.token_type == TokenType.STRING:
-            word.text = _with_units(word.text)
+            word.text = _spell_units(word.text)
     return words
 
 
-def _with_units(text: str) -> str:
-    """Return an interval whose time of day is spelled in units. The parser drops `06:00` of `3 days 06:00`."""
+def _spell_units(text: str) -> str:
+    """Return an interval with its time of day spelled in units, because the parser drops `06:00` of `3 days 06:00`."""
     if len(_UNIT.findall(text)) != 1 or _UNIT.fullmatch(text):
         return text
     return f"{_CLOCK.sub(_spell_clock, text)} 0 seconds"

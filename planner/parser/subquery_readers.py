@@ -1,13 +1,13 @@
-"""Where the result of a subquery or WITH query is read."""
+"""The SELECTs that read the result of a subquery or WITH query."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.parser.clauses import Clauses, at_offset, clauses_at, closing_index, fits, within
+from planner.parser.clauses import Clauses, find_clauses_from, find_closing, find_token, is_within, matches_tree
 from planner.parser.lexer import Token
-from planner.parser.tree import name, offset
+from planner.parser.tree import find_offset, read_name
 
 _ON_READER = frozenset(("this", "alias"))
 
@@ -16,26 +16,26 @@ _ON_READER = frozenset(("this", "alias"))
 class Reader:
     """A SELECT that reads a subquery, or a WITH query by its name, in FROM or JOIN.
 
-    `first` and `last` are the tokens of what is read there without its alias. `alias` qualifies its columns; it is
-    empty where nothing can.
+    `first` and `last` are the tokens of the subquery or name without its alias. `alias` qualifies its columns; it is
+    empty if nothing can.
     """
 
     node: exp.Subquery | exp.Table
     select: exp.Select
     alias: str
-    named: bool
+    is_named: bool
     first: int
     last: int
-    joined: bool
+    is_joined: bool
     clauses: Clauses
 
     @property
-    def alone(self) -> bool:
-        """Return True if nothing else stands in its FROM."""
-        return not self.joined and not self.select.args.get("joins") and not self.select.args.get("laterals")
+    def is_only_source(self) -> bool:
+        """Return True if its FROM has nothing else."""
+        return not self.is_joined and not self.select.args.get("joins") and not self.select.args.get("laterals")
 
-    def columns(self) -> Iterator[exp.Column]:
-        """Yield the columns in the SELECT around, without those of subqueries in FROM and of WITH queries before it."""
+    def list_columns(self) -> Iterator[exp.Column]:
+        """Yield the columns of the reading SELECT, but not those of subqueries in FROM and of WITH queries."""
         hidden = {id(node) for node in self.node.walk()}
         for source in (self.select.args.get("from_"), *(self.select.args.get("joins") or ())):
             if source is not None and isinstance(source.this, exp.Subquery):
@@ -47,8 +47,8 @@ class Reader:
             if id(column) not in hidden:
                 yield column
 
-    def inner_queries(self) -> bool:
-        """Return True if the SELECT around has other subqueries than this one."""
+    def has_inner_queries(self) -> bool:
+        """Return True if the reading SELECT has other subqueries than this one."""
         hidden = {id(node) for node in self.node.walk()}
         with_ = self.select.args.get("with_")
         if with_ is not None:
@@ -56,49 +56,49 @@ class Reader:
         return any(id(node) not in hidden and node is not self.select for node in self.select.find_all(exp.Query))
 
 
-def readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[Reader, ...] | None:
-    """Return the readers of a SELECT whose first token is `start`; None if they are not plain to see."""
+def list_readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[Reader, ...] | None:
+    """Return the readers in a SELECT whose first token is `start`. Return None if their form is not simple."""
     around = select.parent
     if isinstance(around, exp.Subquery):
         if start < 1 or not tokens[start - 1].is_symbol("("):
             return None
-        one = _reader(around, start - 1, closing_index(tokens, start - 1), tokens)
+        one = _read_reader(around, start - 1, find_closing(tokens, start - 1), tokens)
         return None if one is None else (one,)
-    if not isinstance(around, exp.CTE) or _unclear(around):
+    if not isinstance(around, exp.CTE) or _is_unclear(around):
         return None
     found: list[Reader] = []
-    for node in references(around):
-        at = at_offset(tokens, offset(node.this))
-        one = _reader(node, at, at, tokens)
+    for node in list_references(around):
+        at = find_token(tokens, find_offset(node.this))
+        one = _read_reader(node, at, at, tokens)
         if one is None:
             return None
         found.append(one)
     return tuple(found)
 
 
-def references(cte: exp.CTE) -> Iterator[exp.Table]:
-    """Yield the places where a WITH query is read: in the query that it belongs to, and in later ones beside it."""
-    called = name(cte.args["alias"].this)
+def list_references(cte: exp.CTE) -> Iterator[exp.Table]:
+    """Yield the tables that read a WITH query: in the query that it belongs to, and in later ones beside it."""
+    called = read_name(cte.args["alias"].this)
     with_ = cte.parent
     assert isinstance(with_, exp.With)
     assert with_.parent is not None
     earlier = {id(node) for one in with_.expressions[: with_.expressions.index(cte) + 1] for node in one.walk()}
     for node in with_.parent.find_all(exp.Table):
-        if id(node) not in earlier and name(node.this) == called and node.args.get("db") is None:
+        if id(node) not in earlier and read_name(node.this) == called and node.args.get("db") is None:
             yield node
 
 
-def _unclear(cte: exp.CTE) -> bool:
+def _is_unclear(cte: exp.CTE) -> bool:
     """Return True if a WITH query is recursive, names its columns outside its SELECT, or shares its name."""
     alias = cte.args["alias"]
     with_ = cte.parent
     if with_ is None or with_.args.get("recursive") or alias.args.get("columns"):
         return True
-    called = name(alias.this)
-    return sum(name(one.args["alias"].this) == called for one in cte.root().find_all(exp.CTE)) > 1
+    called = read_name(alias.this)
+    return sum(read_name(one.args["alias"].this) == called for one in cte.root().find_all(exp.CTE)) > 1
 
 
-def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple[Token, ...]) -> Reader | None:
+def _read_reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple[Token, ...]) -> Reader | None:
     source = node.parent
     if not isinstance(source, exp.From | exp.Join) or not isinstance(source.parent, exp.Select):
         return None
@@ -110,25 +110,31 @@ def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple
     from_ = find_from(tokens, first)
     if from_ is None or (isinstance(source, exp.From) and from_ != first - 1):
         return None
-    place = clauses_at(from_, tokens)
-    if not fits(place, source.parent, tokens):
+    place = find_clauses_from(from_, tokens)
+    if not matches_tree(place, source.parent, tokens):
         return None
     named = alias is not None and alias.this is not None
-    called = name(alias.this) if named and alias is not None else name(node.this) if isinstance(node, exp.Table) else ""
+    called = (
+        read_name(alias.this)
+        if named and alias is not None
+        else read_name(node.this)
+        if isinstance(node, exp.Table)
+        else ""
+    )
     return Reader(
         node=node,
         select=source.parent,
         alias=called,
-        named=named,
+        is_named=named,
         first=first,
         last=last,
-        joined=isinstance(source, exp.Join),
+        is_joined=isinstance(source, exp.Join),
         clauses=place,
     )
 
 
 def find_from(tokens: tuple[Token, ...], inner: int) -> int | None:
-    """Return the index of the FROM in which a token stands."""
+    """Return the index of the FROM clause that contains a token."""
     depth = 0
     for index in range(inner - 1, -1, -1):
         token = tokens[index]
@@ -140,35 +146,38 @@ def find_from(tokens: tuple[Token, ...], inner: int) -> int | None:
     return None
 
 
-def unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
-    """Return the end (exclusive) of an item of a select list, whose tokens end at `past`, without AS and its name."""
+def find_unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
+    """Return the end (exclusive) of a select list's item without AS and its name; its tokens end at `past`."""
     if not isinstance(item, exp.Alias):
         return past
-    at = at_offset(tokens, offset(item.args["alias"]))
+    at = find_token(tokens, find_offset(item.args["alias"]))
     return at - tokens[at - 1].is_word("as")
 
 
-def conjunct_spans(
+def find_conjuncts(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...]
 ) -> tuple[tuple[tuple[int, int], exp.Expr], ...] | None:
-    """Return the conditions that AND joins in WHERE, each with its tokens; all of it if OR does, none without WHERE.
+    """Return the conditions that AND joins in WHERE, each with its tokens.
 
-    None where they are not what the parser found to be joined.
+    A WHERE with OR is one condition, and a SELECT without WHERE has none. Return None if the parser joined others.
     """
-    where, parsed = place.mark("where"), select.args.get("where")
+    where, parsed = place.find_mark("where"), select.args.get("where")
     if where is None or parsed is None:
         return () if where is None and parsed is None else None
     later = [index for _, index in place.marks if index > where]
     spans = _split(where + 1, min(later, default=place.end), tokens)
-    operands = _operands(parsed.this)
+    operands = _list_operands(parsed.this)
     if len(spans) != len(operands):
         return None
-    agree = all(within(node, *span, tokens) for node, span in zip(operands, spans, strict=True))
+    agree = all(is_within(node, *span, tokens) for node, span in zip(operands, spans, strict=True))
     return tuple(zip(spans, operands, strict=True)) if agree else None
 
 
 def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
-    """Return some tokens at each AND that is in no parentheses, CASE or BETWEEN; all of them if there is such an OR."""
+    """Return the spans between ANDs outside of parentheses, CASE and BETWEEN.
+
+    With such an OR, return one span of all tokens.
+    """
     whole = (first, past)
     depth, between = 0, 0
     spans: list[tuple[int, int]] = []
@@ -191,8 +200,8 @@ def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, 
     return [*spans, (first, past)]
 
 
-def _operands(condition: exp.Expr) -> list[exp.Expr]:
-    """Return the operands of AND in a condition, in order, as far as no parentheses are around it."""
+def _list_operands(condition: exp.Expr) -> list[exp.Expr]:
+    """Return the operands of AND in a condition, in order, but not those inside parentheses."""
     waiting, found = [condition], []
     while waiting:
         node = waiting.pop()

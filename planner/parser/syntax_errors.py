@@ -1,8 +1,7 @@
-"""Texts that PostgreSQL's grammar does not have and the parser reads: refused as PostgreSQL refuses them.
+"""Texts that are no syntax of PostgreSQL but that the parser accepts, refused as PostgreSQL refuses them.
 
-Clauses in another order than PostgreSQL's, commas with no member of a list before or behind them, a word that the
-parser can do without, a text or a reserved word where a name belongs. No client of PostgreSQL sends what it does not
-take.
+These are clauses in another order than PostgreSQL's, commas without a list member beside them, a word that the parser
+skips, and a text or a reserved word in the place of a name. No client of PostgreSQL sends a text that it rejects.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import Token
 
 # The nodes that `check_syntax` looks at.
-JUDGED = (exp.Identifier, exp.Alias, exp.And, exp.Between, exp.Filter, exp.If, exp.Interval)
+CHECKED_NODES = (exp.Identifier, exp.Alias, exp.And, exp.Between, exp.Filter, exp.If, exp.Interval)
 # Words that PostgreSQL reserves, so that they name no table and no column; those that are values by themselves, as
 # CURRENT_DATE and USER, are not among them, since the parser takes some of these for names.
 _RESERVED = frozenset(
@@ -40,20 +39,20 @@ _OPERATORS = frozenset("+-/<>=~!@#%^&|`?")  # how an operator may begin; a star 
 
 
 def check_syntax(text: str, tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> None:
-    """Refuse what PostgreSQL would call a syntax error, although a tree was made of it (KH100).
+    """Raise KH100 for a text that PostgreSQL would call a syntax error, although the parser made a tree of it.
 
     Parameters:
-        nodes: those of the tree that are `JUDGED`, at least.
+        nodes: the nodes of the tree whose types are `CHECKED_NODES`, at least.
     """
     stops = [
-        *_misplaced_clauses(tokens),
-        *_lonely_commas(tokens),
-        *_misread_words(tokens),
-        *_misread_names(tokens, nodes),
-        *_left_out(tokens, nodes),
+        *_find_misplaced_clauses(tokens),
+        *_find_lonely_commas(tokens),
+        *_find_misread_words(tokens),
+        *_find_misread_names(tokens, nodes),
+        *_find_missing_words(tokens, nodes),
     ]
     if stops:
-        raise _syntax_error(text, tokens, min(stops))
+        raise _refuse_syntax(text, tokens, min(stops))
     for word, kinds in (("then", exp.If), ("and", (exp.And, exp.Between))):
         if sum(isinstance(node, kinds) for node in nodes) > sum(token.is_word(word) for token in tokens):
             raise KeyholeError("KH100", f"syntax error: {word.upper()} is missing")
@@ -67,16 +66,16 @@ def _misread_number(tokens: Sequence[Token]) -> int | None:
     The parser takes 1_000 for a 1 that is called _000, where a name may stand.
     """
     for token, after in zip(tokens, (*tokens[1:], None), strict=True):
-        named = after is not None and after.start == token.end and after.names and after.value.startswith("_")
+        named = after is not None and after.start == token.end and after.is_name and after.value.startswith("_")
         if token.kind == "number" and ("_" in token.value or named):
             return token.start + 1
     return None
 
 
-def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError:
+def _refuse_syntax(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError:
     """Return KH100 in PostgreSQL's words, at the token where its parser would stop.
 
-    Behind the last one it is the end.
+    After the last token, this is the end of the text.
     """
     if stop >= len(tokens):
         return KeyholeError("KH100", "syntax error at end of input", position=tokens[-1].end + 1)
@@ -85,10 +84,10 @@ def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError
     return KeyholeError("KH100", f'syntax error at or near "{written[:80]}"', position=token.start + 1)
 
 
-def _misplaced_clauses(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield clauses behind one that they must stand before.
+def _find_misplaced_clauses(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield clauses that come after a clause before which they belong.
 
-    A set operation may not stand behind what sorts or cuts its first query.
+    A set operation may not come after the ORDER BY or LIMIT of its first query.
     """
     ranks = [0]  # of the last clause, at every depth of parentheses
     for index, token in enumerate(tokens):
@@ -108,13 +107,13 @@ def _misplaced_clauses(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _is_no_clause(tokens: Sequence[Token], index: int) -> bool:
-    """Return True if the word begins no clause of its own, as in WITHIN GROUP (...)."""
+    """Return True if the word begins no clause, as in WITHIN GROUP (...)."""
     after = tokens[index + 1] if index + 1 < len(tokens) else None
     return tokens[index].is_word("group", "order") and (after is None or not after.is_word("by"))
 
 
-def _lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the tokens at which a list stops for lack of a member; WHERE and HAVING have no list at all."""
+def _find_lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the tokens at which a list lacks a member. WHERE and HAVING have no list."""
     one_condition = [False]  # whether the clause is one of these, at every depth of parentheses
     for index, token in enumerate(tokens):
         if token.kind == "word":
@@ -135,19 +134,19 @@ def _lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _follows_nothing(before: Token) -> bool:
-    """Return True if no member of a list ends with a token."""
+    """Return True if no member of a list can end with a token."""
     opens = before.kind == "symbol" and (before.value in _OPENING or before.value == ",")
     return opens or before.is_word("select", "all", "distinct", "by")
 
 
 def _is_no_member(after: Token) -> bool:
-    """Return True if no member of a list starts with a token."""
+    """Return True if no member of a list can start with a token."""
     closes = after.kind == "symbol" and after.value in _CLOSING
     return closes or (after.kind == "word" and after.value in _RESERVED and after.value not in _MEMBER)
 
 
-def _misread_words(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the places where the parser skips a word that has no place between its neighbours."""
+def _find_misread_words(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the places where the parser skips a word that may not stand between its neighbours."""
     for index, token in enumerate(tokens[1:-1], start=1):
         after = tokens[index + 1]
         if token.kind == "symbol":
@@ -164,7 +163,7 @@ def _misread_words(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _misleads(word: str, before: Token, after: Token) -> bool:
-    """Return True if nothing like `after` may follow a word."""
+    """Return True if the token `after` may not follow a word."""
     if word == "is":
         return after.kind != "word"
     if word == "as":
@@ -194,8 +193,8 @@ def _ends_value(token: Token) -> bool:
     return token.kind != "word" or token.value in ("true", "false", "null") or token.value not in _RESERVED
 
 
-def _misread_names(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
-    """Yield texts and reserved words that were read as names, and names of a row's parts."""
+def _find_misread_names(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
+    """Yield texts and reserved words that the parser read as names, and names of a row's fields."""
     places = {token.end - 1: index for index, token in enumerate(tokens)}  # E'...' has another start to the parser
     for node in nodes:
         if isinstance(node, exp.Identifier) and (at := places.get(node.meta.get("end", -1))) is not None:
@@ -207,10 +206,10 @@ def _misread_names(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterat
             yield places.get(node.args["alias"].meta.get("end", -1), len(tokens))
 
 
-def _left_out(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
+def _find_missing_words(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
     """Yield the places where WHERE is missing after FILTER, and a text after INTERVAL.
 
-    Both may be names, too, so that only the nodes that were made of them show that something is missing.
+    Both words may be names, too. Only the nodes that the parser made of them show that something is missing.
     """
     pairs = list(zip(tokens, (*tokens[1:], None), strict=True))
     filters = [at + 2 for at, (token, after) in enumerate(pairs) if token.is_word("filter") and _opens(after)]

@@ -1,4 +1,4 @@
-"""SQL text to sqlglot's tree, and back to positions in the text. Whatever is read is read once, and carried on."""
+"""SQL text to sqlglot's tree, and back to positions in the text. A text is parsed once, and its tree is passed on."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ from sqlglot.tokenizer_core import Token as Word
 from sqlglot.tokenizer_core import TokenType
 
 from planner.errors import KeyholeError, cut_at_word
-from planner.parser.escape_strings import without_escapes
+from planner.parser.escape_strings import replace_escapes
 from planner.parser.lexer import Token
 from planner.parser.postgresql_words import read_words
-from planner.parser.syntax_errors import JUDGED, WITHOUT_UNDERSCORES, check_syntax
+from planner.parser.syntax_errors import CHECKED_NODES, WITHOUT_UNDERSCORES, check_syntax
 
 MOST_CHARACTERS = 200_000  # of a question: its tree takes time and memory with the text's length
 _POSTGRES = Postgres()
@@ -50,10 +50,10 @@ class ColumnName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A query as it was read: its text, tokens and tree, and the tables in that. Positions are offsets into the text.
+class ParsedQuery:
+    """A parsed query: its text, tokens and tree, and the tables in the tree. Positions are offsets into the text.
 
-    Text before the first token belongs to a statement around the query, as EXPLAIN's own words do.
+    Text before the first token belongs to a statement around the query, such as EXPLAIN.
     """
 
     text: str
@@ -62,37 +62,37 @@ class Parsed:
     tables: tuple[NamedTable, ...]
     words: frozenset[str]
 
-    def says(self, *words: str) -> bool:
-        """Return True if one of these lower-case words stands in it, as a keyword or in quotes.
+    def has_word(self, *words: str) -> bool:
+        """Return True if the text has one of these lower-case words, as a keyword or in quotes.
 
-        Without it, no tree has a node that is written with it.
+        Without the word, the tree has no node that is written with it.
         """
         return not self.words.isdisjoint(words)
 
     def list_ctes(self) -> list[tuple[str, exp.Expr]]:
         """Return the names of its WITH queries, each with its identifier."""
-        ctes = self.tree.find_all(exp.CTE) if self.says("with") else ()
-        return [(name(cte.args["alias"].this), cte.args["alias"].this) for cte in ctes]
+        ctes = self.tree.find_all(exp.CTE) if self.has_word("with") else ()
+        return [(read_name(cte.args["alias"].this), cte.args["alias"].this) for cte in ctes]
 
 
-def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
-    """Parse the query whose tokens these are, the first of which may stand after other text.
+def parse(text: str, tokens: tuple[Token, ...]) -> ParsedQuery:
+    """Parse the query that has these tokens. Other text may come before the first token.
 
-    Raises KH100, with the position where the parser gave up.
+    Raise KH100 with the position where the parser gave up.
     """
     if len(text) > MOST_CHARACTERS:
         raise KeyholeError("KH100", f"the statement has more than {MOST_CHARACTERS:,} characters")
     start = tokens[0].start if tokens else 0
     said = frozenset([token.value.lower() for token in tokens])
-    tree = _tree(" " * start + text[start:], tokens, said)
-    found = tuple(tree.find_all(exp.Table, *JUDGED))
+    tree = _parse_tree(" " * start + text[start:], tokens, said)
+    found = tuple(tree.find_all(exp.Table, *CHECKED_NODES))
     check_syntax(text, tokens, found)
     tables = tuple(read_table(node) for node in found if isinstance(node, exp.Table))
-    return Parsed(text, tokens, tree, tables, said)
+    return ParsedQuery(text, tokens, tree, tables, said)
 
 
 class _Parser(PostgresParser):
-    """sqlglot's, which reads any expression inside ROLLUP, CUBE and GROUPING SETS: `x > 10`, too."""
+    """sqlglot's parser, changed to read any expression inside ROLLUP, CUBE and GROUPING SETS, such as `x > 10`."""
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:  # noqa: FBT001, FBT002
         for word, kind in ((TokenType.CUBE, exp.Cube), (TokenType.ROLLUP, exp.Rollup)):
@@ -104,13 +104,13 @@ class _Parser(PostgresParser):
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
 
-def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Expr:
+def _parse_tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Expr:
     try:
-        text = without_escapes(text, tokens)
+        text = replace_escapes(text, tokens)
         words = read_words(text, tokens)
         trees = _Parser(dialect=_POSTGRES).parse(words, text)
     except ParseError as error:
-        at = _stop_position(error, text)
+        at = _find_stop_position(error, text)
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text), position=at) from None
     except SqlglotError:
         raise KeyholeError("KH100", "the statement cannot be parsed") from None
@@ -129,12 +129,12 @@ def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Exp
     if _PERCENT.search(text):  # the parser spells patterns of dates with these
         for node in tree.find_all(exp.StrToTime, exp.StrToDate):
             node.meta["percent"] = True
-        for shown in _shown_with_percent(tree, words):
+        for shown in _find_percent_patterns(tree, words):
             shown.meta["percent"] = True
     return tree
 
 
-def _shown_with_percent(tree: exp.Expr, words: Sequence[Word]) -> Iterator[exp.Expr]:
+def _find_percent_patterns(tree: exp.Expr, words: Sequence[Word]) -> Iterator[exp.Expr]:
     """Yield the patterns of to_char that may have been written with a percent sign: `%m` is read like `MM`."""
     nodes = list(tree.find_all(exp.TimeToStr))
     read = {_read_pattern(word.text) for word in words if "%" in word.text} if nodes else set()
@@ -152,7 +152,7 @@ _PERCENT = re.compile(r"%[A-Za-z-]")
 
 
 def _find_unparsed(text: str) -> str | None:
-    """Return a part to leave away that PostgreSQL reads and the parser does not."""
+    """Return a hint to omit a part of the text that PostgreSQL reads and the parser does not."""
     if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
         return "Leave FOR READ ONLY away: a question changes nothing anyway."
     if re.search(r"(?<![\w'])\d+_\d", text):
@@ -160,7 +160,7 @@ def _find_unparsed(text: str) -> str | None:
     return None
 
 
-def _stop_position(error: ParseError, text: str) -> int | None:
+def _find_stop_position(error: ParseError, text: str) -> int | None:
     for found in error.errors:
         line, column = found.get("line"), found.get("col")
         if line is None or column is None:
@@ -171,8 +171,8 @@ def _stop_position(error: ParseError, text: str) -> int | None:
     return None
 
 
-def nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the node and all below it, in an arbitrary order. It takes a fraction of the time of `walk`."""
+def list_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the node and all its descendants, in an arbitrary order. It takes a fraction of the time of `walk`."""
     left = [node]
     while left:
         one = left.pop()
@@ -184,8 +184,8 @@ def nodes(node: exp.Expr) -> Iterator[exp.Expr]:
                 left.extend(part for part in value if isinstance(part, exp.Expr))
 
 
-def contains(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
-    """Return True if the node or one below it is of these kinds."""
+def contains_type(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
+    """Return True if the node or a descendant has one of these types."""
     if isinstance(node, kinds):
         return True
     left = [node]
@@ -202,24 +202,24 @@ def contains(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     return False
 
 
-def start(node: exp.Expr) -> int | None:
+def find_start(node: exp.Expr) -> int | None:
     """Return the 0-based offset of the first character that is known to belong to the node."""
-    return min((at for part in nodes(node) if (at := part.meta_get("start")) is not None), default=None)
+    return min((at for part in list_nodes(node) if (at := part.meta_get("start")) is not None), default=None)
 
 
-def position(node: exp.Expr) -> int | None:
-    """Return the 1-based position of the node, or of the nearest enclosing one whose position is known."""
+def find_position(node: exp.Expr) -> int | None:
+    """Return the 1-based position of the node, or of the nearest enclosing node with a known position."""
     found: exp.Expr | None = node
     while found is not None:
-        at = start(found)
+        at = find_start(found)
         if at is not None:
             return at + 1
         found = found.parent
     return None
 
 
-def offset(identifier: exp.Expr | None) -> int:
-    """Return the 0-based offset of a name. Raise KH106 for one that the parser made up."""
+def find_offset(identifier: exp.Expr | None) -> int:
+    """Return the 0-based offset of a name. Raise KH106 for a name that is not in the text."""
     if identifier is None or "start" not in identifier.meta:
         raise KeyholeError("KH106", "a name in this statement cannot be located", hint="Write it more simply.")
     return int(identifier.meta["start"])
@@ -228,10 +228,10 @@ def offset(identifier: exp.Expr | None) -> int:
 def locate_name(node: exp.Table | exp.Column) -> int:
     """Return the 0-based offset of the name of a table or column, with what qualifies it. Raise KH106 as `offset`."""
     args = node.args
-    return offset(args.get("catalog") or args.get("db") or args.get("table") or node.this)
+    return find_offset(args.get("catalog") or args.get("db") or args.get("table") or node.this)
 
 
-def name(identifier: exp.Expr | None) -> str:
+def read_name(identifier: exp.Expr | None) -> str:
     """Return an identifier as PostgreSQL folds it; empty if there is none."""
     if not isinstance(identifier, exp.Identifier):
         return ""
@@ -241,7 +241,7 @@ def name(identifier: exp.Expr | None) -> str:
 
 def read_table(node: exp.Table) -> NamedTable:
     """Return a table of FROM with the parts of its name."""
-    return NamedTable(node, name(node.args.get("catalog")), name(node.args.get("db")), name(node.this))
+    return NamedTable(node, read_name(node.args.get("catalog")), read_name(node.args.get("db")), read_name(node.this))
 
 
 def read_alias(node: exp.Expr) -> str:
@@ -253,11 +253,13 @@ def read_alias(node: exp.Expr) -> str:
 def read_column_name(node: exp.Column) -> ColumnName:
     """Return the name by which a column is read, in its parts."""
     schema = node.args.get("db")
-    return ColumnName(None if schema is None else name(schema), name(node.args.get("table")), name(node.this))
+    return ColumnName(
+        None if schema is None else read_name(schema), read_name(node.args.get("table")), read_name(node.this)
+    )
 
 
 def read_limit(query: exp.Expr) -> exp.Expr | None:
-    """Return the number of rows to which a query is cut, None for all of them."""
+    """Return the LIMIT of a query. Return None if it returns all rows."""
     limit = query.args.get("limit")
     if isinstance(limit, exp.Fetch):
         return limit.args.get("count") or exp.Literal.number(1)
@@ -267,7 +269,7 @@ def read_limit(query: exp.Expr) -> exp.Expr | None:
 
 
 def is_number(node: exp.Expr | None, number: int) -> bool:
-    """Return True if it is a whole number as it is typed."""
+    """Return True if the node is this whole number as typed."""
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this) == str(number)
 
 
@@ -276,7 +278,7 @@ def is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def bare(node: exp.Expr) -> exp.Expr:
+def strip_parentheses(node: exp.Expr) -> exp.Expr:
     """Return the node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
@@ -284,20 +286,20 @@ def bare(node: exp.Expr) -> exp.Expr:
 
 
 def write_node(node: exp.Expr) -> str:
-    """Write the node as SQL in a short, lower-case form, for messages and names."""
-    plain = all(type(one) in _WRITTEN_AS_THEY_STAND for one in nodes(node))
+    """Return the node as SQL in a short, lower-case form, for messages and names."""
+    plain = all(type(one) in _WRITTEN_AS_THEY_STAND for one in list_nodes(node))
     return _POSTGRES.generate(node, copy=not plain, normalize_functions="lower", comments=False)
 
 
 def write_short(node: exp.Expr) -> str:
-    """Write the node as `write_node` has it, up to the length that a message can name."""
+    """Return the node as SQL as `write_node` does, cut to a length that fits into a message."""
     return cut_at_word(write_node(node))
 
 
 def cut_out(select: exp.Select) -> exp.Select:
-    """Return the SELECT without the statement around it and its own order and limit.
+    """Detach a SELECT from the statement around it, without its ORDER BY and LIMIT, and return it.
 
-    That statement's tree is no longer whole.
+    The statement's tree is incomplete afterwards.
     """
     for clause in _AROUND_QUESTION:
         select.set(clause, None)

@@ -16,8 +16,8 @@ from sqlglot import exp
 from planner.catalog.catalog import Total
 from planner.catalog.fault import Fault, Faults, suggest_nearest
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
-from planner.parser.tree import bare, name, parse
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import parse, read_name, strip_parentheses
 from planner.policy.sections import Pair, TableSection
 
 Polynomial: TypeAlias = dict[tuple[str, ...], Fraction]
@@ -44,10 +44,10 @@ def read_total(text: str, ends: Pair) -> Total:
 
 
 def _multiply_out(node: exp.Expr) -> Polynomial:
-    node = bare(node)
+    node = strip_parentheses(node)
     match node:
         case exp.Column() if not node.table:
-            return {(name(node.this),): Fraction(1)}
+            return {(read_name(node.this),): Fraction(1)}
         case exp.Literal() if not node.is_string and _NUMBER.fullmatch(str(node.this)):
             return {(): Fraction(str(node.this))}
         case exp.Neg():
@@ -88,7 +88,7 @@ def _multiply(left: Polynomial, right: Polynomial) -> Polynomial:
 def _parse_expression(text: str, *, hint: str) -> exp.Expr:
     """Parse an expression into a tree. Raise a `Fault` (KH004)."""
     try:
-        tree = parse(f"SELECT {text}", tokens(f"SELECT {text}")).tree
+        tree = parse(f"SELECT {text}", read_tokens(f"SELECT {text}")).tree
     except KeyholeError as error:
         raise Fault("KH004", f"is no expression: {error.message}", hint=hint) from None
     selected = tree.expressions if isinstance(tree, exp.Select) else []
@@ -107,12 +107,12 @@ def find_range_faults(place: tuple[str, ...], table: TableSection) -> Faults:
         except Fault as fault:
             yield here, fault
             continue
-        read = [name(column.this) for column in tree.find_all(exp.Column)]
+        read = [read_name(column.this) for column in tree.find_all(exp.Column)]
         unknown = next((one for one in read if one not in table.columns), None)
         if unknown is not None:
             hint = "Name exposed columns. " + suggest_nearest(unknown, list(table.columns))
             yield here, Fault("KH004", f'reads "{unknown}", which is no column', hint=hint)
-        elif not read or isinstance(bare(tree), exp.Column):
+        elif not read or isinstance(strip_parentheses(tree), exp.Column):
             hint = "Declare bounds of a column by itself. " + _RANGE_HINT
             yield here, Fault("KH004", "computes nothing of columns", hint=hint)
         elif low >= high:

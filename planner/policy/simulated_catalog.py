@@ -16,7 +16,7 @@ from planner.catalog.derived_columns import infer_derived_type, is_possible, par
 from planner.catalog.pins import PinnedTable, Pins, pin_table
 from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
 from planner.policy.compile import compile_catalog, list_key_domains
 from planner.policy.file import Policy
@@ -150,7 +150,7 @@ class _ColumnUse:
     @classmethod
     def parse(cls, sql: str) -> "_ColumnUse":
         try:
-            parsed = [parse(sql, tokens(sql)).tree]
+            parsed = [parse(sql, read_tokens(sql)).tree]
         except KeyholeError:
             parsed = []  # whoever plans the question says what is wrong with it
         tables = frozenset(table.name for tree in parsed for table in tree.find_all(exp.Table))

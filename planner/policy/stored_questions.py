@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from planner.catalog.fault import Fault, suggest_nearest
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 
 
 def number_parameters(sql: str, names: Iterable[str]) -> str:
@@ -37,7 +37,7 @@ def _replace(sql: str, known: Mapping[str, str]) -> str:
     used: set[str] = set()
     parts: list[str] = []
     at = 0
-    found = tokens(sql)
+    found = read_tokens(sql)
     for token, after in zip(found, (*found[1:], None), strict=True):
         if token.kind == "parameter":
             raise Fault("KH002", f"has the parameter {token.value}", hint="Name it: :threshold.")

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.predicates.where_refusals import unlisted_refusal
@@ -57,17 +57,17 @@ def _put(node: exp.Expr, case: exp.Case, value: exp.Expr) -> exp.Expr:
 
 def _alike(values: list[exp.Expr], within: RowScope) -> list[exp.Expr]:
     """Return what a CASE chooses from, integers as numerics where another is none, so that `/` divides them so."""
-    whole = [_is_whole(bare(one), within) for one in values]
+    whole = [_is_whole(strip_parentheses(one), within) for one in values]
     if not any(one is False for one in whole):
         return values
-    return [_as_numeric(bare(one)) if found else one for one, found in zip(values, whole, strict=True)]
+    return [_as_numeric(strip_parentheses(one)) if found else one for one, found in zip(values, whole, strict=True)]
 
 
 def _is_whole(value: exp.Expr, within: RowScope) -> bool | None:
     """Return True for an integer, False for another number, None for what is not known to be a number."""
     if within.is_constant(value):
         found = within.constant(value)
-        return found.integral if isinstance(found, Number) else None
+        return found.is_integral if isinstance(found, Number) else None
     if isinstance(value, exp.Case):
         return None
     term = read_term(value, within)

@@ -11,16 +11,16 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import position, write_short
+from planner.parser.lexer import spell_name
+from planner.parser.tree import find_position, write_short
 from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.constant import Constant, Foreign, Number, Untyped, nearest_real, number, wrong
-from planner.values.datetimes import moment
-from planner.values.decimals import terminating_decimal
-from planner.values.expressions import truth
-from planner.values.operators import OPPOSITE
+from planner.values.constant import Constant, ForeignValue, Number, Untyped, read_number, refuse_constant, round_to_real
+from planner.values.datetimes import read_moment
+from planner.values.decimals import convert_to_exact_decimal
+from planner.values.expressions import read_truth
+from planner.values.operators import OPPOSITE_OPERATORS
 
 _INT64 = 2**63  # the end of bigint
 
@@ -66,13 +66,13 @@ def is_real(column: Column) -> bool:
 
 def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
     """Return a constant of a list on a `real` column, which makes all its members `real`."""
-    found = number(constant.text, node) if isinstance(constant, Untyped) else constant
+    found = read_number(constant.text, node) if isinstance(constant, Untyped) else constant
     if not isinstance(found, Number):
         return constant
-    nearest = nearest_real(found.value)
+    nearest = round_to_real(found.value)
     if nearest is None:
-        raise wrong(node, f"{write_short(node)} is out of the range of real")
-    return Number(Fraction(nearest), integral=False)
+        raise refuse_constant(node, f"{write_short(node)} is out of the range of real")
+    return Number(Fraction(nearest), is_integral=False)
 
 
 def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
@@ -80,8 +80,8 @@ def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
         "KH212",
         f'the constant {write_short(node)} does not fit column "{column.name}" of type {column.declared}',
         detail="A constant is brought to the column's own type, where PostgreSQL would do so without losing anything.",
-        hint=_EXAMPLES[column.sql_type].format(name=readable(column.name)),
-        position=position(node),
+        hint=_EXAMPLES[column.sql_type].format(name=spell_name(column.name)),
+        position=find_position(node),
     )
 
 
@@ -89,7 +89,7 @@ def _simple(column: Column, operator: str, value: Value) -> Truth:
     return known_unless_null(
         column.name,
         true=Compare(column.name, operator, value),
-        false=Compare(column.name, OPPOSITE[operator], value),
+        false=Compare(column.name, OPPOSITE_OPERATORS[operator], value),
     )
 
 
@@ -116,8 +116,8 @@ def _compare_stepped(column: Column, operator: str, below: Value | None, above: 
 
 def _integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | None, int | None]:
     if isinstance(constant, Untyped):
-        constant = number(constant.text, node)
-        if not constant.integral:
+        constant = read_number(constant.text, node)
+        if not constant.is_integral:
             _mismatch(column, node)
     if not isinstance(constant, Number):
         _mismatch(column, node)
@@ -131,7 +131,7 @@ def _integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | 
 
 def _day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | None, date | None]:
     if isinstance(constant, Untyped):
-        constant = moment(constant.text, node).date()
+        constant = read_moment(constant.text, node).date()
     match constant:
         case datetime():
             day = constant.date()
@@ -146,19 +146,19 @@ def _day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | Non
 
 def _decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
     if isinstance(constant, Untyped):
-        constant = rounded_to_real(constant, node) if is_real(column) else number(constant.text, node)
+        constant = rounded_to_real(constant, node) if is_real(column) else read_number(constant.text, node)
     if not isinstance(constant, Number):
         _mismatch(column, node)
-    value = terminating_decimal(constant.value)
+    value = convert_to_exact_decimal(constant.value)
     if value is None:
-        raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=position(node))
+        raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=find_position(node))
     return value
 
 
 def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
     match constant:
         case Untyped(text):
-            return moment(text, node)
+            return read_moment(text, node)
         case datetime():
             return constant
         case date():
@@ -170,7 +170,7 @@ def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
 def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
     """Return the truth of a boolean column compared with a boolean. Raise KH212, KH205."""
     if isinstance(constant, Untyped):
-        constant = truth(constant.text, node)
+        constant = read_truth(constant.text, node)
     if not isinstance(constant, bool):
         _mismatch(column, node)
     if operator not in ("=", "<>"):
@@ -181,7 +181,7 @@ def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -
     )
 
 
-def _becomes_text(constant: Foreign, column: Column) -> bool:
+def _becomes_text(constant: ForeignValue, column: Column) -> bool:
     """Return True if PostgreSQL compares such a value with the column as text.
 
     A `character` compared with a `character varying` makes both `character`, whose blanks at the end do not count.
@@ -193,7 +193,7 @@ def _becomes_text(constant: Foreign, column: Column) -> bool:
 
 def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
     text = constant.text if isinstance(constant, Untyped) else constant
-    if isinstance(constant, Foreign) and _becomes_text(constant, column):
+    if isinstance(constant, ForeignValue) and _becomes_text(constant, column):
         text = constant.text
     if not isinstance(text, str):
         _mismatch(column, node)
@@ -203,7 +203,7 @@ def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) 
         raise unlisted_refusal(
             node,
             f'the order of column "{column.name}" depends on a collation',
-            hint=f"Use =, <>, IN or LIKE on {readable(column.name)}.",
+            hint=f"Use =, <>, IN or LIKE on {spell_name(column.name)}.",
         )
     if column.sql_type is SqlType.UUID:
         try:

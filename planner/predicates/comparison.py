@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position
+from planner.parser.tree import find_position, strip_parentheses
 from planner.predicates.computed.compare import compare_terms
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.coalesce import without_nulls
@@ -13,15 +13,15 @@ from planner.predicates.where_refusals import no_term
 from planner.question.condition import NEVER, Condition, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.scope.name_resolution import find_column
-from planner.values.comparisons import constants_compared
-from planner.values.operators import FLIPPED
+from planner.values.comparisons import compare_constants
+from planner.values.operators import FLIPPED_OPERATORS
 
 
 def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, str, exp.Expr]:
     """Return the side with a column, operator and constant side, turned round if needed."""
-    left, right = bare(node.this), bare(node.expression)
+    left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if within.is_constant(left):
-        return right, FLIPPED[operator], left
+        return right, FLIPPED_OPERATORS[operator], left
     return left, operator, right
 
 
@@ -37,7 +37,7 @@ def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
         if both is not None:
             return both
     if within.is_constant(left):
-        left, operator, right = right, FLIPPED[operator], left
+        left, operator, right = right, FLIPPED_OPERATORS[operator], left
     found = operand(left, within)
     return found.compare(operator, within.constant(right), right)
 
@@ -67,7 +67,7 @@ def _first_of(node: exp.Expr, within: RowScope) -> exp.Expr:
 
 
 def _constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
-    value = constants_compared(within.constant(left), operator, within.constant(right), left)
+    value = compare_constants(within.constant(left), operator, within.constant(right), left)
     return UNKNOWN if value is None else always(value=value)
 
 
@@ -82,7 +82,7 @@ def _same(node: exp.Expr, within: RowScope) -> Truth:
     value = within.constant(right)
     if within.is_constant(left):
         first = within.constant(left)
-        return always(value=(first is None and value is None) or constants_compared(first, "=", value, node) is True)
+        return always(value=(first is None and value is None) or compare_constants(first, "=", value, node) is True)
     found = operand(left, within)
     if value is None and not found.plain:
         raise no_term(node)
@@ -95,10 +95,13 @@ def _same(node: exp.Expr, within: RowScope) -> Truth:
 
 def read_between(node: exp.Expr, within: RowScope) -> Truth:
     """Return the truth of BETWEEN [SYMMETRIC] of two constants."""
-    value, low, high = bare(node.this), node.args["low"], node.args["high"]
+    value, low, high = strip_parentheses(node.this), node.args["low"], node.args["high"]
 
     def inside(least: exp.Expr, most: exp.Expr) -> Truth:
-        sides = (sides_compared(value, ">=", bare(least), within), sides_compared(value, "<=", bare(most), within))
+        sides = (
+            sides_compared(value, ">=", strip_parentheses(least), within),
+            sides_compared(value, "<=", strip_parentheses(most), within),
+        )
         return combine_truths(sides, conjunction=True)
 
     if node.args.get("symmetric"):
@@ -114,9 +117,10 @@ def rows_equal(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
             "these rows have different numbers of members",
             detail="Rows are compared member by member.",
             hint="Give both the same number of members: (a, b) IN ((1, 'x'), (2, 'y')).",
-            position=position(left),
+            position=find_position(left),
         )
     pairs = zip(left.expressions, right.expressions, strict=True)
     return combine_truths(
-        (sides_compared(bare(one), "=", bare(other), within) for one, other in pairs), conjunction=True
+        (sides_compared(strip_parentheses(one), "=", strip_parentheses(other), within) for one, other in pairs),
+        conjunction=True,
     )

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare
+from planner.parser.lexer import spell_name
+from planner.parser.tree import strip_parentheses
 from planner.predicates.cases import choose_outside
 from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
 from planner.predicates.computed.compare import computed_term
@@ -23,14 +23,14 @@ from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, al
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.scope.name_resolution import Scope, find_column
 from planner.values import expressions as constant
-from planner.values.constant import Constant, Given, Untyped, wrong
+from planner.values.constant import Constant, ConstantContext, Untyped, refuse_constant
 from planner.values.operators import OPERATORS
 
 MOST_PARTS = 5_000  # of what repeats its parts: CASE and IS UNKNOWN
 MOST_TOGETHER = 200_000  # of a whole condition: no more than the longest question has characters
 
 
-def row_condition(node: exp.Expr, scope: Scope, given: Given) -> Condition:
+def row_condition(node: exp.Expr, scope: Scope, given: ConstantContext) -> Condition:
     """Return the condition that holds exactly on the rows where the expression is true.
 
     Guarantee: evaluating it can neither raise nor take more than linear time on any row. Raises KH205 for what is not
@@ -39,13 +39,13 @@ def row_condition(node: exp.Expr, scope: Scope, given: Given) -> Condition:
     return row_truth(node, scope, given).true
 
 
-def row_truth(node: exp.Expr, scope: Scope, given: Given) -> Truth:
+def row_truth(node: exp.Expr, scope: Scope, given: ConstantContext) -> Truth:
     """Return the expression's four conditions. Raise as `row_condition` does."""
     return _truth(node, RowScope(scope, given))
 
 
 def _truth(node: exp.Expr, within: RowScope) -> Truth:
-    node = bare(node)
+    node = strip_parentheses(node)
     result = _positive(node, within)
     return result.negate() if node.args.get("negate") else result
 
@@ -66,7 +66,7 @@ def _positive(node: exp.Expr, within: RowScope) -> Truth:
             return read_between(node, within)
         case exp.In():
             return membership(node, within)
-        case exp.Escape() if isinstance(inner := bare(node.this), exp.Like | exp.ILike):
+        case exp.Escape() if isinstance(inner := strip_parentheses(node.this), exp.Like | exp.ILike):
             found = pattern_truth(inner, within, escape=node.expression)
             return found.negate() if inner.args.get("negate") else found
         case exp.Like() | exp.ILike() | exp.StartsWith():
@@ -128,7 +128,7 @@ def _too_long(node: exp.Expr) -> KeyholeError:
 
 
 def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
-    left, right = bare(node.this), bare(node.expression)
+    left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     found = within.scope.membership(node) if operator == "=" else None
     if found is not None:  # for a row that finds no public row, the public column is NULL
         return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
@@ -144,15 +144,15 @@ def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
 
 
 def _is(node: exp.Expr, within: RowScope) -> Truth:
-    wanted = bare(node.expression)
+    wanted = strip_parentheses(node.expression)
     if isinstance(wanted, exp.Null):
         if within.is_constant(node.this):
             return always(value=within.constant(node.this) is None)
-        found = None if isinstance(bare(node.this), exp.Coalesce) else term(node.this, within)
+        found = None if isinstance(strip_parentheses(node.this), exp.Coalesce) else term(node.this, within)
         found = found or computed_term(node.this, within)
         column = find_column(node.this, within.scope) or (found.column if found is not None else None)
         if column is not None:
-            base = written_base(column, bare(node.this), within.scope)
+            base = written_base(column, strip_parentheses(node.this), within.scope)
             null: Condition = IsNull((base or column).name)
             return Truth(null, Not(null), Not(null), null)
         truth_ = _truth(node.this, within)
@@ -172,16 +172,16 @@ def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:
     if find_column(node, within.scope) is None and within.is_constant(node):
         value = within.constant(node)
         if isinstance(value, Untyped):
-            value = constant.truth(value.text, node)
+            value = constant.read_truth(value.text, node)
         if value is not None and not isinstance(value, bool):
-            raise wrong(node, "a condition is a boolean", hint="Compare it with a constant, or write true.")
+            raise refuse_constant(node, "a condition is a boolean", hint="Compare it with a constant, or write true.")
         return UNKNOWN if value is None else always(value=value)
     found = operand(node, within)
     if found.column.sql_type is not SqlType.BOOLEAN:
-        raise wrong(
+        raise refuse_constant(
             node,
             f'column "{found.column.name}" is not a boolean',
-            hint=f"Compare it with a constant, or ask {readable(found.column.name)} IS NOT NULL.",
+            hint=f"Compare it with a constant, or ask {spell_name(found.column.name)} IS NOT NULL.",
         )
     held: Constant = True
     return found.compare("=", held, node)

@@ -6,8 +6,8 @@ from typing import cast as typed
 from sqlglot import exp
 
 from planner.catalog.catalog import SqlType
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, write_short
+from planner.parser.lexer import spell_name
+from planner.parser.tree import contains_type, strip_parentheses, write_short
 from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
 from planner.predicates.row_scope import RowScope, combine_truths
@@ -17,20 +17,20 @@ from planner.predicates.where_refusals import subquery_inside, unlisted_refusal
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant
-from planner.values.array_literals import members
-from planner.values.comparisons import constants_compared
-from planner.values.constant import ArrayValue, Constant, Number, Span, Untyped, wrong
-from planner.values.datetimes import instant, midnight, moment
-from planner.values.expressions import given_value
+from planner.values.array_literals import read_members
+from planner.values.comparisons import compare_constants
+from planner.values.constant import ArrayValue, Constant, Interval, Number, Untyped, refuse_constant
+from planner.values.datetimes import move_to_midnight, read_instant, read_moment
+from planner.values.expressions import convert_parameter
 from planner.values.parameter_casts import read_parameter_cast
 
 
 def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
     """Return True if every element must compare so (ALL), False if one (ANY, SOME), and the array."""
     if isinstance(node, exp.Any):
-        return False, bare(node.this)
+        return False, strip_parentheses(node.this)
     called = str(node.this).upper()
-    return (called == "ALL", bare(node.expressions[0])) if called in ("ALL", "SOME") else None
+    return (called == "ALL", strip_parentheses(node.expressions[0])) if called in ("ALL", "SOME") else None
 
 
 def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
@@ -40,15 +40,15 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
         return UNKNOWN
     if within.is_constant(left):
         value = within.constant(left)
-        truths = [constants_compared(value, operator, item, left) for item in found]
+        truths = [compare_constants(value, operator, item, left) for item in found]
         return combine_truths((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
     compared = operand(left, within)
-    if is_real(compared.column) and contains(array, exp.Parameter):
+    if is_real(compared.column) and contains_type(array, exp.Parameter):
         raise unlisted_refusal(
             array,
             f'an array for column "{compared.column.name}" of type real is written out',
             detail="Of an array in a parameter it is not known whether its numbers are of type real.",
-            hint=f"Write {readable(compared.column.name)} = ANY ('{{0.5,0.25}}').",
+            hint=f"Write {spell_name(compared.column.name)} = ANY ('{{0.5,0.25}}').",
         )
     if every and operator == "<>":
         return _is_among(compared, [(item, array) for item in found]).negate()
@@ -65,7 +65,7 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
     if computed is not None and computed in within.given.casts:
         pass  # PostgreSQL has cast the whole array
     elif isinstance(array, exp.Cast) and array.to.this == exp.DType.ARRAY and len(array.to.expressions) == 1:
-        element, array = array.to.expressions[0], bare(array.this)
+        element, array = array.to.expressions[0], strip_parentheses(array.this)
     if isinstance(array, exp.Array):
         found = [within.constant(item) for item in array.expressions]
     else:
@@ -75,7 +75,7 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
         read = _array(value, array, within)
         if read is None:
             shown = write_short(array)
-            raise wrong(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
+            raise refuse_constant(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
         found = read
     if element is None:
         return _of_one_type(found, array) if isinstance(array, exp.Array) else found
@@ -88,17 +88,19 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
     Raise KH212.
     """
     if not items:
-        raise wrong(array, "an empty array has no type", hint="Write '{}'.")
+        raise refuse_constant(array, "an empty array has no type", hint="Write '{}'.")
     known = [item for item in items if item is not None and not isinstance(item, Untyped)]
     kinds = {type(item) for item in known}
     if kinds == {date, datetime}:
         kinds = {datetime}
     if len(kinds) > 1:
-        raise wrong(array, "the members of this array are of different types", hint="Write all members alike.")
+        raise refuse_constant(
+            array, "the members of this array are of different types", hint="Write all members alike."
+        )
     texts = [item.text for item in items if isinstance(item, Untyped)]
-    if kinds == {Span} and texts:
-        raise wrong(array, "an array of intervals that are written differently")
-    whole = all(item.integral for item in known if isinstance(item, Number))
+    if kinds == {Interval} and texts:
+        raise refuse_constant(array, "an array of intervals that are written differently")
+    whole = all(item.is_integral for item in known if isinstance(item, Number))
 
     def type_item(item: Constant) -> Constant:
         match item:
@@ -107,13 +109,13 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
             case Untyped(text) if kinds == {Number}:
                 return constant.cast(item, exp.DataType.build("BIGINT" if whole else "DECIMAL"), array)
             case Untyped(text) if kinds == {bool}:
-                return constant.truth(text, array)
+                return constant.read_truth(text, array)
             case Untyped(text) if kinds == {date}:
-                return moment(text, array).date()
+                return read_moment(text, array).date()
             case Untyped(text) if kinds == {datetime}:
-                return moment(text, array)
+                return read_moment(text, array)
             case date() if kinds == {datetime}:
-                return midnight(item)
+                return move_to_midnight(item)
             case _:
                 return item
 
@@ -123,10 +125,10 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
 def _array(value: Constant, node: exp.Expr, within: RowScope) -> list[Constant] | None:
     """Return the elements of an array, or of an array's text; None if it is none."""
     if isinstance(value, ArrayValue):
-        return [given_value(member, node, within.given) for member in value.members]
+        return [convert_parameter(member, node, within.given) for member in value.members]
     if not isinstance(value, Untyped):
         return None
-    texts = members(value.text)
+    texts = read_members(value.text)
     return None if texts is None else [None if text is None else Untyped(text) for text in texts]
 
 
@@ -134,8 +136,8 @@ def membership(node: exp.Expr, within: RowScope) -> Truth:
     """Return the truth of IN a list of constants or rows. Raise KH107 for a subquery, KH205, KH212."""
     if not node.expressions or node.args.get("query") is not None:
         raise subquery_inside(node)
-    value = bare(node.this)
-    items = [bare(item) for item in node.expressions]
+    value = strip_parentheses(node.this)
+    items = [strip_parentheses(item) for item in node.expressions]
     if isinstance(value, exp.Tuple):
         if not all(isinstance(item, exp.Tuple) for item in items):
             raise unlisted_refusal(node, f"{write_short(node)} compares a row with a value")
@@ -156,12 +158,14 @@ def _check_alike(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> 
     values = [within.constant(item) for item in items]
     texts = [value.text for value in values if isinstance(value, Untyped)]
     kept = found.plain and found.column.sql_type is SqlType.TIMESTAMP
-    hours = not kept and any(moment(text, items[0]) != midnight(moment(text, items[0]).date()) for text in texts)
-    offsets = any(moment(text, items[0]) != instant(text, items[0]) for text in texts)
+    hours = not kept and any(
+        read_moment(text, items[0]) != move_to_midnight(read_moment(text, items[0]).date()) for text in texts
+    )
+    offsets = any(read_moment(text, items[0]) != read_instant(text, items[0]) for text in texts)
     for value, item in zip(values, items, strict=True):
         zoned = not isinstance(item, exp.Literal) and _is_zoned(item)
         if (zoned and (hours or offsets)) or (isinstance(value, datetime) and hours):
-            raise wrong(
+            raise refuse_constant(
                 item,
                 "this member of the list gives the quoted ones another type",
                 detail="PostgreSQL reads all quoted members of a list with the type of the others.",
@@ -179,12 +183,12 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
     value = within.constant(item)
     if members_ < 2 or value is None or not is_real(found.column):
         return value
-    if contains(item, exp.Cast, exp.Parameter):
+    if contains_type(item, exp.Cast, exp.Parameter):
         raise unlisted_refusal(
             item,
             f'a list on column "{found.column.name}" of type real holds plain numbers alone',
             hint="Write the number itself, or "
-            f"{readable(found.column.name)} = 0.5 OR {readable(found.column.name)} = 0.25.",
+            f"{spell_name(found.column.name)} = 0.5 OR {spell_name(found.column.name)} = 0.25.",
         )
     return rounded_to_real(value, item)
 

@@ -3,8 +3,8 @@
 from sqlglot import exp
 
 from planner.catalog.catalog import SqlType
-from planner.parser.lexer import readable
-from planner.parser.tree import bare
+from planner.parser.lexer import spell_name
+from planner.parser.tree import strip_parentheses
 from planner.predicates.computed.compare import computed_term, match_text
 from planner.predicates.letter_case import lower_pattern, spellings, unsure_case
 from planner.predicates.row_scope import RowScope, combine_truths
@@ -13,10 +13,10 @@ from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.terms.text import any_like
 from planner.predicates.where_refusals import no_term
 from planner.question.three_valued import UNKNOWN, Truth, always
-from planner.values.constant import Constant, wrong
-from planner.values.functions import text_of
-from planner.values.like import escape_pattern, is_unfinished, like, parts, with_escape
-from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar, plain_expression
+from planner.values.constant import Constant, refuse_constant
+from planner.values.functions import get_text
+from planner.values.like import escape_pattern, is_unfinished, matches_pattern, normalise_escape, split_pattern
+from planner.values.regular_expressions import convert_expression, convert_similar, write_plain_expression
 
 
 def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
@@ -25,21 +25,23 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
     mark = "\\" if escape is None else within.constant(escape)
     if pattern is None or mark is None:
         return UNKNOWN
-    if within.is_constant(bare(node.this)):
-        value = within.constant(bare(node.this))
+    if within.is_constant(strip_parentheses(node.this)):
+        value = within.constant(strip_parentheses(node.this))
         if value is None:
             return UNKNOWN
         if isinstance(node, exp.ILike):
-            raise wrong(node, "ILIKE of constants depends on a collation", hint="Write the condition without it: true.")
+            raise refuse_constant(
+                node, "ILIKE of constants depends on a collation", hint="Write the condition without it: true."
+            )
         text = _text(value, node.this)
-        return always(value=like(text, _pattern(node, pattern, mark)))
-    found = operand(bare(node.this), within)
+        return always(value=matches_pattern(text, _pattern(node, pattern, mark)))
+    found = operand(strip_parentheses(node.this), within)
     if found.column.sql_type is not SqlType.TEXT:
-        raise wrong(
+        raise refuse_constant(
             node,
             f'LIKE needs a text column; "{found.column.name}" is not',
-            hint=f"Compare {readable(found.column.name)} with = or a range: "
-            f"{readable(found.column.name)} BETWEEN ... AND ...",
+            hint=f"Compare {spell_name(found.column.name)} with = or a range: "
+            f"{spell_name(found.column.name)} BETWEEN ... AND ...",
         )
     made = _pattern(node, pattern, mark)
     if isinstance(node, exp.ILike):
@@ -54,7 +56,7 @@ def expression_truth(node: exp.Expr, within: RowScope) -> Truth:
     pattern = within.constant(node.expression)
     if pattern is None:
         return UNKNOWN
-    read = patterns_of_similar if isinstance(node, exp.SimilarTo) else patterns_of_expression
+    read = convert_similar if isinstance(node, exp.SimilarTo) else convert_expression
     made = None if node.args.get("flag") is not None else read(_text(pattern, node.expression))
     if made is None:
         found = _match_plainly(node, pattern, within)
@@ -70,13 +72,17 @@ def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth
     """Return the truth of a regular expression of classes, which all engines read alike; None for any other."""
     if not isinstance(node, exp.RegexpLike) or node.args.get("flag") is not None:
         return None
-    plain = plain_expression(_text(pattern, node.expression))
-    return None if plain is None or within.is_constant(bare(node.this)) else match_text(bare(node.this), plain, within)
+    plain = write_plain_expression(_text(pattern, node.expression))
+    return (
+        None
+        if plain is None or within.is_constant(strip_parentheses(node.this))
+        else match_text(strip_parentheses(node.this), plain, within)
+    )
 
 
 def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:
     """Return ILIKE as LIKE of all spellings, or of the text in small letters."""
-    characters = parts(pattern)
+    characters = split_pattern(pattern)
     patterns = spellings(characters, node)
     if found.plain and patterns is not None:
         return any_like(found.column, patterns)
@@ -87,9 +93,9 @@ def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: Row
 
 
 def _text(value: Constant, node: exp.Expr) -> str:
-    text = text_of(value)
+    text = get_text(value)
     if text is None:
-        raise wrong(node, "a LIKE pattern is text", hint="Write it in quotes: x LIKE 'a%'.")
+        raise refuse_constant(node, "a LIKE pattern is text", hint="Write it in quotes: x LIKE 'a%'.")
     return text
 
 
@@ -97,14 +103,14 @@ def _pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
     """Return the pattern with the backslash as its escape."""
     text, escape = _text(pattern, node.expression), _text(mark, node)
     if "\x00" in text:
-        raise wrong(node.expression, "a text constant contains a character that SQL text cannot hold")
+        raise refuse_constant(node.expression, "a text constant contains a character that SQL text cannot hold")
     if isinstance(node, exp.StartsWith):
         return f"{escape_pattern(text)}%"
     if len(escape) > 1:
-        raise wrong(node, "an escape is one character", hint="Write x LIKE '50/%' ESCAPE '/'.")
-    made = text if escape == "\\" else with_escape(text, escape)
+        raise refuse_constant(node, "an escape is one character", hint="Write x LIKE '50/%' ESCAPE '/'.")
+    made = text if escape == "\\" else normalise_escape(text, escape)
     if made is None or is_unfinished(made):
-        raise wrong(
+        raise refuse_constant(
             node.expression,
             "a LIKE pattern ends in an unfinished escape",
             hint="Write the escape character twice if it stands for itself.",

@@ -10,8 +10,8 @@ from planner.predicates.where_refusals import no_term, other_tables, unlisted_re
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.constant import Constant, Given, NotConstant
-from planner.values.expressions import fold
+from planner.values.constant import Constant, ConstantContext, NotConstant
+from planner.values.expressions import fold_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class RowScope:
     """The names of a row condition: the question's table under its name, and given constants."""
 
     scope: Scope
-    given: Given
+    given: ConstantContext
 
     def constant(self, node: exp.Expr) -> Constant:
         """Return the value of a constant.
@@ -27,7 +27,7 @@ class RowScope:
         Raise KH201 for a name that the table does not have, KH205 for anything else.
         """
         try:
-            return fold(node, self.given)
+            return fold_constant(node, self.given)
         except NotConstant as missing:
             if find_column(missing.node, self.scope) is None:
                 raise unlisted_refusal(missing.node, f"{write_short(missing.node)} is not a constant") from None
@@ -38,7 +38,7 @@ class RowScope:
     def is_constant(self, node: exp.Expr) -> bool:
         """Return True if the expression is a constant."""
         try:
-            fold(node, self.given)
+            fold_constant(node, self.given)
         except NotConstant:
             return False
         return True

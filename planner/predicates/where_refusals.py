@@ -6,8 +6,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
-from planner.values.decimals import decimal
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
+from planner.values.decimals import convert_to_decimal
 from planner.values.like import escape_pattern
 
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -22,7 +22,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 def subquery_inside(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery where a question compares."""
-    return KeyholeError("KH107", "a subquery inside a question", position=position(node))
+    return KeyholeError("KH107", "a subquery inside a question", position=find_position(node))
 
 
 def unlisted_refusal(
@@ -35,7 +35,7 @@ def unlisted_refusal(
         detail=detail
         or "Keyhole computes arithmetic, times and texts of a row's columns: nothing that may fail on a row.",
         hint=hint or "Compare the columns themselves, or ask the owner for a derived column.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -65,20 +65,20 @@ def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
     `whole` if the remainder is dropped.
     """
     said = f"{write_short(node)} is not allowed in a row condition"
-    above, divisor = node.parent, bare(node.expression)
+    above, divisor = node.parent, strip_parentheses(node.expression)
     while isinstance(above, exp.Paren):
         above = above.parent
     operator = None if above is None else _OPERATORS.get(type(above))
-    compared = None if above is None else bare(above.expression) if above.args.get("expression") else None
+    compared = None if above is None else strip_parentheses(above.expression) if above.args.get("expression") else None
     column, by, to = write_node(node.this), _plain_number(divisor), _plain_number(compared)
     whole = whole and not (isinstance(divisor, exp.Literal) and "." in divisor.this)
     if operator is None or not by or to is None or (whole and to.denominator > 1):
         return unlisted_refusal(node, said, hint=f"Compare {column} itself with a constant.")
     least = to * by
     if not whole:
-        return unlisted_refusal(node, said, hint=f"Write {column} {operator} {decimal(least)}.")
-    past = decimal(least + by)
-    first = decimal(least) if least > 0 else decimal(1 - by)
+        return unlisted_refusal(node, said, hint=f"Write {column} {operator} {convert_to_decimal(least)}.")
+    past = convert_to_decimal(least + by)
+    first = convert_to_decimal(least) if least > 0 else convert_to_decimal(1 - by)
     written = {
         "=": f"{column} >= {first} AND {column} < {past}",
         "<>": f"({column} < {first} OR {column} >= {past})",
@@ -122,14 +122,14 @@ def _like(x: str, pattern: exp.Expr) -> str:
 
 
 def _instead(node: exp.Expr) -> str | None:
-    match bare(node):
+    match strip_parentheses(node):
         case exp.TimeToStr(this=inner):
             x = write_node(inner)
             return f"Write the range: {x} >= '2011-06-01' AND {x} < '2011-07-01'."
         case exp.Upper(this=inner) | exp.Trim(this=inner):
             return name_spellings(node, inner)
         case exp.RegexpLike(this=inner, expression=pattern) | exp.RegexpILike(this=inner, expression=pattern):
-            return _like(write_node(inner), bare(pattern))
+            return _like(write_node(inner), strip_parentheses(pattern))
         case exp.Round(this=exp.Column() as inner):
             return f"Instead you can ask: round({write_node(inner)}::numeric)."
         case exp.Cast(this=inner, to=exp.DataType(this=exp.DType.DECIMAL, expressions=[_, *_])):

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from planner.catalog.catalog import Value
-from planner.values.like import find_matcher, like
-from planner.values.operators import COMPARISONS, FLIPPED
+from planner.values.like import find_matcher, matches_pattern
+from planner.values.operators import COMPARISONS, FLIPPED_OPERATORS
 
 _Folded = TypeVar("_Folded")
 
@@ -222,7 +222,7 @@ def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | No
             return None if found is None else found in values
         case Like(column, pattern):
             found = row[column]
-            return None if found is None else like(str(found), pattern)
+            return None if found is None else matches_pattern(str(found), pattern)
         case Not(inner):
             truth = evaluate(inner, row)
             return None if truth is None else not truth
@@ -274,7 +274,7 @@ def find_true(condition: Condition, column: str, values: Sequence[Value | None])
             matches = find_matcher(pattern)
             return [value is not None and matches(str(value)) for value in values]
         case Compare(_, operator, bound) if None not in values:
-            return list(map(partial(COMPARISONS[FLIPPED[operator]], bound), values))
+            return list(map(partial(COMPARISONS[FLIPPED_OPERATORS[operator]], bound), values))
         case _:
             test = truth_of(condition, column)
             return [test(value) is True for value in values]

@@ -7,9 +7,9 @@ from functools import lru_cache
 from hashlib import sha256
 
 from planner.catalog.catalog import Value
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
-from planner.values.operators import OPPOSITE
+from planner.values.operators import OPPOSITE_OPERATORS
 
 MOST_SPELLED = 500  # values of a list in full; longer ones are a digest, so that what is stored stays short
 
@@ -35,22 +35,22 @@ def write_condition(condition: Condition) -> str:
     """
     match condition:
         case Compare(column, "=", bool(value)):
-            return readable(column) if value else f"NOT {readable(column)}"
+            return spell_name(column) if value else f"NOT {spell_name(column)}"
         case Compare(column, operator, value):
-            return f"{readable(column)} {operator} {_constant(value)}"
+            return f"{spell_name(column)} {operator} {_constant(value)}"
         case Within(column, values):
-            return f"{readable(column)} IN ({_spell_values(values)})"
+            return f"{spell_name(column)} IN ({_spell_values(values)})"
         case Like(column, pattern):
-            return f"{readable(column)} LIKE {_constant(pattern)}"
+            return f"{spell_name(column)} LIKE {_constant(pattern)}"
         case IsNull(column):
-            return f"{readable(column)} IS NULL"
+            return f"{spell_name(column)} IS NULL"
         case Not(inner):
             return _write_negation(inner)
         case Or((Compare(column, low, value), Compare(other, high, same))) if (column, value) == (
             other,
             same,
-        ) and OPPOSITE[low] == high:
-            return f"{readable(column)} IS NOT NULL"
+        ) and OPPOSITE_OPERATORS[low] == high:
+            return f"{spell_name(column)} IS NOT NULL"
         case And(parts):
             return " AND ".join(_write_parts(parts, within=Or)) or "true"
         case Or(parts):
@@ -60,11 +60,11 @@ def write_condition(condition: Condition) -> str:
 def _write_negation(inner: Condition) -> str:
     match inner:
         case IsNull(column):
-            return f"{readable(column)} IS NOT NULL"
+            return f"{spell_name(column)} IS NOT NULL"
         case Like(column, pattern):
-            return f"{readable(column)} NOT LIKE {_constant(pattern)}"
+            return f"{spell_name(column)} NOT LIKE {_constant(pattern)}"
         case Within(column, values):
-            return f"{readable(column)} NOT IN ({_spell_values(values)})"
+            return f"{spell_name(column)} NOT IN ({_spell_values(values)})"
         case _:
             return f"NOT ({write_condition(inner)})"
 

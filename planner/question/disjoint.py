@@ -20,8 +20,8 @@ from planner.question.condition import (
     evaluate,
     truth_of,
 )
-from planner.values.like import like_prefix
-from planner.values.operators import OPPOSITE
+from planner.values.like import find_prefix
+from planner.values.operators import OPPOSITE_OPERATORS
 
 _MOST_TERMS = 256  # the form may be exponentially long; giving up is sound and costs epsilon alone
 _Term = tuple[Condition, ...]
@@ -85,7 +85,7 @@ def _terms(condition: Condition, *, wanted: bool) -> Sequence[_Term]:
     if wanted:
         return ((condition,),)
     if isinstance(condition, Compare):
-        return ((Compare(condition.column, OPPOSITE[condition.operator], condition.value),),)
+        return ((Compare(condition.column, OPPOSITE_OPERATORS[condition.operator], condition.value),),)
     return ((Not(condition),),)
 
 
@@ -192,5 +192,5 @@ def _most(value: Value, *, strict: bool) -> tuple[Any, int]:
 
 
 def _prefixes_possible(literals: list[Condition]) -> bool:
-    prefixes = sorted(like_prefix(literal.pattern) for literal in literals if isinstance(literal, Like))
+    prefixes = sorted(find_prefix(literal.pattern) for literal in literals if isinstance(literal, Like))
     return all(later.startswith(earlier) for earlier, later in pairwise(prefixes))

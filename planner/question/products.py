@@ -16,8 +16,8 @@ from fractions import Fraction
 from math import ceil, floor
 
 from planner.catalog.catalog import Column, Computed, Product, SqlType, Table
-from planner.parser.lexer import readable
-from planner.values.decimals import terminating_decimal
+from planner.parser.lexer import spell_name
+from planner.values.decimals import convert_to_exact_decimal
 
 MOST_FACTORS = 4  # price, quantity, discount and tax; every further one multiplies the range, and so the noise
 _KINDS = (SqlType.DOUBLE, SqlType.NUMERIC, SqlType.INTEGER)  # the first that some factor has is the product's
@@ -32,7 +32,7 @@ def product_column(factors: Sequence[Column]) -> Column:
         kind = SqlType.OTHER
     wide = any(one.declared == "bigint" for one in factors)
     made = Column(
-        name=" * ".join(map(readable, names)),
+        name=" * ".join(map(spell_name, names)),
         sql_type=kind,
         declared=("bigint" if wide else "integer") if kind is SqlType.INTEGER else kind.value,
         derivation=Product(tuple(names)),
@@ -49,7 +49,7 @@ def product_column(factors: Sequence[Column]) -> Column:
 
 
 def _exact(value: Fraction) -> Decimal:
-    found = terminating_decimal(value)
+    found = convert_to_exact_decimal(value)
     assert found is not None, "grids are decimals, and so are their products"
     return found
 

@@ -18,7 +18,7 @@ from planner.catalog.catalog import Column, Lookup, Product, SqlType, Table, Val
 from planner.errors import KeyholeError
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Not, Within
 from planner.question.products import product_range, steps_of
-from planner.values.operators import OPPOSITE
+from planner.values.operators import OPPOSITE_OPERATORS
 
 _EXACT = 2**48  # steps up to which rounding in double precision is off by less than half a step
 _Interval: TypeAlias = tuple[Fraction | None, Fraction | None]  # None: without an end
@@ -81,7 +81,7 @@ def _interval(condition: Condition, column: Column) -> _Interval | None:
             case Compare(name, operator, value) if name == column.name:
                 return _interval_of(operator, value, column)
             case Not(Compare(name, operator, value)) if name == column.name:
-                return _interval_of(OPPOSITE[operator], value, column)
+                return _interval_of(OPPOSITE_OPERATORS[operator], value, column)
             case Within(name, values) if name == column.name:
                 return _either([_interval_of("=", value, column) for value in values])
             case IsNull(name) if name == column.name:

@@ -31,7 +31,7 @@ from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, UnitRows
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.ranked import PRICE
-from planner.values.decimals import decimal, round_up
+from planner.values.decimals import convert_to_decimal, round_up
 
 _MOST_STEPS = 1 << 61  # values lie within +-2**62
 
@@ -101,7 +101,7 @@ def price_differences(
         if amount is None:
             return leaf
         if amount:
-            priced[leaf.left] = decimal(amount)
+            priced[leaf.left] = convert_to_decimal(amount)
         return replace(leaf, allowed=amount)
 
     return tuple(formula.mapped(settle) for formula in formulas), tuple(priced.items())

@@ -37,7 +37,7 @@ from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.condition_text import canonical
 from planner.question.question import Accuracy, Functional, MeanScore, Measure, Ranked
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 _USUAL = Fraction(1, 10)  # of how far values can lie apart
 
@@ -94,9 +94,9 @@ def score_mean(
         count=count,
         rows=_count_rows(mean, formula, table, where, accuracy),
         times=1,
-        worst=decimal(worst),
+        worst=convert_to_decimal(worst),
         reach=reach,
-        step=decimal(size),
+        step=convert_to_decimal(size),
     )
     return _cut_steps(_without_terms(mean, size), score, fine=most - least)
 
@@ -134,9 +134,9 @@ def _score_by_units(
             max(accuracy.min_rows, find_demanded_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS
         ),
         times=1,
-        worst=decimal(worst),
+        worst=convert_to_decimal(worst),
         reach=reach,
-        step=decimal(size),
+        step=convert_to_decimal(size),
     )
     return _cut_steps(_without_terms(mean, size), score, fine=most - least)
 
@@ -157,7 +157,7 @@ def _without_terms(mean: Comparison, size: Fraction) -> Functional:
         terms=(),
         sensitivity=1,
         unit_range=None,
-        unit_size=decimal(size),
+        unit_size=convert_to_decimal(size),
         rows=1,
     )
 
@@ -171,7 +171,7 @@ def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
         return replace(ranked, mean=score)
     made, score = _cut_steps(ranked.functional, score, fine=wanted)
     steps = floor(wanted / Fraction(made.unit_size))
-    slack = decimal(steps * Fraction(made.unit_size))
+    slack = convert_to_decimal(steps * Fraction(made.unit_size))
     return replace(ranked, functional=made, mean=score, tolerance=max(steps - 1, 0), slack=slack)
 
 
@@ -206,7 +206,7 @@ def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[F
             f"{made.name} has too many steps to be ranked by",
             hint="Ask the owner to declare a coarser grid or narrower bounds, or SET keyhole.min_rows to less.",
         )
-    scaled = replace(made, sensitivity=max(1, ceil(moved * times)), unit_size=decimal(size / times))
+    scaled = replace(made, sensitivity=max(1, ceil(moved * times)), unit_size=convert_to_decimal(size / times))
     return scaled, replace(score, times=times)
 
 

@@ -29,7 +29,7 @@ from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, Ranked
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.mean_scores import fit_rows, rank_mean, score_mean, tell_rows
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 _SUGGESTED = 100  # of a unit's greatest part, as a tolerance in a hint: it costs a key about a tenth of an epsilon
 PRICE = 4
@@ -83,7 +83,7 @@ def rank_by(
         limit=limit,
         tolerance=floor(exact),
         signed=score is not None or _moves_both_ways(made, table, comparison.position),
-        slack=decimal(floor(exact) * size),
+        slack=convert_to_decimal(floor(exact) * size),
         scale=scale if in_percent else None,
         priced=priced,
     )
@@ -139,7 +139,7 @@ def settle_price(question: Question, *, per_query: float) -> Question:
     within = find_tolerance(ranked.functional)
     if within <= ranked.tolerance:
         return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
-    name, slack = ranked.functional.name, decimal(within * Fraction(ranked.functional.unit_size))
+    name, slack = ranked.functional.name, convert_to_decimal(within * Fraction(ranked.functional.unit_size))
     told = (
         f"groups within {slack:f} of each other in {name} may stand in either order, at a fixed price of a quarter of "
         f"epsilon_per_query, as no amount was said; SET keyhole.tolerance = '{name}=...' says another"

@@ -8,8 +8,16 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, Derivation, Lookup
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, is_star, name, position, start, write_node, write_short
+from planner.parser.lexer import spell_name
+from planner.parser.tree import (
+    find_position,
+    find_start,
+    is_star,
+    read_name,
+    strip_parentheses,
+    write_node,
+    write_short,
+)
 from planner.scope.functional_dependencies import bases_told_by, classes_told_by, leading_columns
 from planner.scope.key_classes import by_expressions, find_plain, key_expression, put_together
 from planner.scope.name_resolution import Scope, derivation, find_column, same
@@ -38,7 +46,7 @@ def read_group_by(
         _check_shows_no_column(select, scope)
         return ()
     assert group is not None, "keys are listed"
-    items = [resolve_item(bare(item), select, scope) for item in group.expressions]
+    items = [resolve_item(strip_parentheses(item), select, scope) for item in group.expressions]
     for item in items:
         if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
             raise _refusal_of_grouping_sets(item)
@@ -82,7 +90,7 @@ def _check_shows_no_column(select: exp.Select, scope: Scope) -> None:
             detail="Without GROUP BY the whole table is one group, of which no column can be shown.",
             hint=f"Group by one or more of: {_list_key_columns(scope)}. "
             "Or ask about the whole table: SELECT true FROM ... HAVING ...",
-            position=position(select.args.get("having") or select),
+            position=find_position(select.args.get("having") or select),
         )
 
 
@@ -90,7 +98,7 @@ def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column,
     """Return the expressions that a question's select list may show: grouped columns, and key expressions, by text."""
     if groups_nothing(select):
         return (), frozenset()
-    items = [resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
+    items = [resolve_item(strip_parentheses(item), select, scope) for item in select.args["group"].expressions]
     columns = [find_column(item, scope) for item in items]
     found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
     return (
@@ -109,12 +117,12 @@ def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
         raise _refusal_of_grouping_sets(group)
     columns: dict[str, Column] = {}
     for item in group.expressions:
-        chosen = resolve_item(bare(item), select, scope)
+        chosen = resolve_item(strip_parentheses(item), select, scope)
         if isinstance(chosen, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
             raise _refusal_of_grouping_sets(chosen)
         column = find_column(chosen, scope)
         if column is None:
-            raise KeyholeError("KH202", f"{write_short(chosen)} is not a column", position=position(chosen))
+            raise KeyholeError("KH202", f"{write_short(chosen)} is not a column", position=find_position(chosen))
         columns[column.name] = column
     return tuple(columns.values())
 
@@ -126,7 +134,7 @@ def _refusal_of_grouping_sets(node: exp.Expr) -> KeyholeError:
         detail="ROLLUP, CUBE and GROUPING SETS are, up to eight groupings. Then ORDER BY sorts by what is shown, and "
         "there is no window and no * in the select list. GROUP BY ALL and DISTINCT are not supported.",
         hint="Ask one question per grouping; UNION ALL may join them.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -191,7 +199,7 @@ def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
 
 
 def _columns(item: exp.Expr) -> tuple[exp.Expr, ...]:
-    return tuple(item.expressions) if isinstance(item, exp.Tuple) else (bare(item),)
+    return tuple(item.expressions) if isinstance(item, exp.Tuple) else (strip_parentheses(item),)
 
 
 def _list_key_columns(scope: Scope) -> str:
@@ -199,7 +207,7 @@ def _list_key_columns(scope: Scope) -> str:
 
 
 def _resolve_one(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    item = resolve_item(bare(item), select, scope)
+    item = resolve_item(strip_parentheses(item), select, scope)
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
         raise _refusal_of_grouping_sets(item)
     return item
@@ -214,7 +222,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             f"{write_short(item)} depends on a parameter",
             detail="Which groups there are is known once it has a value.",
             hint="Bind the statement through the protocol or over REST, or write the value into it.",
-            position=position(item),
+            position=find_position(item),
         )
     if column is None:
         raise KeyholeError(
@@ -222,7 +230,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             f"{write_short(item)} is not a column with a public domain",
             detail=f"Keys with a public domain: {_list_key_columns(scope)}.",
             hint=_declare(item, scope),
-            position=position(item),
+            position=find_position(item),
         )
     if column.domain is None:
         raise KeyholeError(
@@ -233,7 +241,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             if isinstance(column.derivation, Lookup) or column.name in scope.table.unit
             else f"Declare [{scope.table.get_policy_key(column.name)}] key = {{ values = [...] }}, "
             "values_from or range in keyhole.toml.",
-            position=position(item),
+            position=find_position(item),
         )
     return column
 
@@ -241,7 +249,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
 def _declare(item: exp.Expr, scope: Scope) -> str:
     found = derivation(item, scope)
     if found is not None:
-        base = readable(found.column)
+        base = spell_name(found.column)
         forms = {"date_trunc": f"date_trunc('{found.part}', {base})", "extract": f"extract({found.part} from {base})"}
         expression = forms.get(found.function, f"{base}::date")
         return (
@@ -262,8 +270,8 @@ def _quote_in_policy(text: str) -> str:
 
 
 def _source(scope: Scope) -> str:
-    table = readable(scope.table.name)
-    return table if scope.alias == scope.table.name else f"{table} AS {readable(scope.alias)}"
+    table = spell_name(scope.table.name)
+    return table if scope.alias == scope.table.name else f"{table} AS {spell_name(scope.alias)}"
 
 
 def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
@@ -292,10 +300,10 @@ def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     if index is not None:
         return _strip_alias(select.expressions[index])
     if isinstance(item, exp.Column) and item.args.get("table") is None:
-        wanted = name(item.this)
+        wanted = read_name(item.this)
         if not scope.knows(wanted):
             for projection in select.expressions:
-                if isinstance(projection, exp.Alias) and name(projection.args["alias"]) == wanted:
+                if isinstance(projection, exp.Alias) and read_name(projection.args["alias"]) == wanted:
                     return _strip_alias(projection)
     return item
 
@@ -309,7 +317,7 @@ def read_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | N
     if not isinstance(number, exp.Literal | exp.Null | exp.Boolean) or (number is not item and number.is_string):
         return None
     text = "" if isinstance(number, exp.Null | exp.Boolean) or number.is_string else str(number.this)
-    at = start(number)
+    at = find_start(number)
     place = None if at is None else at + 1
     if not text.isdigit() or int(text) > _LARGEST_INTEGER:
         raise KeyholeError("KH100", f"non-integer constant in {clause}", position=place)
@@ -322,4 +330,4 @@ def read_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | N
 
 
 def _strip_alias(projection: exp.Expr) -> exp.Expr:
-    return bare(projection.this if isinstance(projection, exp.Alias) else projection)
+    return strip_parentheses(projection.this if isinstance(projection, exp.Alias) else projection)

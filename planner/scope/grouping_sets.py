@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.parser.clauses import Clauses, at_offset
+from planner.parser.clauses import Clauses, find_token
 from planner.parser.edits import Edit
-from planner.parser.lexer import Token, quote_identifier, readable
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, name, start
+from planner.parser.lexer import Token, quote_identifier, spell_name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import find_start, read_name, strip_parentheses
 from planner.scope.group_by import list_grouped_items
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import name_alike
@@ -64,7 +64,7 @@ def write_out_groupings(
     Return none where it has one grouping, or is not understood. Raises what GROUP BY raises.
     """
     listed = list_grouped_items(select, scope)
-    having, group = place.mark("having"), place.mark("group")
+    having, group = place.find_mark("having"), place.find_mark("group")
     if len(listed) < 2 or group is None:
         return ()
     reader = _Reader(select, scope, text, tokens)
@@ -96,7 +96,7 @@ def write_out_groupings(
     written = together.join(map(write_grouping, sets))
     if isinstance(select.parent, exp.SetOperation):
         written = f"({written})"
-    return (Edit.of(head[0], end, written, head[0]), *(one for one in order if one))
+    return (Edit.from_text(head[0], end, written, head[0]), *(one for one in order if one))
 
 
 class _Reader:
@@ -152,18 +152,20 @@ class _Reader:
         Behind UNION ALL only names and places can stand.
         """
         order, shown = self.select.args.get("order"), self.select.expressions
-        names = {name(item.args["alias"]) for item in shown if isinstance(item, exp.Alias)}
-        names |= {name(item.this) for item in shown if isinstance(item, exp.Column)}
-        for item in () if order is None else [bare(one.this) for one in order.expressions]:
-            plain = isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in names
+        names = {read_name(item.args["alias"]) for item in shown if isinstance(item, exp.Alias)}
+        names |= {read_name(item.this) for item in shown if isinstance(item, exp.Column)}
+        for item in () if order is None else [strip_parentheses(one.this) for one in order.expressions]:
+            plain = isinstance(item, exp.Column) and item.args.get("table") is None and read_name(item.this) in names
             if plain or (isinstance(item, exp.Literal) and not item.is_string):
                 continue
-            place = next((at for at, one in enumerate(shown, start=1) if bare(one.unalias()) == item), None)
+            place = next(
+                (at for at, one in enumerate(shown, start=1) if strip_parentheses(one.unalias()) == item), None
+            )
             if place is None:
                 yield None
             else:
                 first, past = self._span(item)
-                yield Edit.of(first, past, str(place), first)
+                yield Edit.from_text(first, past, str(place), first)
 
     def find_item(self, node: exp.Expr) -> _GroupedItem | None:
         """Return the item of GROUP BY that an expression is."""
@@ -173,14 +175,14 @@ class _Reader:
 
     def _know(self, node: exp.Expr) -> str:
         column = find_column(node, self._scope)
-        return name_alike(bare(node) if column is None else self._scope.reference(column), self._scope)
+        return name_alike(strip_parentheses(node) if column is None else self._scope.reference(column), self._scope)
 
     def _span(self, node: exp.Expr) -> tuple[int, int]:
         """Return the characters of an expression; of a column without looking around it."""
-        at = start(node) if isinstance(node, exp.Column) else None
+        at = find_start(node) if isinstance(node, exp.Column) else None
         if at is not None:
             return at, _end_of_name(at, self.tokens)
-        ((first, past),) = spans([Searched(node, 0, len(self.tokens))], self._text, self.tokens)
+        ((first, past),) = find_spans([SearchedNode(node, 0, len(self.tokens))], self._text, self.tokens)
         return self.tokens[first].start, self.tokens[past - 1].end
 
     def _null_like(self, item: exp.Expr, first: int, past: int) -> str:
@@ -188,7 +190,7 @@ class _Reader:
         if isinstance(item, _TRUTHS):
             return "NULL::boolean"
         made, last = "", first
-        for at, column in sorted((start(one) or 0, one) for one in item.find_all(exp.Column)):
+        for at, column in sorted((find_start(one) or 0, one) for one in item.find_all(exp.Column)):
             found = find_column(column, self._scope)
             declared = "" if found is None else f"::{found.declared}"
             made, last = f"{made}{self._text[last:at]}NULL{declared}", _end_of_name(at, self.tokens)
@@ -197,7 +199,7 @@ class _Reader:
 
 def _end_of_name(at: int, tokens: tuple[Token, ...]) -> int:
     """Return the end of a name that starts there, with the parts behind its dots."""
-    index = at_offset(tokens, at)
+    index = find_token(tokens, at)
     while index + 2 < len(tokens) and tokens[index + 1].is_symbol("."):
         index += 2
     return tokens[index].end
@@ -216,7 +218,7 @@ def _labels(
             case exp.Alias():
                 pass
             case exp.Column():
-                yield at, f" AS {_label(name(item.this))}", reader.find_item(item)
+                yield at, f" AS {_label(read_name(item.this))}", reader.find_item(item)
             case exp.Grouping():
                 yield at, ' AS "grouping"', None
             case _:
@@ -226,4 +228,4 @@ def _labels(
 
 
 def _label(called: str) -> str:
-    return called if readable(called) == called else quote_identifier(called)
+    return called if spell_name(called) == called else quote_identifier(called)

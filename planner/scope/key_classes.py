@@ -19,7 +19,7 @@ from planner.catalog.catalog import Column, Derivation, Lookup, LookupValues, Me
 from planner.catalog.derived_columns import EXTRACTED_FROM_DATE
 from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.scope.functional_dependencies import combine_groups
 from planner.scope.key_expressions import images
 from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
@@ -81,7 +81,7 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
         return None
     if any("percent" in part.meta for part in node.find_all(exp.TimeToStr)):
         raise _refusal(node, "Keyhole does not read patterns with a percent sign.")
-    tree = bare(_copy_in_place(node).transform(over_keys, copy=False))
+    tree = strip_parentheses(_copy_in_place(node).transform(over_keys, copy=False))
     text = write_node(tree)
     read = {write_node(column) for column in tree.find_all(exp.Column)}
     if not read or not read <= set(found):
@@ -100,7 +100,7 @@ def known_text(node: exp.Expr, scope: Scope) -> str:
         expression = key_expression(node, scope)
     except KeyholeError:
         expression = None
-    return write_node(bare(node)) if expression is None else expression.text
+    return write_node(strip_parentheses(node)) if expression is None else expression.text
 
 
 def list_read_keys(node: exp.Expr, scope: Scope, keys: Sequence[Column]) -> tuple[Column, ...]:
@@ -139,7 +139,7 @@ def _is_key(column: Column) -> bool:
 
 def _type(part: exp.Expr, scope: Scope) -> exp.DType | None:
     """Return the type that PostgreSQL gives an expression of a derived column, if it is not the column's."""
-    part = bare(part)
+    part = strip_parentheses(part)
     if isinstance(part, exp.Extract):
         return exp.DType.DECIMAL
     if isinstance(part, exp.TimestampTrunc):
@@ -149,7 +149,7 @@ def _type(part: exp.Expr, scope: Scope) -> exp.DType | None:
 
 
 def _of_timestamp(node: exp.Expr, scope: Scope) -> bool:
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.Cast):
         return bool(node.to.this == exp.DataType.Type.TIMESTAMP)
     return isinstance(node, exp.Column) and scope.column(node).sql_type is SqlType.TIMESTAMP
@@ -467,7 +467,7 @@ def _refusal(item: exp.Expr, detail: str) -> KeyholeError:
         f"{write_short(item)} is not a column with a public domain",
         detail=detail,
         hint="Group by the key itself, and compute from it around the question: SELECT ... FROM (<question>) AS q.",
-        position=position(item),
+        position=find_position(item),
     )
 
 

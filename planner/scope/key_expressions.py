@@ -29,7 +29,7 @@ from planner.scope.key_values import (
     to_text,
     unify,
 )
-from planner.values.constant import number
+from planner.values.constant import read_number
 
 _MOST_STEPS = 500_000  # for all values together: fifty parts for each of the most that a key may have
 
@@ -187,7 +187,7 @@ def _literal(node: exp.Expr) -> Typed:
 
 def _number(text: str, node: exp.Expr) -> Typed:
     try:
-        value = number(text, node).value
+        value = read_number(text, node).value
     except KeyholeError:
         raise NotExact(write_short(node)) from None
     return exact_number(value, "integer" if text.isdigit() else "numeric", node)

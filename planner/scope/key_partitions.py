@@ -12,7 +12,7 @@ from itertools import combinations, pairwise, product
 from planner.catalog.catalog import Column, ComputedName, MergedKeys, Table, Value, ValueGroups
 from planner.catalog.key_space import format_value
 from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
-from planner.values.like import escape_pattern, like, like_prefix
+from planner.values.like import escape_pattern, find_prefix, matches_pattern
 
 _FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _Signs = tuple[bool, ...]
@@ -86,7 +86,7 @@ def _prune_tests(
         if all(matched.get(flip, -1) == group for flip, group in zip(flipped, matched.values(), strict=True)):
             patterns.remove(pattern)
             matched = {(*signs[:place], *signs[place + 1 :]): group for signs, group in matched.items()}
-    around = {text: tuple(like(text, pattern) for pattern in patterns) for text in constants}
+    around = {text: tuple(matches_pattern(text, pattern) for pattern in patterns) for text in constants}
     kept = sorted(text for text, group in constants.items() if matched.get(around[text], -1) != group)
     told = sorted(matched)
     numbers = [*(constants[text] for text in kept), *(matched[signs] for signs in told)]
@@ -126,14 +126,14 @@ def may_miss_texts(parts: ValueGroups) -> bool:
 
 def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
     """Return True if the beginnings of patterns leave room for a text that matches some of them and not the others."""
-    begun = [like_prefix(pattern) for pattern in matched]
+    begun = [find_prefix(pattern) for pattern in matched]
     if any(not one.startswith(other) and not other.startswith(one) for one, other in combinations(begun, 2)):
         return False
     longest = max(begun, key=len, default="")
     return not any(
         pattern == f"{escape_pattern(prefix)}%" and longest.startswith(prefix)
         for pattern in unmatched
-        if (prefix := like_prefix(pattern))
+        if (prefix := find_prefix(pattern))
     )
 
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.catalog.derived_columns import CLOCK_PARTS, DATE_PARTS, EXTRACTED_FROM_DATE
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, write_short
+from planner.parser.tree import strip_parentheses, write_short
 from planner.scope.key_values import (
     TIMES,
     NotExact,
@@ -26,15 +26,15 @@ from planner.scope.key_values import (
     to_text,
 )
 from planner.scope.name_resolution import numeric_scale, part_of, text_width
-from planner.values.constant import Given, NotConstant, Span, Untyped
+from planner.values.constant import ConstantContext, Interval, NotConstant, Untyped
 from planner.values.datetimes import extract_part, shift_moment, truncate_to_unit
-from planner.values.datetimes import span as read_span
-from planner.values.expressions import fold
+from planner.values.datetimes import read_interval as read_span
+from planner.values.expressions import fold_constant
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _TRUNCATED = (*DATE_PARTS, "hour", "minute")
 _FINEST_FIRST = ("second", "minute", "hour", "day", "doy", "dow", "week", "month", "quarter", "year")
 _PIECES = {
@@ -106,8 +106,8 @@ def _compute_in_cycle(node: InCycle, found: Typed) -> Typed:
     return Typed("timestamp", shift_moment(base, _times(read_span(step, node), int(number) - first), 1))
 
 
-def _times(by: Span, count: int) -> Span:
-    return Span(by.months * count, by.days * count, by.microseconds * count)
+def _times(by: Interval, count: int) -> Interval:
+    return Interval(by.months * count, by.days * count, by.microseconds * count)
 
 
 def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
@@ -143,7 +143,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
 
 def read_age(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the later and the earlier time of `extract(year FROM age(later, earlier))`; None for anything else."""
-    of = bare(node.expression) if isinstance(node, exp.Extract) else None
+    of = strip_parentheses(node.expression) if isinstance(node, exp.Extract) else None
     if not isinstance(of, exp.Anonymous) or str(of.this).lower() != "age" or len(of.expressions) != 2:
         return None
     assert node is not None
@@ -174,13 +174,16 @@ def _in_year(at: datetime) -> tuple[int, int, time]:
 def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
     """Return the width of the steps of date_bin and where one begins. Raise `NotExact` for what PostgreSQL refuses."""
     try:
-        width, begun = fold(node.this, _NOTHING_GIVEN), node.args["unit"]  # a literal that stands there is a Var
-        origin = Untyped(str(begun.this)) if isinstance(begun, exp.Var) else fold(begun, _NOTHING_GIVEN)
+        width, begun = (
+            fold_constant(node.this, _NOTHING_GIVEN),
+            node.args["unit"],
+        )  # a literal that stands there is a Var
+        origin = Untyped(str(begun.this)) if isinstance(begun, exp.Var) else fold_constant(begun, _NOTHING_GIVEN)
         width = read_span(width.text, node) if isinstance(width, Untyped) else width
         found = convert(Typed("unknown", origin.text), "timestamp", node).raw if isinstance(origin, Untyped) else origin
     except (KeyholeError, NotConstant, KeyError):
         raise NotExact(write_short(node)) from None
-    if not isinstance(width, Span) or width.months or not isinstance(found, date):
+    if not isinstance(width, Interval) or width.months or not isinstance(found, date):
         raise NotExact(write_short(node))
     step = timedelta(days=width.days, microseconds=width.microseconds)
     if step <= timedelta(0):
@@ -197,15 +200,15 @@ def _bin(node: exp.DateBin, found: Typed) -> Typed:
     return Typed("timestamp", origin + (read_moment(found) - origin) // step * step)
 
 
-def read_shift(node: exp.Add | exp.Sub) -> Span:
+def read_shift(node: exp.Add | exp.Sub) -> Interval:
     """Return the constant interval by which a time is moved. Raise `NotExact`."""
     try:
-        by = fold(bare(node.expression), _NOTHING_GIVEN)
+        by = fold_constant(strip_parentheses(node.expression), _NOTHING_GIVEN)
     except (KeyholeError, NotConstant):
         by = None
-    if not isinstance(by, Span):
+    if not isinstance(by, Interval):
         raise NotExact(write_short(node))
-    return by if isinstance(node, exp.Add) else Span(-by.months, -by.days, -by.microseconds)
+    return by if isinstance(node, exp.Add) else Interval(-by.months, -by.days, -by.microseconds)
 
 
 def shift_time(node: exp.Add | exp.Sub, found: Typed) -> Typed:

@@ -19,8 +19,8 @@ from planner.catalog.catalog import (
 )
 from planner.catalog.derived_columns import CLOCK_PARTS
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import ColumnName, bare, name, position, read_column_name
+from planner.parser.lexer import spell_name
+from planner.parser.tree import ColumnName, find_position, read_column_name, read_name, strip_parentheses
 from planner.question.condition import ALWAYS, Condition, IsNull, Not, Within
 
 _MOST_DIGITS = 38  # of a numeric that every engine computes with
@@ -101,7 +101,7 @@ class Scope:
         try:
             return self._find(read_column_name(node))
         except KeyholeError as error:
-            error.position = position(node)
+            error.position = find_position(node)
             raise
 
     def _find(self, named: ColumnName) -> Column:
@@ -202,11 +202,11 @@ class Scope:
         made = column.derivation
         if isinstance(made, MergedKeys | ValueGroups) or (isinstance(made, Lookup) and made.classes):
             return column.name
-        return ".".join(readable(part) for part in self._path(column))
+        return ".".join(spell_name(part) for part in self._path(column))
 
     def reference(self, column: Column) -> exp.Column:
         """Return a column as the question would name it, as an expression."""
-        *table, called = (exp.to_identifier(part, quoted=readable(part) != part) for part in self._path(column))
+        *table, called = (exp.to_identifier(part, quoted=spell_name(part) != part) for part in self._path(column))
         return exp.Column(this=called, table=table[0] if table else None)
 
     def _path(self, column: Column) -> tuple[str, ...]:
@@ -239,10 +239,10 @@ class Scope:
 
     def membership(self, node: exp.Expr) -> Condition | None:
         """Return the condition of an equality that joins a table of FROM; None for every other expression."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if not (self.joined or self.members) or not isinstance(node, exp.EQ) or node.args.get("negate"):
             return None
-        sides = bare(node.this), bare(node.expression)
+        sides = strip_parentheses(node.this), strip_parentheses(node.expression)
         if self.members and self._always_equal(*sides):
             return ALWAYS
         for joined in self.joined:
@@ -259,9 +259,9 @@ class Scope:
         return (named == other and named in self.table.unit) or frozenset((named, other)) in self.table.equal_keys
 
     def _is_key(self, node: exp.Expr, joined: JoinedTable, called: str) -> bool:
-        if not isinstance(node, exp.Column) or name(node.this) != called or not self.qualifies(node):
+        if not isinstance(node, exp.Column) or read_name(node.this) != called or not self.qualifies(node):
             return False
-        qualifier = name(node.args.get("table"))
+        qualifier = read_name(node.args.get("table"))
         return qualifier == joined.alias or (
             qualifier == "" and self.column(node).name == dict(joined.columns).get(called)
         )
@@ -276,9 +276,9 @@ def _base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:
 
     With `of_days`, the time of the day may change.
     """
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.Cast) and (kind_of(node) == "TIMESTAMP" or (of_days and kind_of(node) == "DATE")):
-        column = _plain(bare(node.this), scope)
+        column = _plain(strip_parentheses(node.this), scope)
         return column.name if column is not None and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP) else None
     column = _plain(node, scope)
     return None if column is None else column.name
@@ -332,7 +332,7 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
             function, part, inner = "date", "", node.this
         case _:
             return None
-    if function == "date" and isinstance(truncated := bare(inner), exp.TimestampTrunc):
+    if function == "date" and isinstance(truncated := strip_parentheses(inner), exp.TimestampTrunc):
         found = derivation(truncated, scope)
         return None if found is None or found.part == "hour" else found
     if function == "date_trunc" and not part:
@@ -343,9 +343,9 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
 
 def part_of(node: exp.TimestampTrunc) -> str:
     """Return the unit of date_trunc if its text says so, as a literal or a literal cast to text; else empty."""
-    unit = bare(node.unit) if isinstance(node.unit, exp.Expr) else node.unit
+    unit = strip_parentheses(node.unit) if isinstance(node.unit, exp.Expr) else node.unit
     if isinstance(unit, exp.Cast) and kind_of(unit) in ("TEXT", "VARCHAR"):
-        unit = bare(unit.this)
+        unit = strip_parentheses(unit.this)
         if not isinstance(unit, exp.Literal) or not unit.is_string:
             return ""
         return str(unit.this).lower()
@@ -366,7 +366,7 @@ def same(first: Derivation | Lookup | MergedKeys | ValueGroups | Product | Compu
 
 def find_column(node: exp.Expr, scope: Scope) -> Column | None:
     """Return the exposed column that the node is, or None for any other expression. Raise KH201 for an unknown name."""
-    node = bare(node)
+    node = strip_parentheses(node)
     plain = _plain(node, scope)
     if plain is not None:
         return plain

@@ -7,8 +7,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import BandColumn, Bands, Column, Table
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import bare
+from planner.parser.lexer import spell_name
+from planner.parser.tree import strip_parentheses
 from planner.scope.name_resolution import Scope, find_column
 
 
@@ -18,10 +18,10 @@ def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> st
         case "rows":
             return "count(*)"
         case "units":
-            unit = ", ".join(f"{qualifier}{readable(column)}" for column in table.unit)
+            unit = ", ".join(f"{qualifier}{spell_name(column)}" for column in table.unit)
             return f"count(DISTINCT {unit})" if len(table.unit) == 1 else f"count(DISTINCT ({unit}))"
         case aggregate:
-            return f"{aggregate}({qualifier}{readable(shown.measure or '')})"
+            return f"{aggregate}({qualifier}{spell_name(shown.measure or '')})"
 
 
 def band_sql(aggregate: str, bands: Bands) -> str:
@@ -76,7 +76,7 @@ def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | N
     """
     match without_condition(node):
         case exp.Count(this=exp.Distinct(expressions=counted)):
-            parts = [part for one in counted for part in (bare(one).expressions or [one])]
+            parts = [part for one in counted for part in (strip_parentheses(one).expressions or [one])]
             counted_units = set(scope.table.unit).difference(keys) <= _names(parts, scope) <= set(scope.table.unit)
             return _of_table("units", scope) if counted_units else None
         case exp.Count(this=exp.Star() | exp.Literal()):

@@ -10,15 +10,15 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Catalog
 from planner.catalog.source_names import SourceName, find_source_name
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
-from planner.parser.lexer import Token, readable
-from planner.parser.tree import Parsed, locate_name, name, offset
+from planner.parser.lexer import Token, spell_name
+from planner.parser.tree import ParsedQuery, find_offset, locate_name, read_name
 
 _CATALOG = "pg_"  # names of PostgreSQL's own relations, which come before all that are in other schemas
 
 
-def use_policy_names(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
+def use_policy_names(query: ParsedQuery, catalog: Catalog) -> tuple[Edit, ...]:
     """Return the edits that write the policy's names of tables, which keep theirs as an alias.
 
     Guarantee: a name that is the policy's own, or a WITH query's, means what it meant. A name without a schema
@@ -34,7 +34,7 @@ def use_policy_names(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
     return (*tables, *_unqualify(query, catalog, bare))
 
 
-def _find_tables(query: Parsed, catalog: Catalog) -> Iterator[tuple[exp.Table, SourceName]]:
+def _find_tables(query: ParsedQuery, catalog: Catalog) -> Iterator[tuple[exp.Table, SourceName]]:
     own = catalog.names
     hidden = {called for called, _ in query.list_ctes()}
     for node, database, schema, called in query.tables:
@@ -48,19 +48,19 @@ def _find_tables(query: Parsed, catalog: Catalog) -> Iterator[tuple[exp.Table, S
 
 
 def _rename(node: exp.Table, known: SourceName, tokens: tuple[Token, ...]) -> Edit:
-    first = at_offset(tokens, locate_name(node))
-    last = at_offset(tokens, offset(node.this))
+    first = find_token(tokens, locate_name(node))
+    last = find_token(tokens, find_offset(node.this))
     keeps = node.alias or known.table == known.name or (first > 0 and tokens[first - 1].is_word("table"))
-    alias = "" if keeps else f" AS {readable(known.name)}"
-    return Edit.of(tokens[first].start, tokens[last].end, readable(known.table) + alias)
+    alias = "" if keeps else f" AS {spell_name(known.name)}"
+    return Edit.from_text(tokens[first].start, tokens[last].end, spell_name(known.table) + alias)
 
 
-def _unqualify(query: Parsed, catalog: Catalog, bare: set[SourceName]) -> Iterator[Edit]:
+def _unqualify(query: ParsedQuery, catalog: Catalog, bare: set[SourceName]) -> Iterator[Edit]:
     """Yield the cuts of schemas before columns of tables that have no alias."""
     for column in query.tree.find_all(exp.Column):
         schema, table, database = (column.args.get(part) for part in ("db", "table", "catalog"))
-        if schema is None or table is None or name(database) not in ("", catalog.database):
+        if schema is None or table is None or read_name(database) not in ("", catalog.database):
             continue
-        if find_source_name(bare, name(schema), name(table)) is not None:
-            start = offset(database or schema)
-            yield Edit.of(query.tokens[at_offset(query.tokens, start)].start, offset(table), "")
+        if find_source_name(bare, read_name(schema), read_name(table)) is not None:
+            start = find_offset(database or schema)
+            yield Edit.from_text(query.tokens[find_token(query.tokens, start)].start, find_offset(table), "")

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, Table
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
-from planner.parser.lexer import readable
-from planner.parser.tree import Parsed, name, offset, read_alias
+from planner.parser.lexer import spell_name
+from planner.parser.tree import ParsedQuery, find_offset, read_name, read_alias
 
 
-def qualify_stored_units(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
+def qualify_stored_units(query: ParsedQuery, catalog: Catalog) -> tuple[Edit, ...]:
     """Return the edits that qualify such names by the table that stores the column.
 
     Guarantee: a name that means one column already, or is one of the answer's in ORDER BY, stays as it is.
@@ -27,7 +27,7 @@ def qualify_stored_units(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
     return tuple(edit for select in query.tree.find_all(exp.Select) for edit in _qualify(select, query, catalog))
 
 
-def _qualify(select: exp.Select, query: Parsed, catalog: Catalog) -> Iterator[Edit]:
+def _qualify(select: exp.Select, query: ParsedQuery, catalog: Catalog) -> Iterator[Edit]:
     from_ = select.args.get("from_")
     nodes = [] if from_ is None else [from_.this, *(join.this for join in select.args.get("joins") or ())]
     read = [(node, table) for node in nodes if (table := _find_table(node, catalog)) is not None]
@@ -36,21 +36,21 @@ def _qualify(select: exp.Select, query: Parsed, catalog: Catalog) -> Iterator[Ed
     wanted = {unit: read_alias(found[0]) for unit, found in storing.items() if len(found) == 1}
     if not wanted:
         return
-    shown = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
+    shown = {read_name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
     for column in select.find_all(exp.Column):
-        called = name(column.this)
+        called = read_name(column.this)
         if called not in wanted or column.args.get("table") is not None:
             continue
         if column.find_ancestor(exp.Select) is not select or (called in shown and _sorts(column)):
             continue
-        at = query.tokens[at_offset(query.tokens, offset(column.this))].start
-        yield Edit.of(at, at, f"{readable(wanted[called])}.")
+        at = query.tokens[find_token(query.tokens, find_offset(column.this))].start
+        yield Edit.from_text(at, at, f"{spell_name(wanted[called])}.")
 
 
 def _find_table(node: exp.Expr, catalog: Catalog) -> Table | None:
-    if not isinstance(node, exp.Table) or name(node.args.get("db")) not in ("", "public"):
+    if not isinstance(node, exp.Table) or read_name(node.args.get("db")) not in ("", "public"):
         return None
-    return next((table for table in catalog.tables if table.name == name(node.this)), None)
+    return next((table for table in catalog.tables if table.name == read_name(node.this)), None)
 
 
 def _stores(table: Table, unit: str) -> bool:

@@ -7,8 +7,8 @@ from sqlglot import exp
 
 from planner.parser.tree import write_short
 from planner.scope.key_values import NUMBERS, TEXTS, NotExact, Raw, Typed, negate, to_text
-from planner.values.like import is_unfinished, like, with_escape
-from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar
+from planner.values.like import is_unfinished, matches_pattern, normalise_escape
+from planner.values.regular_expressions import convert_expression, convert_similar
 
 _Of = Callable[[exp.Expr], Typed]
 _LONGEST = 10_000  # characters of a text that is filled up or repeated
@@ -82,7 +82,7 @@ def _join(node: exp.ConcatWs, found: Sequence[Typed]) -> Typed:
 
 def _match(node: exp.Like | exp.ILike, of: _Of, *, escape: str) -> Typed:
     text, pattern = read_text(of(node.this), node), read_text(of(node.expression), node)
-    made = None if pattern is None else pattern if escape == "\\" else with_escape(pattern, escape)
+    made = None if pattern is None else pattern if escape == "\\" else normalise_escape(pattern, escape)
     if pattern is not None and (made is None or is_unfinished(made)):
         raise NotExact(write_short(node))
     if text is None or made is None:
@@ -91,13 +91,13 @@ def _match(node: exp.Like | exp.ILike, of: _Of, *, escape: str) -> Typed:
         if not (text + made).isascii():
             raise NotExact(write_short(node))
         text, made = text.lower(), made.lower()
-    found = Typed("boolean", like(text, made))
+    found = Typed("boolean", matches_pattern(text, made))
     return negate(found) if node.args.get("negate") else found
 
 
 def _match_expression(node: exp.RegexpLike | exp.RegexpILike | exp.SimilarTo, of: _Of) -> Typed:
     text, written = read_text(of(node.this), node), read_text(of(node.expression), node)
-    read = patterns_of_similar if isinstance(node, exp.SimilarTo) else patterns_of_expression
+    read = convert_similar if isinstance(node, exp.SimilarTo) else convert_expression
     made = None if written is None else read(written)
     if written is not None and made is None:
         raise NotExact(write_short(node))
@@ -107,7 +107,7 @@ def _match_expression(node: exp.RegexpLike | exp.RegexpILike | exp.SimilarTo, of
         if not (text + "".join(made)).isascii():
             raise NotExact(write_short(node))
         text, made = text.lower(), tuple(one.lower() for one in made)
-    return Typed("boolean", any(like(text, one) for one in made))
+    return Typed("boolean", any(matches_pattern(text, one) for one in made))
 
 
 def _find(node: exp.StrPosition | exp.StartsWith, of: _Of) -> Typed:

@@ -10,10 +10,10 @@ from itertools import pairwise
 from sqlglot import exp
 
 from planner.catalog.catalog import BandColumn, Catalog, Table
-from planner.parser.clauses import Clauses, at_offset, closing_index
+from planner.parser.clauses import Clauses, find_closing, find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.tree import locate_name, name, offset
+from planner.parser.tree import find_offset, locate_name, read_name
 
 
 def empty_source(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> str:
@@ -45,34 +45,36 @@ def _write_emptied(
 def _drop_schema(node: exp.Column) -> Iterator[Edit]:
     """Yield a column that is qualified by its table alone, which may be a subquery there."""
     if (schema := node.args.get("catalog") or node.args.get("db")) is not None:
-        yield Edit.of(offset(schema), offset(node.args["table"]), "")
+        yield Edit.from_text(find_offset(schema), find_offset(node.args["table"]), "")
 
 
 def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
     """Return the edit that makes a private table, or a WITH query that reads one, a relation without rows."""
-    first = at_offset(tokens, locate_name(node))
-    last = at_offset(tokens, offset(node.this))
+    first = find_token(tokens, locate_name(node))
+    last = find_token(tokens, find_offset(node.this))
     alias = node.args.get("alias")
-    called = name(node.this)
+    called = read_name(node.this)
     named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(called)}"
-    table = catalog.find_table(called) if name(node.args.get("db")) in ("", "public") else None
+    table = catalog.find_table(called) if read_name(node.args.get("db")) in ("", "public") else None
     if table is not None:
-        return Edit.of(tokens[first].start, tokens[last].end, without_rows(table, _list_mentioned(tokens)) + named)
+        return Edit.from_text(
+            tokens[first].start, tokens[last].end, without_rows(table, _list_mentioned(tokens)) + named
+        )
     if node.args.get("db") is not None:
         return None
     for cte in select.root().find_all(exp.CTE):
         inside = cte.this
-        if name(cte.args["alias"].this) != called or not isinstance(inside, exp.Select):
+        if read_name(cte.args["alias"].this) != called or not isinstance(inside, exp.Select):
             continue
-        read = [one for one in inside.find_all(exp.Table) if catalog.find_table(name(one.this)) is not None]
+        read = [one for one in inside.find_all(exp.Table) if catalog.find_table(read_name(one.this)) is not None]
         if not read or cte.args["alias"].args.get("columns"):
             continue
-        opening = at_offset(tokens, offset(cte.args["alias"].this))
+        opening = find_token(tokens, find_offset(cte.args["alias"].this))
         while not tokens[opening].is_symbol("("):
             opening += 1
-        closing = closing_index(tokens, opening)
+        closing = find_closing(tokens, opening)
         written = _write_emptied([inside], opening, closing + 1, text, tokens, catalog, select)
-        return Edit.of(tokens[first].start, tokens[last].end, written + named)
+        return Edit.from_text(tokens[first].start, tokens[last].end, written + named)
     return None
 
 
@@ -81,7 +83,7 @@ def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
     for before, token in pairwise(tokens):
         if token.is_symbol("*") and (before.is_symbol(".") or before.is_symbol(",") or before.is_word("select")):
             return None
-    return frozenset(token.value for token in tokens if token.names)
+    return frozenset(token.value for token in tokens if token.is_name)
 
 
 def without_rows(table: Table, mentioned: frozenset[str] | None = None) -> str:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import AGGREGATES
 from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.order_statistics import is_truth
-from planner.parser.tree import bare, contains
+from planner.parser.tree import contains_type, strip_parentheses
 
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In)
 _CONNECTIVES = (exp.And, exp.Or)
@@ -27,7 +27,7 @@ def find_predicates(part: exp.Expr) -> tuple[exp.Expr, ...]:
 
 def shows_size(part: exp.Expr) -> bool:
     """Return True if an item shows how large a group is: it calls an aggregate that is in no predicate."""
-    if not contains(part, *AGGREGATES) or _is_predicate(part):
+    if not contains_type(part, *AGGREGATES) or _is_predicate(part):
         return False
     if not isinstance(part, exp.Window) and isinstance(part, AGGREGATES) and not find_predicates(part):
         return True
@@ -50,10 +50,10 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _find(node: exp.Expr) -> Iterator[exp.Expr]:
-    if not contains(node, *AGGREGATES):
+    if not contains_type(node, *AGGREGATES):
         return
     if _is_predicate(node):
-        yield bare(node)
+        yield strip_parentheses(node)
         return
     for child in _parts(node):
         yield from _find(child)
@@ -61,19 +61,25 @@ def _find(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def _is_predicate(node: exp.Expr) -> bool:
     """Return True if the expression is a formula of thresholds of aggregates, and nothing else."""
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, _CONNECTIVES):
         return all(_is_predicate(child) for child in inner.flatten())
     if isinstance(inner, exp.Not):
         return _is_predicate(inner.this)
-    if isinstance(inner, exp.Is | exp.EQ | exp.NEQ) and isinstance(bare(inner.expression), exp.Boolean):
+    if isinstance(inner, exp.Is | exp.EQ | exp.NEQ) and isinstance(strip_parentheses(inner.expression), exp.Boolean):
         return _is_predicate(inner.this)
     if isinstance(inner, exp.Is):
-        about_null = isinstance(bare(inner.expression), exp.Null) and contains(inner.this, *AGGREGATES)
+        about_null = isinstance(strip_parentheses(inner.expression), exp.Null) and contains_type(
+            inner.this, *AGGREGATES
+        )
         return about_null and _is_compared(inner.this)
     if is_truth(inner):
-        return not any(contains(part, *AGGREGATES) for part in _strip_filter(inner).iter_expressions())
-    return isinstance(inner, _COMPARISONS) and contains(inner, *AGGREGATES) and all(map(_is_compared, _operands(inner)))
+        return not any(contains_type(part, *AGGREGATES) for part in _strip_filter(inner).iter_expressions())
+    return (
+        isinstance(inner, _COMPARISONS)
+        and contains_type(inner, *AGGREGATES)
+        and all(map(_is_compared, _operands(inner)))
+    )
 
 
 def _strip_filter(node: exp.Expr) -> exp.Expr:

@@ -13,8 +13,8 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
-from planner.parser.tree import bare, name, parse, position, write_node
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import find_position, parse, read_name, strip_parentheses, write_node
 from planner.scope.embedded import Embedded
 from planner.scope.group_by import read_position
 from planner.scope.key_classes import known_text
@@ -53,7 +53,7 @@ def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
         return None
     if not text[end:].strip():
         return ()
-    found = tokens(text)
+    found = read_tokens(text)
     if not next(token for token in found if token.start >= end).is_word("order"):
         return None
     query = parse(text, found).tree
@@ -72,7 +72,7 @@ def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
 
 def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     """Return the column that an item sorts by; None for a constant of the select list, which sorts nothing."""
-    node, descending = resolve_in_order(bare(item.this), question.tree), bool(item.args.get("desc"))
+    node, descending = resolve_in_order(strip_parentheses(item.this), question.tree), bool(item.args.get("desc"))
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
         return None
     formulas = [write_node(one.tree) for one in question.predicates]
@@ -103,7 +103,7 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
             f"{written[:80]} is neither a key nor a predicate of the answer",
             detail="Without the PostgreSQL endpoint an answer is sorted by these alone.",
             hint="ORDER BY a key, or sort what comes back.",
-            position=position(item),
+            position=find_position(item),
         )
     is_number = column.sql_type is SqlType.INTEGER
     return SortedColumn(names.index(column.name), is_number=is_number, descending=descending)
@@ -119,19 +119,19 @@ def resolve_in_order(node: exp.Expr, select: exp.Select) -> exp.Expr:
         return _without_name(select.expressions[place])
     if not isinstance(node, exp.Column) or node.args.get("table") is not None:
         return node
-    named = [_without_name(shown) for shown in select.expressions if _output_name(shown) == name(node.this)]
+    named = [_without_name(shown) for shown in select.expressions if _output_name(shown) == read_name(node.this)]
     if len(set(map(write_node, named))) > 1:
-        raise KeyholeError("KH201", f'ORDER BY "{name(node.this)}" is ambiguous', position=position(node))
+        raise KeyholeError("KH201", f'ORDER BY "{read_name(node.this)}" is ambiguous', position=find_position(node))
     return named[0] if named else node
 
 
 def _output_name(shown: exp.Expr) -> str:
     """Return PostgreSQL's name for a column of the answer, if it is given or the column's own."""
     if isinstance(shown, exp.Alias):
-        return name(shown.args["alias"])
-    inner = bare(shown)
-    return name(inner.this) if isinstance(inner, exp.Column) else ""
+        return read_name(shown.args["alias"])
+    inner = strip_parentheses(shown)
+    return read_name(inner.this) if isinstance(inner, exp.Column) else ""
 
 
 def _without_name(shown: exp.Expr) -> exp.Expr:
-    return bare(shown.this if isinstance(shown, exp.Alias) else shown)
+    return strip_parentheses(shown.this if isinstance(shown, exp.Alias) else shown)

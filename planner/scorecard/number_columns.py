@@ -14,11 +14,11 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import list_beside_aggregates
 from planner.catalog.catalog import Bands, Column
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, name, offset, start, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, find_offset, find_start, read_name, strip_parentheses, write_node
 from planner.scope.embedded import ToldNumber, ToldNumbers, predicate_column
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.owner_bands import find_bands
@@ -163,12 +163,12 @@ def _tell(number: ShownNumber, place: int, numbers: Numbers, scope: Scope, havin
 
 def _is_plain(node: exp.Expr, inner: exp.Expr) -> bool:
     """Return True if nothing but parentheses stands around an expression."""
-    return bare(node) is bare(inner)
+    return strip_parentheses(node) is strip_parentheses(inner)
 
 
 def _prove(node: exp.Expr, having: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Bound] | None:
     """Return the part of a number of which HAVING proves a bound, the largest one, and the bound."""
-    while having is not None and not contains(node, exp.Window):
+    while having is not None and not contains_type(node, exp.Window):
         bound = prove_bound(node, (having,), scope)
         if bound is not None:
             return node, bound
@@ -196,10 +196,10 @@ class NumberSql:
             written, is_named = self._write(number, place)
             label = "" if number.has_alias or is_named or number.name == "?column?" else number.name
             named = f" AS {quote_identifier(label)}" if label else ""
-            yield Edit.of(begin, end, written + named)
+            yield Edit.from_text(begin, end, written + named)
         for one in self.numbers.sorted:
             begin, end = self.tokens[one.first].start, self.tokens[one.past - 1].end
-            yield Edit.of(begin, end, _ORDER_OF_NONE if one.item is None else str(one.item + 1))
+            yield Edit.from_text(begin, end, _ORDER_OF_NONE if one.item is None else str(one.item + 1))
         yield from self._without_edge_last()
 
     def _without_edge_last(self) -> Iterator[Edit]:
@@ -215,14 +215,14 @@ class NumberSql:
         }
         for one in order.expressions if order is not None and edgeless else ():
             named = named_number(one.this, self.select, self.numbers.shown)
-            first = start(one.this)
+            first = find_start(one.this)
             if named is None or named.item not in edgeless or not one.args.get("desc") or first is None:
                 continue
-            last = at_offset(self.tokens, first)
+            last = find_token(self.tokens, first)
             while not self.tokens[last].is_word("desc"):
                 last += 1
             if last + 1 == len(self.tokens) or not self.tokens[last + 1].is_word("nulls"):
-                yield Edit.of(self.tokens[last].end, self.tokens[last].end, " NULLS LAST")
+                yield Edit.from_text(self.tokens[last].end, self.tokens[last].end, " NULLS LAST")
 
     def _write(self, number: ShownNumber, place: int) -> tuple[str, bool]:
         """Return a number's column, and True if PostgreSQL names it as it names the number."""
@@ -258,16 +258,16 @@ class NumberSql:
     def _span(self, number: ShownNumber, node: exp.Expr) -> tuple[int, int]:
         if node is number.node:
             return number.first, number.past
-        ((first, past),) = spans([Searched(node, number.first, number.past)], self.text, self.tokens)
+        ((first, past),) = find_spans([SearchedNode(node, number.first, number.past)], self.text, self.tokens)
         return first, past
 
     def _without_schemas(self, node: exp.Expr, begin: int, end: int) -> str:
         """Return a text of the question whose columns are qualified by the table alone, which is a subquery there."""
         parts, at = [], begin
-        for column in sorted(node.find_all(exp.Column), key=lambda one: offset(one.this)):
+        for column in sorted(node.find_all(exp.Column), key=lambda one: find_offset(one.this)):
             if (schema := column.args.get("catalog") or column.args.get("db")) is not None:
-                parts.append(self.text[at : offset(schema)])
-                at = offset(column.args["table"])
+                parts.append(self.text[at : find_offset(schema)])
+                at = find_offset(column.args["table"])
         return "".join((*parts, self.text[at:end]))
 
     def _null(self, number: ShownNumber, node: exp.Expr) -> str:
@@ -299,13 +299,17 @@ def _without_schema(node: exp.Expr) -> exp.Expr:
 def group_expressions(select: exp.Select) -> tuple[exp.Expr, ...]:
     """Return what a SELECT groups by, with the items of the select list that it names by place or alias."""
     group = select.args.get("group")
-    aliases = {name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    aliases = {read_name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
     found = []
     for one in group.expressions if group is not None else ():
-        inner = bare(one)
+        inner = strip_parentheses(one)
         if isinstance(inner, exp.Literal) and inner.name.isdecimal() and int(inner.name) <= len(select.expressions):
             inner = select.expressions[int(inner.name) - 1].unalias()
-        elif isinstance(inner, exp.Column) and not inner.table and isinstance(aliases.get(name(inner.this)), exp.Func):
-            inner = aliases[name(inner.this)]
+        elif (
+            isinstance(inner, exp.Column)
+            and not inner.table
+            and isinstance(aliases.get(read_name(inner.this)), exp.Func)
+        ):
+            inner = aliases[read_name(inner.this)]
         found.append(inner)
     return tuple(found)

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, is_star, name, read_limit
+from planner.parser.subquery_readers import list_references
+from planner.parser.tree import is_star, read_limit, read_name, strip_parentheses
 from planner.values.operators import FLIPPED_KINDS
 
 _MOST_AROUND = 8  # queries around one another through which a place is followed
@@ -87,7 +87,7 @@ def _uses_of_window(window: exp.Window, select: exp.Select, *, partitioned: bool
     if shown.parent is not select:
         yield _read_comparison(window) or False
         return
-    called = name(shown.args["alias"]) if isinstance(shown, exp.Alias) else type(window.this).key
+    called = read_name(shown.args["alias"]) if isinstance(shown, exp.Alias) else type(window.this).key
     yield from _uses_around(select, _DEFAULT.get(called, called), partitioned=partitioned, around=0)
 
 
@@ -113,7 +113,7 @@ def _find_reader(select: exp.Select) -> tuple[exp.Expr, exp.Select] | None:
     parent = select.parent
     nodes: list[exp.Expr] = [parent] if isinstance(parent, exp.Subquery) else []
     if isinstance(parent, exp.CTE) and not parent.args["alias"].args.get("columns"):
-        nodes = list(references(parent))
+        nodes = list(list_references(parent))
     if len(nodes) != 1:
         return None
     source = nodes[0].parent
@@ -124,7 +124,9 @@ def _find_reader(select: exp.Select) -> tuple[exp.Expr, exp.Select] | None:
 def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
     """Yield the uses of a column in the SELECT that reads it."""
     alias = node.args.get("alias")
-    qualifier = name(alias.this) if alias is not None else name(node.this) if isinstance(node, exp.Table) else ""
+    qualifier = (
+        read_name(alias.this) if alias is not None else read_name(node.this) if isinstance(node, exp.Table) else ""
+    )
     hidden = {id(one) for one in node.walk()}
     if (with_ := outer.args.get("with_")) is not None:
         hidden |= {id(one) for one in with_.walk()}
@@ -132,8 +134,8 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
         column
         for column in outer.find_all(exp.Column)
         if id(column) not in hidden
-        and name(column.this) == called
-        and name(column.args.get("table")) in ("", qualifier)
+        and read_name(column.this) == called
+        and read_name(column.args.get("table")) in ("", qualifier)
     ]
     kept = _kept_by_where(outer, columns)
     if kept is not None:
@@ -149,7 +151,7 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
         shown = _with_parentheses(column)
         item = shown.parent if isinstance(shown.parent, exp.Alias) else shown
         if item.parent is outer and item in outer.expressions:
-            given = name(item.args["alias"]) if isinstance(item, exp.Alias) else called
+            given = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else called
             yield from _uses_around(outer, given, partitioned=partitioned, around=around)
         elif isinstance(shown.parent, exp.Ordered) and shown.parent.parent is outer.args.get("order"):
             yield True
@@ -162,14 +164,16 @@ def _kept_by_where(select: exp.Select, columns: Sequence[exp.Column]) -> _Parted
     where = select.args.get("where")
     if where is None:
         return None
-    conjuncts = [bare(one) for one in (where.this.flatten() if isinstance(where.this, exp.And) else (where.this,))]
+    conjuncts = [
+        strip_parentheses(one) for one in (where.this.flatten() if isinstance(where.this, exp.And) else (where.this,))
+    ]
     known = {id(column) for column in columns}
     found = [
         use
         for one in conjuncts
         for operand in (one.this, one.args.get("expression"))
-        if isinstance(operand, exp.Expr) and id(bare(operand)) in known
-        if (use := _read_comparison(bare(operand), kept=True)) is not None
+        if isinstance(operand, exp.Expr) and id(strip_parentheses(operand)) in known
+        if (use := _read_comparison(strip_parentheses(operand), kept=True)) is not None
     ]
     ends = [use for use in found if use.dropped]
     if len(found) == 1 and ends:
@@ -217,9 +221,9 @@ def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bo
     if order is None or limit is None or partitioned:
         return None
     first = order.expressions[0]
-    column = bare(first.this)
-    is_place = isinstance(column, exp.Column) and name(column.this) == called
-    if not is_place or first.args.get("desc") or name(column.args.get("table")) not in ("", alias):
+    column = strip_parentheses(first.this)
+    is_place = isinstance(column, exp.Column) and read_name(column.this) == called
+    if not is_place or first.args.get("desc") or read_name(column.args.get("table")) not in ("", alias):
         return None
     cut = cut_by_order(select)
     return None if cut.limit is None else _Parted(cut.limit, cut.offset, dropped=True)
@@ -234,7 +238,7 @@ def _with_parentheses(node: exp.Expr) -> exp.Expr:
 
 def _constant(node: exp.Expr) -> exp.Expr | None:
     """Return a whole number or a parameter; None for anything else."""
-    inner = bare(node)
+    inner = strip_parentheses(node)
     return inner if _whole(inner) is not None or isinstance(inner, exp.Parameter) else None
 
 

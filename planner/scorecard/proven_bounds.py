@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import strip_parentheses, write_node
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.constant import number as as_number
-from planner.values.decimals import terminating_decimal
+from planner.values.constant import read_number as as_number
+from planner.values.decimals import convert_to_exact_decimal
 from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 _MOST_TERMS = 256  # conjunctions of a formula: beyond, nothing is proved; of hand-written ones none has as many
@@ -136,7 +136,7 @@ def _type(column: exp.Column, scope: Scope) -> SqlType | None:
 def _decimal(value: Fraction, number: exp.Expr, scope: Scope, *, up: bool) -> Decimal | None:
     """Return the bound as a literal that the number's type can read: whole if that may be a type of whole numbers."""
     if value.denominator == 1 or _has_fractions(number, scope):
-        return terminating_decimal(value)
+        return convert_to_exact_decimal(value)
     return Decimal(ceil(value) if up else floor(value))
 
 
@@ -167,11 +167,11 @@ def _narrows(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         kind = node.to.this
         whole = kind in (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
-        counted = isinstance(bare(node.this), exp.Count)
+        counted = isinstance(strip_parentheses(node.this), exp.Count)
         wide = kind in (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE) and not node.to.expressions
         return not (wide or (whole and counted))
     # where there is no value, coalesce gives another one
-    return isinstance(node, exp.Coalesce) and not isinstance(bare(node.this), exp.Count)
+    return isinstance(node, exp.Coalesce) and not isinstance(strip_parentheses(node.this), exp.Count)
 
 
 def _terms(formulas: Sequence[tuple[exp.Expr, bool]]) -> list[_Term] | None:
@@ -193,7 +193,7 @@ def _both(left: _Term, right: _Term) -> _Term:
 
 
 def _read(node: exp.Expr, *, negated: bool) -> list[_Term] | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.Having):
         return _read(node.this, negated=negated)
     if isinstance(node, exp.Not):
@@ -234,7 +234,7 @@ def _compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Iterator[
 
 
 def _constant(node: exp.Expr) -> Fraction | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.Literal) and not node.is_string:
         try:
             return as_number(node.name, node).value

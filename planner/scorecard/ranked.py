@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.errors import KeyholeError
-from planner.parser.clauses import Clauses, end_of
+from planner.parser.clauses import Clauses, find_item_end
 from planner.parser.lexer import Token
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, position, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
 from planner.scorecard.shown_numbers import RANKS, ShownNumber, is_cut_to_first, named_number
@@ -61,7 +61,7 @@ class _Order:
     @property
     def meaning(self) -> tuple[str, bool, frozenset[str]]:
         """Return the identity of a ranking."""
-        return write_node(bare(self.node)), self.descending, frozenset(map(write_node, self.partition))
+        return write_node(strip_parentheses(self.node)), self.descending, frozenset(map(write_node, self.partition))
 
 
 def ranked_item(
@@ -81,23 +81,23 @@ def ranked_item(
         partition = tuple(select.args["distinct"].args["on"].expressions) if number else ()
         orders.append(_Order(size, bool(item.args.get("desc")), partition))
         places.append(_tokens_of(number, place, tokens))
-        end = end_of(tokens, places[0][0], before=_JOINS, commas=False)
+        end = find_item_end(tokens, places[0][0], before=_JOINS, commas=False)
     if not orders:
         return None
     if len({one.meaning for one in orders}) > 1:
         raise _several(orders)
-    searched = [Searched(order.node, *bounds) for order, (_, bounds) in zip(orders, windows, strict=False)]
-    places += [(start, _past_direction(past, tokens)) for start, past in spans(searched, text, tokens)]
+    searched = [SearchedNode(order.node, *bounds) for order, (_, bounds) in zip(orders, windows, strict=False)]
+    places += [(start, _past_direction(past, tokens)) for start, past in find_spans(searched, text, tokens)]
     found, only = tuple(window for window, _ in windows), orders[-1]
     return RankedItem(
-        node=bare(only.node),
+        node=strip_parentheses(only.node),
         descending=only.descending,
         partition=only.partition,
         cut=_read_cut(select, found, partition=only.partition, ordered=ordered is not None),
         spans=tuple(places),
         end=end,
         windows=found,
-        private=(*found, *(() if ordered is None else (bare(only.node),))),
+        private=(*found, *(() if ordered is None else (strip_parentheses(only.node),))),
         sizes=(*(one.node for one in orders), *(() if ordered is None else (ordered[1].this,))),
     )
 
@@ -165,8 +165,8 @@ def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[
     """Return the tokens of an item of ORDER BY."""
     first = place.end + 2
     for _ in range(number):
-        first = end_of(tokens, first, before=(*_CUTS, *_JOINS), commas=True) + 1
-    return first, end_of(tokens, first, before=(*_CUTS, *_JOINS), commas=True)
+        first = find_item_end(tokens, first, before=(*_CUTS, *_JOINS), commas=True) + 1
+    return first, find_item_end(tokens, first, before=(*_CUTS, *_JOINS), commas=True)
 
 
 def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
@@ -200,12 +200,12 @@ def _several(orders: list[_Order]) -> KeyholeError:
         "a question ranks its groups in one way",
         detail=f"It is ranked by {_write(first)}, and by {_write(other)}: each would need noise of its own.",
         hint="Ask one question for each, and join their answers by the keys in a query around both.",
-        position=position(other.node),
+        position=find_position(other.node),
     )
 
 
 def _write(order: _Order) -> str:
-    written = f"{write_node(bare(order.node))[:60]}{' DESC' if order.descending else ''}"
+    written = f"{write_node(strip_parentheses(order.node))[:60]}{' DESC' if order.descending else ''}"
     among = ", ".join(map(write_node, order.partition))
     return f"{written} for each {among}" if among else written
 
@@ -213,5 +213,8 @@ def _write(order: _Order) -> str:
 def is_size(node: exp.Expr) -> bool:
     """Return True if an expression says how large a group is, and reads neither the answer's rows nor thresholds."""
     return (
-        contains_aggregate(node) and shows_size(node) and not contains(node, exp.Window) and not find_predicates(node)
+        contains_aggregate(node)
+        and shows_size(node)
+        and not contains_type(node, exp.Window)
+        and not find_predicates(node)
     )

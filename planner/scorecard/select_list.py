@@ -16,7 +16,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, write_node
+from planner.parser.tree import read_name, strip_parentheses, write_node
 from planner.scope.embedded import Embedded, ToldNumber
 from planner.scope.key_classes import known_text
 
@@ -106,7 +106,7 @@ class _Reader:
         )
 
     def read(self, item: exp.Expr) -> _Value:
-        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         if (place := self._truths.get(write_node(node))) is not None:
             return _truth_at(place)
         if (place := self._place_of_computed(node)) is not None:
@@ -143,7 +143,7 @@ class _Reader:
         except KeyholeError:
             raise _Unread from None
         place = self._keys.get(column.name)
-        if place is None or name(node.this) != column.name:
+        if place is None or read_name(node.this) != column.name:
             raise _Unread
         return place
 
@@ -154,7 +154,7 @@ class _Reader:
         return value
 
     def _read_is(self, node: exp.Is) -> _Value:
-        wanted = bare(node.expression)
+        wanted = strip_parentheses(node.expression)
         if isinstance(wanted, exp.Null):
             shown = self.read(node.this).show
             known = bool(node.args.get("negate"))  # IS NOT NULL is no NOT of IS NULL in the tree
@@ -182,19 +182,19 @@ class _Reader:
         A computed key without an alias is named as the answer's column of it.
         """
         if isinstance(item, exp.Alias):
-            return _shorten(name(item.args["alias"]))
-        if (place := self._place_of_computed(bare(item))) is not None:
+            return _shorten(read_name(item.args["alias"]))
+        if (place := self._place_of_computed(strip_parentheses(item))) is not None:
             return self._items[place]
         return _shorten(self._own_name(item)[0])
 
     def _own_name(self, item: exp.Expr) -> tuple[str, bool]:
         """Return the name that an expression gives, and True if it comes from the expression's argument."""
-        node = bare(item)
+        node = strip_parentheses(item)
         match node:
             case _ if write_node(node) in self._truths:
                 return _truth_name(node)
             case exp.Column():
-                return name(node.this), True
+                return read_name(node.this), True
             case exp.Coalesce():
                 return "coalesce", True
             case exp.Case():

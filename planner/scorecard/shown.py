@@ -8,8 +8,8 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import name, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import read_name, write_node
 from planner.scope.embedded import Predicate
 from planner.scorecard.find import find_predicates
 
@@ -34,13 +34,13 @@ def shown_predicates(
     """
     numbers: dict[str, int] = {}
     searched = [
-        Searched(node, first, past)
+        SearchedNode(node, first, past)
         for part, first, past in _parts(select, place, tokens, hidden)
         for node in find_predicates(part)
     ]
     return tuple(
         ShownPredicate(one.node, start, end, numbers.setdefault(write_node(one.node), len(numbers)))
-        for one, (start, end) in zip(searched, spans(searched, text, tokens), strict=True)
+        for one, (start, end) in zip(searched, find_spans(searched, text, tokens), strict=True)
     )
 
 
@@ -74,7 +74,7 @@ def _given_name(node: exp.Expr) -> str:
     """Return the name of the item that a predicate is; "" where it is only part of one, or has no name."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
-    return name(node.parent.args["alias"]) if isinstance(node.parent, exp.Alias) else ""
+    return read_name(node.parent.args["alias"]) if isinstance(node.parent, exp.Alias) else ""
 
 
 def with_constants(select: exp.Select, private: tuple[exp.Expr, ...]) -> exp.Select:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.parser.clauses import Clauses, closing_index, end_of
+from planner.parser.clauses import Clauses, find_closing, find_item_end
 from planner.parser.lexer import Token
-from planner.parser.subquery_readers import unaliased_end
-from planner.parser.tree import bare, contains, name, read_limit, write_node
+from planner.parser.subquery_readers import find_unaliased_end
+from planner.parser.tree import contains_type, read_limit, read_name, strip_parentheses, write_node
 from planner.scorecard.find import shows_size
 
 _UNNAMED = "?column?"
@@ -66,8 +66,8 @@ def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
         node = item.unalias()
         if contains_aggregate(node) and shows_size(node) and not any(map(is_place, node.find_all(exp.Window))):
             has_alias = isinstance(item, exp.Alias)
-            end = unaliased_end(item, past, tokens)
-            called = name(item.args["alias"]) if has_alias else default_name(node, tokens[first:end])
+            end = find_unaliased_end(item, past, tokens)
+            called = read_name(item.args["alias"]) if has_alias else default_name(node, tokens[first:end])
             found.append(ShownNumber(node, index, first, end, called, has_alias))
     return tuple(found)
 
@@ -83,11 +83,11 @@ def default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
 
     An operation has none, and its cast, or that of a CASE, that of the type.
     """
-    node = bare(node)
+    node = strip_parentheses(node)
     kind: object = None
     while isinstance(node, exp.Cast):
         kind = kind or node.to.this
-        node = bare(node.this)
+        node = strip_parentheses(node.this)
     if kind is not None and isinstance(node, exp.Binary | exp.Unary | exp.Case):
         return _TYPE_NAMES.get(kind, kind.value.lower()) if isinstance(kind, exp.DType) else _UNNAMED
     if isinstance(node, exp.Binary | exp.Unary) and not _is_one_call(tokens):  # mod(a, b) is no a % b
@@ -98,7 +98,7 @@ def default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
 
 def _is_one_call(tokens: tuple[Token, ...]) -> bool:
     is_called = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].is_symbol("(")
-    return is_called and closing_index(tokens, 1) == len(tokens) - 1
+    return is_called and find_closing(tokens, 1) == len(tokens) - 1
 
 
 def sorted_numbers(
@@ -111,12 +111,14 @@ def sorted_numbers(
     written = {one.node: one.item for one in numbers}
     found, first = [], place.end + 2
     for ordered in order.expressions:
-        past = end_of(
+        past = find_item_end(
             tokens, first, before=("limit", "offset", "fetch", "for", "union", "intersect", "except"), commas=True
         )
         node = ordered.this if isinstance(ordered, exp.Ordered) else ordered
-        if contains_aggregate(node) and not contains(node, exp.Window) and shows_size(node):
-            found.append(SortedNumber(node, first, _without_direction(tokens, first, past), written.get(bare(node))))
+        if contains_aggregate(node) and not contains_type(node, exp.Window) and shows_size(node):
+            found.append(
+                SortedNumber(node, first, _without_direction(tokens, first, past), written.get(strip_parentheses(node)))
+            )
         first = past + 1
     return tuple(found)
 
@@ -135,18 +137,18 @@ def name_sorting(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> tuple[
         if named is not None:
             found.append(named.name)
         elif contains_aggregate(one) and shows_size(one.this):
-            same = [number.name for number in numbers if number.node == bare(one.this)]
-            found += same[:1] or [write_node(bare(one.this))]
+            same = [number.name for number in numbers if number.node == strip_parentheses(one.this)]
+            found += same[:1] or [write_node(strip_parentheses(one.this))]
     return tuple(found)
 
 
 def named_number(node: exp.Expr, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> ShownNumber | None:
     """Return the number that an item of ORDER BY names, by the name or the position of its column."""
-    inner = bare(node)
+    inner = strip_parentheses(node)
     if isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdecimal():
         return next((one for one in numbers if one.item == int(inner.name) - 1), None)
     if isinstance(inner, exp.Column) and not inner.args.get("table") and isinstance(inner.this, exp.Identifier):
-        called = name(inner.this)
+        called = read_name(inner.this)
         outputs = [one for one in select.expressions if _output_name(one) == called]
         return next((one for one in numbers if one.name == called), None) if len(outputs) <= 1 else None
     return None
@@ -154,9 +156,9 @@ def named_number(node: exp.Expr, select: exp.Select, numbers: tuple[ShownNumber,
 
 def _output_name(item: exp.Expr) -> str:
     if isinstance(item, exp.Alias):
-        return name(item.args["alias"])
-    inner = bare(item)
-    return name(inner.this) if isinstance(inner, exp.Column) else ""
+        return read_name(item.args["alias"])
+    inner = strip_parentheses(item)
+    return read_name(inner.this) if isinstance(inner, exp.Column) else ""
 
 
 def is_cut_to_first(select: exp.Select) -> bool:
@@ -164,20 +166,20 @@ def is_cut_to_first(select: exp.Select) -> bool:
     limit = read_limit(select)
     if limit is None:
         return select.args.get("limit") is not None and not _is_all(select)
-    inner = bare(limit)
+    inner = strip_parentheses(limit)
     return not (isinstance(inner, exp.Literal) and inner.name.isdecimal() and int(inner.name) > _MOST_RANKED)
 
 
 def most_rows(select: exp.Select) -> int | None:
     """Return how many rows a statement is cut to by a LIMIT that is a number; None for any other."""
     limit = read_limit(select)
-    inner = None if limit is None else bare(limit)
+    inner = None if limit is None else strip_parentheses(limit)
     return int(inner.name) if isinstance(inner, exp.Literal) and inner.name.isdecimal() else None
 
 
 def _is_all(select: exp.Select) -> bool:
     limit = select.args["limit"]
-    return isinstance(limit, exp.Limit) and (limit.expression is None or contains(limit, exp.Var, exp.Null))
+    return isinstance(limit, exp.Limit) and (limit.expression is None or contains_type(limit, exp.Var, exp.Null))
 
 
 def numbers_pass_on(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> "PassedOn":
@@ -246,7 +248,7 @@ class _Reading:
             alias = None if node is None else node.args.get("alias")
             columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
             if columns:
-                listed = [name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
+                listed = [read_name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
                 self._tracked |= {listed[item] for item in self._items if item < len(listed)}
             if isinstance(node, exp.SetOperation):
                 first = node.left
@@ -259,7 +261,7 @@ class _Reading:
     def _learn_names(self, items: Iterable[exp.Expr]) -> None:
         for item in items:
             if isinstance(item, exp.Alias):
-                self._tracked.add(name(item.args["alias"]))
+                self._tracked.add(read_name(item.args["alias"]))
             elif isinstance(item, exp.Round):
                 self._tracked.add("round")
 
@@ -275,7 +277,7 @@ class _Reading:
             listed = [_output_name(one) for one in _first_side(node).expressions]
             if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
                 columns = alias.args["columns"]
-                listed = [name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
+                listed = [read_name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
             named = {one or _UNNAMED for place, one in enumerate(listed) if items is None or place in items}
             self._tracked |= named - {"*"}
             node = node.parent
@@ -305,7 +307,9 @@ class _Reading:
         cut = query.args.get("limit") is not None or query.args.get("offset") is not None
         order = query.args.get("order")
         if isinstance(query, exp.SetOperation):
-            positions = order is not None and any(isinstance(bare(one.this), exp.Literal) for one in order.expressions)
+            positions = order is not None and any(
+                isinstance(strip_parentheses(one.this), exp.Literal) for one in order.expressions
+            )
             return not (cut and positions)
         shown = [self._shows(item) for item in query.expressions]
         if not any(shown):
@@ -318,7 +322,7 @@ class _Reading:
         self._learn_names(item for item, shows in zip(query.expressions, shown, strict=True) if shows)
         self._rename_shown(query, None if stars else {place for place, shows in enumerate(shown) if shows})
         for one in order.expressions if order is not None else ():
-            inner = bare(one.this)
+            inner = strip_parentheses(one.this)
             if isinstance(inner, exp.Literal) and inner.name.isdecimal():
                 place = int(inner.name) - 1
                 if stars or (place < len(shown) and shown[place]):
@@ -333,12 +337,12 @@ class _Reading:
 
     def _find_carried(self, item: exp.Expr) -> exp.Column | None:
         node = _strip(item)
-        return node if isinstance(node, exp.Column) and name(node.this) in self._tracked else None
+        return node if isinstance(node, exp.Column) and read_name(node.this) in self._tracked else None
 
     def _is_passed(self, column: exp.Expr) -> bool:
         if isinstance(column.this, exp.Star):
             return isinstance(column.parent, exp.Select)
-        called = name(column.this)
+        called = read_name(column.this)
         if called not in self._tracked:
             return column.args.get("table") is not None or called not in self._aliases()
         node: exp.Expr = column
@@ -376,16 +380,18 @@ class _Reading:
         while node is not None:
             alias = node.args.get("alias")
             if isinstance(alias, exp.TableAlias):
-                found.add(name(alias.this))
+                found.add(read_name(alias.this))
             node = node.parent
         for table in self._outside(exp.Table):
             alias = table.args.get("alias")
-            if name(table.this) in found and isinstance(alias, exp.TableAlias):
-                found.add(name(alias.this))
+            if read_name(table.this) in found and isinstance(alias, exp.TableAlias):
+                found.add(read_name(alias.this))
         return found - {""}
 
     def _is_apart(self, join: exp.Expr) -> bool:
-        using = {name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()}
+        using = {
+            read_name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()
+        }
         return not (using & self._tracked) and str(join.args.get("method") or "").upper() != "NATURAL"
 
 

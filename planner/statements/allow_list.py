@@ -1,13 +1,13 @@
-"""Which session settings and functions a client may use: an allow-list of settings, a list of functions that act."""
+"""The session settings and functions that a client may use: an allow-list of settings, a deny-list of functions."""
 
 from planner.parser.lexer import Token
 from planner.statements.kinds import OWN_NAMES
 from planner.statements.statement_refusals import (
-    acts_on_server,
-    name_to_be_computed,
-    own_name_refused,
-    setting_refused,
-    stays_on,
+    refuse_acting_function,
+    refuse_computed_setting,
+    refuse_own_name,
+    refuse_reading_setting,
+    refuse_setting,
 )
 
 HARMLESS_SETTINGS = frozenset(
@@ -112,15 +112,15 @@ _ACTING_PREFIXES = (
 
 
 def check_setting(name: str, value: tuple[Token, ...], *, position: int) -> None:
-    """Refuse a setting of PostgreSQL that is not harmless (KH102). `keyhole.` settings are checked elsewhere."""
+    """Raise KH102 for a setting of PostgreSQL that is not harmless. `keyhole.` settings are checked elsewhere."""
     if name not in HARMLESS_SETTINGS:
-        raise setting_refused(name, position=position)
+        raise refuse_setting(name, position=position)
     if not is_harmless(name, "".join(token.value for token in value)):
-        raise stays_on(name, position=position)
+        raise refuse_reading_setting(name, position=position)
 
 
 def is_harmless(name: str, value: str) -> bool:
-    """Return True if a setting of PostgreSQL, by its lower-case name, may have a value here.
+    """Return True if a client may set this value of a PostgreSQL setting, given by its lower-case name.
 
     SET, set_config() and connection start are treated alike.
     """
@@ -130,9 +130,9 @@ def is_harmless(name: str, value: str) -> bool:
 
 
 def check_functions(tokens: tuple[Token, ...]) -> None:
-    """Refuse calls, by name, of functions that act on the server or run text as SQL (KH102)."""
+    """Raise KH102 for a call of a function that acts on the server or runs text as SQL. Functions are known by name."""
     for index in range(len(tokens) - 1):
-        if tokens[index + 1].value == "(" and tokens[index + 1].kind == "symbol" and tokens[index].names:
+        if tokens[index + 1].value == "(" and tokens[index + 1].kind == "symbol" and tokens[index].is_name:
             _check_call(tokens, index)
 
 
@@ -143,21 +143,21 @@ def _check_call(tokens: tuple[Token, ...], index: int) -> None:
     elif called.value.startswith("pg_advisory_unlock"):
         return
     elif called.value in _ACTING or called.value.startswith(_ACTING_PREFIXES):
-        raise acts_on_server(called)
+        raise refuse_acting_function(called)
 
 
 def _check_set_config(tokens: tuple[Token, ...], index: int) -> None:
     at = tokens[index].start + 1
     literal = index + 3 < len(tokens) and tokens[index + 2].kind == "string" and tokens[index + 3].is_symbol(",")
     if not literal:
-        raise name_to_be_computed(position=at)
+        raise refuse_computed_setting(position=at)
     name = tokens[index + 2].value.lower()
     if not name.startswith("keyhole."):
-        check_setting(name, _plain_text(tokens[index + 4 :]), position=at)
+        check_setting(name, _read_plain_text(tokens[index + 4 :]), position=at)
 
 
-def _plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return the argument that begins here, if it is a text and nothing else; nothing if it must be computed first."""
+def _read_plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Return the argument that begins here if it is a plain text. Return nothing if it has to be computed."""
     plain = len(value) > 1 and value[0].kind == "string" and value[1].is_symbol(",")
     return value[:1] if plain else ()
 
@@ -165,8 +165,8 @@ def _plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
 def check_own_names(tokens: tuple[Token, ...]) -> None:
     """Raise KH404 for names of statements and cursors that are Keyhole's own.
 
-    No client may run what it keeps under them.
+    No client may run the statements that Keyhole keeps under them.
     """
     for token in tokens:
         if token.kind == "quoted" and token.value.startswith(OWN_NAMES):
-            raise own_name_refused(position=token.start + 1)
+            raise refuse_own_name(position=token.start + 1)

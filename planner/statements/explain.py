@@ -7,18 +7,18 @@ from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.scope.embedded import Embedded, EmbeddedVirtual
-from planner.statements.kinds import Executing, Explaining, PassThrough, Statement
-from planner.statements.prepare_execute import execute_statement
-from planner.statements.query import query_statement
+from planner.statements.kinds import ExecuteStatement, ExplainStatement, PassThrough, Statement
+from planner.statements.prepare_execute import read_execute
+from planner.statements.query import read_query
 from planner.statements.statement_refusals import (
-    explains_several,
-    nothing_explained,
-    runs_what_it_explains,
-    unknown_format,
+    refuse_empty_explain,
+    refuse_explain_analyze,
+    refuse_explain_format,
+    refuse_mixed_explain,
 )
 
 
-def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+def read_explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
     """Read EXPLAIN of a query or of EXECUTE, without ANALYZE.
 
     Keyhole explains questions and monitors as text, with VERBOSE as longer text, or as JSON.
@@ -28,17 +28,17 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     options = _read_options(found)
     start = options.start
     if start >= len(found):
-        raise nothing_explained(found[-1])
+        raise refuse_empty_explain(found[-1])
     rest = found[start:]
     if rest[0].is_word("execute"):
-        result = execute_statement(text, rest, catalog)
+        result = read_execute(text, rest, catalog)
     elif rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table"):
-        result = query_statement(text, rest, catalog)
+        result = read_query(text, rest, catalog)
     else:
         raise refuse_unsupported(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     if options.analyze is not None:
-        raise runs_what_it_explains(position=options.analyze + 1, explained=text[rest[0].start : rest[-1].end])
-    if isinstance(result, Executing):
+        raise refuse_explain_analyze(position=options.analyze + 1, explained=text[rest[0].start : rest[-1].end])
+    if isinstance(result, ExecuteStatement):
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
         return PassThrough("explain")
@@ -46,18 +46,20 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     if not explained:
         return result  # PostgreSQL explains how it reads what Keyhole gives it
     if len(explained) != len(result.embedded) or (result.monitors and len(explained) != 1):
-        raise explains_several(found[start])
+        raise refuse_mixed_explain(found[start])
     form = options.form
     if form is not None and form.value.lower() not in ("text", "json"):
-        raise unknown_format(form, explained=text[rest[0].start : rest[-1].end])
+        raise refuse_explain_format(form, explained=text[rest[0].start : rest[-1].end])
     if form is not None and form.value.lower() == "json":
-        return Explaining(questions=explained, format="json", spelled=result.spelled)
-    return Explaining(questions=explained, format="verbose" if options.verbose else "text", spelled=result.spelled)
+        return ExplainStatement(questions=explained, format="json", spelled=result.spelled)
+    return ExplainStatement(
+        questions=explained, format="verbose" if options.verbose else "text", spelled=result.spelled
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """EXPLAIN's options: where its statement starts, where ANALYZE stands, the format's name, and VERBOSE."""
+    """EXPLAIN's options: the start of its statement, the place of ANALYZE, the name of the format, and VERBOSE."""
 
     start: int
     analyze: int | None
@@ -66,7 +68,7 @@ class _Options:
 
 
 def _read_options(found: tuple[Token, ...]) -> _Options:
-    """Read the options before the explained statement, with parentheses or without. The last of a name counts."""
+    """Read the options before the explained statement, with or without parentheses. The last one of a name counts."""
     index, analyze, form, verbose = 1, None, None, False
     if len(found) > 2 and found[1].is_symbol("(") and not found[2].is_word("select", "with", "values", "table"):
         while index < len(found) and not found[index].is_symbol(")"):

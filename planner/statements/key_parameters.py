@@ -1,7 +1,7 @@
-"""Parameters in keys: `GROUP BY width_bucket(x, 0, 100, $1)` is read once `$1` has a value.
+"""Parameters in keys: `GROUP BY width_bucket(x, 0, 100, $1)` can be read only when `$1` has a value.
 
-Which groups there are depends on the value, so that such a statement is refused as long as it has none. When it is
-bound it is the statement that has the value in the place of the parameter, everywhere.
+The groups depend on the value, so that the statement is refused until it has one. When the parameter is bound, the
+value replaces it everywhere in the statement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,20 @@ from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
 from planner.extract.question_text import spell_value
-from planner.parser.lexer import Token, tokens
-from planner.parser.tree import contains, parse
+from planner.parser.lexer import Token, read_tokens
+from planner.parser.tree import contains_type, parse
 from planner.statements.classify import Statement, classify
-from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 
 
 @dataclass(frozen=True, slots=True)
-class Unbound:
-    """A query that groups by parameters: what it is follows once these have values."""
+class UnboundKeys:
+    """A query that groups by parameters. It can be classified once these have values."""
 
 
 def find_key_parameters(text: str) -> frozenset[int]:
-    """Return the numbers of the parameters that a statement groups by; none of a statement that is no query."""
-    return _find_key_parameters(text, tokens(text))
+    """Return the numbers of the parameters that a query groups by. Return none for other statements."""
+    return _find_key_parameters(text, read_tokens(text))
 
 
 def _find_key_parameters(text: str, found: tuple[Token, ...]) -> frozenset[int]:
@@ -49,20 +49,20 @@ def _find_key_parameters(text: str, found: tuple[Token, ...]) -> frozenset[int]:
 
 
 def _list_keys(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the grouped expressions of a SELECT, and those beside aggregates: a position or a name may mean these."""
+    """Yield the grouped expressions of a SELECT, and those beside aggregates, which a position or name may mean."""
     group = select.args.get("group")
     if group is None:
         return
     yield group
-    yield from (item for item in select.expressions if not contains(item, exp.AggFunc, exp.Query))
+    yield from (item for item in select.expressions if not contains_type(item, exp.AggFunc, exp.Query))
 
 
 def classify_bound(
     text: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None], *, refusal: KeyholeError
 ) -> tuple[str, Statement]:
-    """Return a refused statement with the values of the parameters that it groups by, and its kind.
+    """Classify a refused statement with the values of the parameters that it groups by.
 
-    Raise `refusal` if it groups by none. Raise what `classify` raises otherwise, without its position.
+    Raise `refusal` if it groups by none. Raise what `classify` raises, without positions.
     """
     written = bind_keys(text, parameters) if refusal.code == "KH202" else None
     if written is None:
@@ -76,12 +76,12 @@ def classify_bound(
 def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str | None:
     """Return the statement with the values of the parameters that it groups by.
 
-    None without any, or if one cannot be written.
+    Return None if it groups by none, or if a value cannot be written.
 
-    Guarantee: a value stays one constant, whatever it is: its quotes are doubled, and a backslash is not written, since
-    what it means is a setting.
+    Guarantee: a value stays one constant, whatever it is. Its quotes are doubled, and a backslash is not written, since
+    its meaning depends on a setting.
     """
-    found = tokens(text)
+    found = read_tokens(text)
     wanted = _find_key_parameters(text, found)
     pieces: list[str] = []
     at = 0
@@ -99,19 +99,19 @@ def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str
 
 
 def _write(value: ParameterValue | None, *, is_cast: bool) -> str | None:
-    """Return a value as a constant; one that is cast as a text that means it."""
+    """Return a value as a constant. If it is cast, it is the text that gives it."""
     match value:
         case datetime():
             written = f"timestamp '{format_value(value)}'"
         case date():
             written = f"date '{format_value(value)}'"
-        case Span(months, days, microseconds):
+        case Interval(months, days, microseconds):
             parts = ((months, "months"), (days, "days"), (microseconds, "microseconds"))
             length = " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 days"
             written = f"'{length}'" if is_cast else f"interval '{length}'"
         case int() | Decimal() if not isinstance(value, bool) and value < 0:
             written = f"({spell_value(value)})"
-        case Foreign(is_text=False) | ArrayValue():
+        case ForeignValue(is_text=False) | ArrayValue():
             return None
         case _:
             written = spell_value(value)

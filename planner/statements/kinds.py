@@ -12,26 +12,26 @@ OWN_NAMES = "keyhole."  # how the names of the statements and cursors begin that
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """The shadow answers it as it stands. `kind` is for logs and metrics."""
+    """A statement that the shadow answers unchanged. `kind` is for logs and metrics."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class SetKeyhole:
-    """SET [LOCAL] keyhole.name = value, already validated; the shadow keeps it. None is DEFAULT."""
+class KeyholeSetting:
+    """SET [LOCAL] keyhole.name = value, already validated. The shadow stores it. A value of None is DEFAULT."""
 
     name: str
     value_text: str | None
-    local: bool
+    is_local: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Explaining:
-    """EXPLAIN of questions, or of a monitor's relation: costs nothing, answered by Keyhole alone.
+class ExplainStatement:
+    """EXPLAIN of questions, or of a monitor's relation. Keyhole answers it alone, and it costs nothing.
 
-    `format` is "verbose" for EXPLAIN VERBOSE as text. `spelled` is what the shadow reads in the statement's place, as
-    of `Asking`.
+    `format` is "verbose" for EXPLAIN VERBOSE as text. `spelled` is the text that the shadow reads instead, as in
+    `Asking`.
     """
 
     questions: tuple[Embedded | EmbeddedVirtual, ...]
@@ -40,32 +40,32 @@ class Explaining:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """The query of a COPY, with blanks before it where the statement has other text.
+class CopiedQuery:
+    """The query of a COPY, with blanks in place of the statement's text before it.
 
-    `behind` is the text behind it, at `behind_at`: the parenthesis that closes, TO STDOUT and the options. `spelled` is
-    what the shadow reads in the query's place, as of `Asking`.
+    `suffix` is the text after the query, which starts at `suffix_at`: the closing parenthesis, TO STDOUT and the
+    options. `spelled` is the text that the shadow reads in the query's place, as in `Asking`.
     """
 
     query: str
-    behind: str
-    behind_at: int
+    suffix: str
+    suffix_at: int
     spelled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Copying:
-    """COPY to the client of a query with something for Keyhole to answer."""
+class CopyStatement:
+    """COPY to the client of a query that Keyhole answers in part or in whole."""
 
-    copied: Copied
+    copied: CopiedQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Preparing:
-    """PREPARE of a statement with something for Keyhole to answer, which the shadow keeps.
+class PrepareStatement:
+    """PREPARE of a statement that Keyhole answers in part or in whole. The shadow stores it.
 
-    `text` is that statement, with its parameters as `$n`; `name` is what it is kept under. The shadow may prepare it,
-    since it reads nothing; running it would fail there, for the analyst's role may not.
+    `text` is that statement, with its parameters as `$n`, and `name` the name under which it is stored. The shadow may
+    prepare it, since preparing reads nothing. Running it there would fail, because the analyst's role may not read.
     """
 
     text: str
@@ -73,18 +73,20 @@ class Preparing:
 
 
 @dataclass(frozen=True, slots=True)
-class Executing:
-    """EXECUTE of what was prepared under `name`, which only the shadow knows, with `count` arguments.
+class ExecuteStatement:
+    """EXECUTE of a statement stored under `name`, which only the shadow knows, with `count` arguments.
 
-    `given` is the text after the name, which starts at `given_at`: the arguments in their parentheses, or nothing.
-    `explain` is the EXPLAIN with its options before it, or empty.
+    `arguments` is the text after the name, which starts at `arguments_at`: the arguments in their parentheses, or
+    nothing. `explain` is the EXPLAIN with its options before it, or empty.
     """
 
     name: str
-    given: str
-    given_at: int
+    arguments: str
+    arguments_at: int
     count: int
     explain: str = ""
 
 
-Statement: TypeAlias = PassThrough | SetKeyhole | Asking | Explaining | Copying | Preparing | Executing
+Statement: TypeAlias = (
+    PassThrough | KeyholeSetting | Asking | ExplainStatement | CopyStatement | PrepareStatement | ExecuteStatement
+)

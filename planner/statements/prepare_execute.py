@@ -1,4 +1,4 @@
-"""Statements that keep a query for later, and run it: DECLARE, PREPARE and EXECUTE."""
+"""Statements that store a query and run it later: DECLARE, PREPARE and EXECUTE."""
 
 from dataclasses import replace
 
@@ -7,11 +7,11 @@ from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.allow_list import check_own_names
-from planner.statements.kinds import Executing, PassThrough, Preparing, Statement
-from planner.statements.query import query_statement
+from planner.statements.kinds import ExecuteStatement, PassThrough, PrepareStatement, Statement
+from planner.statements.query import read_query
 
 
-def _after(found: tuple[Token, ...], word: str) -> int | None:
+def _find_after(found: tuple[Token, ...], word: str) -> int | None:
     """Return the index of the token after the first `word` outside parentheses."""
     depth = 0
     for index, token in enumerate(found):
@@ -26,47 +26,49 @@ def _read_held_query(
 ) -> PassThrough | Asking:
     """Read the query after `word` in DECLARE and PREPARE."""
     check_own_names(found[1:2])
-    start = _after(found, word)
+    start = _find_after(found, word)
     if start is None:
         raise refuse_unsupported(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
     rest = found[start:]
     if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
         raise refuse_unsupported(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
-    result = query_statement(text, rest, catalog)
+    result = read_query(text, rest, catalog)
     return PassThrough(found[0].value) if isinstance(result, PassThrough) else result
 
 
-def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """Read a cursor over a question. The question is answered when the cursor is declared, and FETCH reads the answer.
+def read_declare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    """Read DECLARE of a cursor over a question.
 
-    A cursor of the same kind over nothing, declared and closed first, shows whether there may be one here: a name that
-    is taken and a missing transaction are found before anything else happens. Declared over no keys, and closed, the
-    cursor itself shows the rest.
+    The question is answered when the cursor is declared; FETCH reads the answer.
+
+    First a cursor of the same kind over no rows is declared and closed. It shows whether a cursor may be declared here:
+    a name that is taken and a missing transaction are found before anything else happens. The cursor itself, declared
+    over no keys and closed, shows the other errors.
     """
     result = _read_held_query("for", "a cursor", text, found, catalog)
     if not isinstance(result, Asking):
         return result
     close = f"CLOSE {text[found[1].start : found[1].end]}"
-    query = _after(found, "for")
+    query = _find_after(found, "for")
     assert query is not None
     declared = f"{text[found[0].start : found[query].start]}SELECT 1"
     return replace(result, beforehand=(declared, close), rehearsal=(close,))
 
 
-def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """Read PREPARE of a query: Keyhole's answer to it is kept. Raise as `classify` does."""
+def read_prepare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
+    """Read PREPARE of a query. Keyhole's part of it is stored. Raise as `classify` does."""
     result = _read_held_query("as", "PREPARE", text, found, catalog)
     if isinstance(result, PassThrough):
         return result
-    start = _after(found, "as")
+    start = _find_after(found, "as")
     assert start is not None
-    return Preparing(text=text[found[start].start : found[-1].end], name=found[1].value)
+    return PrepareStatement(text=text[found[start].start : found[-1].end], name=found[1].value)
 
 
-def execute_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """Read EXECUTE; any other statement is left to the shadow to refuse. Raise KH404."""
+def read_execute(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
+    """Read EXECUTE. If it is malformed, the shadow refuses it. Raise KH404."""
     check_own_names(found[1:2])
-    if len(found) < 2 or not found[1].names:
+    if len(found) < 2 or not found[1].is_name:
         return PassThrough("execute")
     given, count, depth = found[2:], 0, 0
     if given:
@@ -79,4 +81,4 @@ def execute_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
             if depth == 0 and index + 1 < len(given):
                 return PassThrough("execute")
     at = found[1].end
-    return Executing(name=found[1].value, given=text[at : found[-1].end], given_at=at, count=count)
+    return ExecuteStatement(name=found[1].value, arguments=text[at : found[-1].end], arguments_at=at, count=count)

@@ -8,7 +8,7 @@ from planner.statements.allow_list import check_functions
 from planner.statements.kinds import PassThrough
 
 
-def query_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
-    """Read a query with these tokens: it is passed to the shadow if no question is inside. Raise as `classify` does."""
+def read_query(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
+    """Read a query with these tokens. It passes to the shadow if no question is inside. Raise as `classify` does."""
     check_functions(found)
     return embed(text, found, catalog) or PassThrough("select")

@@ -1,4 +1,4 @@
-"""The session settings under `keyhole.`: what they mean, their defaults, and the accuracy they ask for."""
+"""The session settings under `keyhole.`: their meanings and defaults, and the accuracy that they ask for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from planner.errors import KeyholeError
 from planner.question.public_knowledge import public_knowledge
 from planner.question.question import Accuracy
 from planner.statements.statement_refusals import (
-    bad_value,
-    mechanism_refused,
-    unknown_setting,
-    useless_setting,
-    value_too_long,
-    without_limit,
+    refuse_long_value,
+    refuse_mechanism,
+    refuse_missing_limit,
+    refuse_unknown_setting,
+    refuse_useless_setting,
+    refuse_value,
 )
 
 HINT_IN_MESSAGE = "keyhole.hint_in_message"
@@ -29,9 +29,10 @@ MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its full name, what it means, and the policy's default as text ("" for none).
+    """One setting: its full name, its meaning, and the policy's default as text ("" for none).
 
-    If it `begins_empty`, a session begins without a value: then one that is the analyst's is told from the policy's.
+    If it `begins_empty`, a session begins without a value. A value that the analyst set can then be told from the
+    default.
     """
 
     name: str
@@ -40,21 +41,21 @@ class Setting:
     check: Callable[[str], None]
     begins_empty: bool = False
 
-    def initial(self, defaults: Defaults) -> str:
+    def find_initial(self, defaults: Defaults) -> str:
         """Return the value with which a session begins."""
         return "" if self.begins_empty else self.default(defaults)
 
 
-def _rate(name: str) -> Callable[[str], None]:
+def _make_rate_check(name: str) -> Callable[[str], None]:
     def check(value: str) -> None:
-        number = _number(value)
+        number = _parse_number(value)
         if number is None or number < LEAST_RATE or float(number) >= 0.5:
-            raise bad_value(name, value, wanted="a rate from 1e-100 to below 0.5", example="0.05")
+            raise refuse_value(name, value, wanted="a rate from 1e-100 to below 0.5", example="0.05")
 
     return check
 
 
-def _number(value: str) -> Decimal | None:
+def _parse_number(value: str) -> Decimal | None:
     try:
         number = Decimal(value.strip())
     except InvalidOperation:
@@ -62,33 +63,33 @@ def _number(value: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _whole(name: str, example: str) -> Callable[[str], None]:
+def _make_whole_check(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
-        number = _number(value)
+        number = _parse_number(value)
         if number is None or number != number.to_integral_value() or not 1 <= number <= 10**9:
-            raise bad_value(name, value, wanted="a whole number of at least 1", example=example)
+            raise refuse_value(name, value, wanted="a whole number of at least 1", example=example)
 
     return check
 
 
-def _or_empty(check: Callable[[str], None]) -> Callable[[str], None]:
+def _allow_empty(check: Callable[[str], None]) -> Callable[[str], None]:
     return lambda value: check(value) if value.strip() else None
 
 
 def _check_mechanism(value: str) -> None:
     if value.strip().lower() not in MECHANISMS:
-        raise bad_value("keyhole.mechanism", value, wanted=f"one of {', '.join(MECHANISMS)}", example=f"'{DEFAULT}'")
+        raise refuse_value("keyhole.mechanism", value, wanted=f"one of {', '.join(MECHANISMS)}", example=f"'{DEFAULT}'")
 
 
 def _check_allowed(mechanism: str, defaults: Defaults) -> None:
     if mechanism not in defaults.mechanisms:
-        raise mechanism_refused(mechanism, allowed=defaults.mechanisms, default=defaults.mechanism)
+        raise refuse_mechanism(mechanism, allowed=defaults.mechanisms, default=defaults.mechanism)
 
 
 def _check_max_epsilon(value: str) -> None:
-    number = _number(value)
+    number = _parse_number(value)
     if value.strip() and (number is None or not 0 < float(number) <= 1000):
-        raise bad_value("keyhole.max_epsilon", value, wanted="a positive number, or empty for no cap", example="0.5")
+        raise refuse_value("keyhole.max_epsilon", value, wanted="a positive number, or empty for no cap", example="0.5")
 
 
 def _check_tolerance(value: str) -> None:
@@ -101,18 +102,18 @@ def _check_public_knowledge(value: str) -> None:
 
 def _check_numbers(value: str) -> None:
     if value.strip().lower() not in NUMBERS:
-        raise bad_value("keyhole.numbers", value, wanted=f"one of {', '.join(NUMBERS)}", example="'threshold'")
+        raise refuse_value("keyhole.numbers", value, wanted=f"one of {', '.join(NUMBERS)}", example="'threshold'")
 
 
 def _check_guard(value: str) -> None:
     if value.strip().lower() not in GUARDS:
-        raise bad_value("keyhole.guard", value, wanted="add or refuse", example="'refuse'")
+        raise refuse_value("keyhole.guard", value, wanted="add or refuse", example="'refuse'")
 
 
-def _check_switch(name: str, example: str) -> Callable[[str], None]:
+def _make_switch_check(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         if value.strip().lower() not in ("on", "off"):
-            raise bad_value(name, value, wanted="on or off", example=example)
+            raise refuse_value(name, value, wanted="on or off", example=example)
 
     return check
 
@@ -122,13 +123,13 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.fnr",
         "at most this share of groups that truly qualify may be missed, per group",
         lambda defaults: repr(defaults.fnr),
-        _rate("keyhole.fnr"),
+        _make_rate_check("keyhole.fnr"),
     ),
     Setting(
         "keyhole.fpr",
         "at most this share of groups that stay below even with the tolerance may be returned, per group",
         lambda defaults: repr(defaults.fpr),
-        _rate("keyhole.fpr"),
+        _make_rate_check("keyhole.fpr"),
     ),
     Setting(
         "keyhole.tolerance",
@@ -140,7 +141,7 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.min_rows",
         "the group size for which the tolerance of an average is meant",
         lambda defaults: str(defaults.min_rows),
-        _or_empty(_whole("keyhole.min_rows", "50")),
+        _allow_empty(_make_whole_check("keyhole.min_rows", "50")),
         begins_empty=True,
     ),
     Setting(
@@ -159,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.most_positives",
         "the most groups that a sparse vector returns; empty for the other mechanisms",
         lambda _: "",
-        _or_empty(_whole("keyhole.most_positives", "3")),
+        _allow_empty(_make_whole_check("keyhole.most_positives", "3")),
     ),
     Setting(
         "keyhole.public_knowledge",
@@ -177,7 +178,7 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.reuse",
         "whether noise that earlier questions left is read again: on costs everybody less, off draws it anew",
         lambda _: "on",
-        _check_switch("keyhole.reuse", "off"),
+        _make_switch_check("keyhole.reuse", "off"),
     ),
     Setting(
         "keyhole.numbers",
@@ -192,7 +193,7 @@ SESSION_SETTINGS: tuple[Setting, ...] = (
         HINT_IN_MESSAGE,
         "whether the message of a refusal ends with its hint, for clients that show nothing else",
         lambda _: "off",
-        _check_switch(HINT_IN_MESSAGE, "on"),
+        _make_switch_check(HINT_IN_MESSAGE, "on"),
     ),
 )
 """Those of the PostgreSQL endpoint's sessions alone: no question means anything else by them."""
@@ -204,12 +205,12 @@ def find_setting(name: str) -> Setting:
     """Return the setting of that full name, in any case. Raise KH403."""
     found = _BY_NAME.get(name.lower())
     if found is None:
-        raise unknown_setting(name, (known.name for known in SETTINGS))
+        raise refuse_unknown_setting(name, (known.name for known in SETTINGS))
     return found
 
 
-def check(name: str, value: str | None, defaults: Defaults) -> None:
-    """Refuse a bad value for a setting (KH402) or an unknown setting (KH403). None means the default.
+def check_setting_value(name: str, value: str | None, defaults: Defaults) -> None:
+    """Raise KH402 for a bad value of a setting, and KH403 for an unknown setting. None means the default.
 
     A mechanism that the policy does not allow is a bad value.
     """
@@ -223,7 +224,7 @@ def _check_value(name: str, value: str | None) -> None:
     if value is None:
         return
     if len(value) > MOST_CHARACTERS:
-        raise value_too_long(name, most_characters=MOST_CHARACTERS)
+        raise refuse_long_value(name, most_characters=MOST_CHARACTERS)
     found.check(value)
 
 
@@ -233,16 +234,16 @@ def _read_value(values: Mapping[str, str | None], name: str, defaults: Defaults)
     return find_setting(name).default(defaults) if value is None or value == "" else value
 
 
-def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
-    """Return the accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
+def read_accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
+    """Return the accuracy that a session's settings ask for. Unset, empty and None mean the policy's default.
 
     A tolerance that names some aggregates leaves the policy's for the others. A setting that the mechanism cannot use
-    is refused, and so is a sparse vector without its limit. Raises KH402, KH403.
+    is refused, and so is a sparse vector without its limit. Raise KH402, KH403.
     """
     for name, value in values.items():
         # parameters are checked with the stored question that they belong to
         if value != "" and not name.startswith("keyhole.param."):
-            check(name, value, defaults)
+            check_setting_value(name, value, defaults)
     tolerance = _read_value(values, "keyhole.tolerance", defaults)
     if parse_tolerances(tolerance).default is None:
         usual = parse_tolerances(defaults.tolerance).default
@@ -255,51 +256,55 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         tolerance=tolerance,
         min_rows=int(Decimal(_read_value(values, "keyhole.min_rows", defaults))),
         mechanism=mechanism,
-        most_positives=_most_positives(_read_value(values, "keyhole.most_positives", defaults), mechanism, defaults),
-        public_knowledge=_public_knowledge(
+        most_positives=_read_most_positives(
+            _read_value(values, "keyhole.most_positives", defaults), mechanism, defaults
+        ),
+        public_knowledge=_read_public_knowledge(
             _read_value(values, "keyhole.public_knowledge", defaults), mechanism, defaults
         ),
-        reuse=reuse(values),
+        reuse=read_reuse(values),
         allowed=defaults.mechanisms,
         min_rows_set=bool(values.get("keyhole.min_rows")),
         adds_guards=_read_value(values, "keyhole.guard", defaults).strip().lower() == "add",
     )
 
 
-def numbers(values: Mapping[str, str | None], defaults: Defaults) -> str:
-    """Return what stands in columns of numbers for a session. Raise KH402."""
+def read_numbers(values: Mapping[str, str | None], defaults: Defaults) -> str:
+    """Return the session's choice for columns that ask for numbers, one of `NUMBERS`. Raise KH402."""
     value = _read_value(values, "keyhole.numbers", defaults)
     _check_value("keyhole.numbers", value)
     return value.strip().lower()
 
 
 def read_catalog(catalog: Catalog, values: Mapping[str, str | None]) -> Catalog:
-    """Return the catalog with which a session's statements are read. Raise KH402."""
-    return catalog.replace_numbers(numbers(values, catalog.defaults))
+    """Return the catalog with the session's settings, by which its statements are read. Raise KH402."""
+    return catalog.replace_numbers(read_numbers(values, catalog.defaults))
 
 
-def _most_positives(text: str, mechanism: str, defaults: Defaults) -> int | None:
+def _read_most_positives(text: str, mechanism: str, defaults: Defaults) -> int | None:
     limited = mechanism in LIMITED
     if limited and not text.strip():
-        raise without_limit(mechanism)
+        raise refuse_missing_limit(mechanism)
     if text.strip() and not limited:
-        raise _useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED, defaults=defaults)
+        raise _refuse_useless("keyhole.most_positives", mechanism, "svt_generalised", users=LIMITED, defaults=defaults)
     return int(Decimal(text)) if text.strip() else None
 
 
-def _public_knowledge(text: str, mechanism: str, defaults: Defaults) -> str:
+def _read_public_knowledge(text: str, mechanism: str, defaults: Defaults) -> str:
     if text.strip() and mechanism not in INFORMED:
-        raise _useless("keyhole.public_knowledge", mechanism, "mim", users=INFORMED, defaults=defaults)
+        raise _refuse_useless("keyhole.public_knowledge", mechanism, "mim", users=INFORMED, defaults=defaults)
     return text.strip()
 
 
-def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str], defaults: Defaults) -> KeyholeError:
+def _refuse_useless(
+    name: str, mechanism: str, instead: str, *, users: frozenset[str], defaults: Defaults
+) -> KeyholeError:
     allowed = instead if instead in defaults.mechanisms else None
-    return useless_setting(name, mechanism, users=users, instead=allowed)
+    return refuse_useless_setting(name, mechanism, users=users, instead=allowed)
 
 
-def max_epsilon(values: Mapping[str, str | None]) -> float | None:
-    """Return the session's own cap on one question's worst-case loss, if it set one. Raise KH402."""
+def read_max_epsilon(values: Mapping[str, str | None]) -> float | None:
+    """Return the session's own cap on one question's worst-case loss. Return None if it set none. Raise KH402."""
     value = values.get("keyhole.max_epsilon")
     if value is None or not value.strip():
         return None
@@ -307,8 +312,8 @@ def max_epsilon(values: Mapping[str, str | None]) -> float | None:
     return float(value)
 
 
-def reuse(values: Mapping[str, str | None]) -> bool:
-    """Return True if a session's questions may be decided on noise that earlier ones have left. Raise KH402."""
+def read_reuse(values: Mapping[str, str | None]) -> bool:
+    """Return True if the session's questions may be decided on noise of earlier ones. Raise KH402."""
     value = values.get("keyhole.reuse") or "on"
     _check_value("keyhole.reuse", value)
     return value.strip().lower() == "on"

@@ -1,4 +1,4 @@
-"""Which statements and settings are refused, and what to write instead."""
+"""Refusals of statements and settings, with hints about what to write instead."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,13 +7,13 @@ from planner.parser.lexer import Token
 from planner.statements.kinds import OWN_NAMES
 
 
-def nested_too_deeply() -> KeyholeError:
-    """Return KH100 for a statement that is too deep to be read."""
+def refuse_nesting() -> KeyholeError:
+    """Return KH100 for a statement that is nested too deeply."""
     return KeyholeError("KH100", "the statement is nested too deeply")
 
 
-def several_statements(semicolon: Token) -> KeyholeError:
-    """Return KH108 for what follows a semicolon."""
+def refuse_several_statements(semicolon: Token) -> KeyholeError:
+    """Return KH108 for a second statement after a semicolon."""
     return KeyholeError(
         "KH108",
         "several statements where one is expected",
@@ -22,12 +22,12 @@ def several_statements(semicolon: Token) -> KeyholeError:
     )
 
 
-def prepares_transaction(first: Token) -> KeyholeError:
-    """Return KH102 for PREPARE TRANSACTION and its likes."""
+def refuse_prepared_transaction(first: Token) -> KeyholeError:
+    """Return KH102 for PREPARE TRANSACTION and related statements."""
     return refuse_unsupported("two-phase transactions are not allowed", position=first.start + 1, hint="Use COMMIT.")
 
 
-def acts_on_server(called: Token) -> KeyholeError:
+def refuse_acting_function(called: Token) -> KeyholeError:
     """Return KH102 for the call of a function that does more than compute."""
     return refuse_unsupported(
         f"{called.value}() acts on the server or runs text as SQL",
@@ -39,8 +39,8 @@ def acts_on_server(called: Token) -> KeyholeError:
 _COPY = "Write COPY (SELECT ...) TO STDOUT; in psql: \\copy (SELECT ...) TO 'answer.csv' CSV HEADER"
 
 
-def copies_table(found: Sequence[Token]) -> KeyholeError:
-    """Return KH102 for a COPY of other things than a query."""
+def refuse_table_copy(found: Sequence[Token]) -> KeyholeError:
+    """Return KH102 for a COPY of anything but a query."""
     at = found[0].start + 1
     if any(token.is_word("from") for token in found):
         return refuse_unsupported(
@@ -49,20 +49,20 @@ def copies_table(found: Sequence[Token]) -> KeyholeError:
     return refuse_unsupported("COPY of a table is not allowed, COPY of a query is", position=at, hint=_COPY)
 
 
-def copies_other(first: Token) -> KeyholeError:
+def refuse_statement_copy(first: Token) -> KeyholeError:
     """Return KH102 for a COPY of a statement that is no query."""
     return refuse_unsupported(
         f"COPY of {first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=_COPY
     )
 
 
-def copies_elsewhere(target: Token) -> KeyholeError:
+def refuse_server_copy(target: Token) -> KeyholeError:
     """Return KH102 for a COPY to a file or a program of the server."""
     return refuse_unsupported("COPY to anything but STDOUT is not allowed", position=target.start + 1, hint=_COPY)
 
 
-def own_name_refused(*, position: int | None = None) -> KeyholeError:
-    """Return KH404 for a statement or cursor whose name is kept for Keyhole."""
+def refuse_own_name(*, position: int | None = None) -> KeyholeError:
+    """Return KH404 for a statement or cursor with a name that is reserved for Keyhole."""
     return KeyholeError(
         "KH404",
         f'names of statements and cursors that start with "{OWN_NAMES}" are Keyhole\'s own',
@@ -71,12 +71,12 @@ def own_name_refused(*, position: int | None = None) -> KeyholeError:
     )
 
 
-def nothing_explained(last: Token) -> KeyholeError:
+def refuse_empty_explain(last: Token) -> KeyholeError:
     """Return KH100 for an EXPLAIN that ends before its statement."""
     return KeyholeError("KH100", "EXPLAIN needs a statement", position=last.end)
 
 
-def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
+def refuse_explain_analyze(*, position: int, explained: str) -> KeyholeError:
     """Return KH102 for EXPLAIN ANALYZE of `explained`; without ANALYZE it costs nothing."""
     return refuse_unsupported(
         "EXPLAIN ANALYZE is not allowed",
@@ -86,8 +86,8 @@ def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
     )
 
 
-def explains_several(first: Token) -> KeyholeError:
-    """Return KH106 for EXPLAIN of a statement with a question and a further relation of Keyhole's, or two of these."""
+def refuse_mixed_explain(first: Token) -> KeyholeError:
+    """Return KH106 for EXPLAIN of a question beside another relation of Keyhole's, or of two of these relations."""
     return KeyholeError(
         "KH106",
         "EXPLAIN explains questions, or one monitor",
@@ -96,32 +96,32 @@ def explains_several(first: Token) -> KeyholeError:
     )
 
 
-def unknown_format(form: Token, *, explained: str) -> KeyholeError:
+def refuse_explain_format(form: Token, *, explained: str) -> KeyholeError:
     """Return KH106 for EXPLAIN of a question in YAML or XML."""
     return KeyholeError(
         "KH106", "EXPLAIN gives text or JSON", hint=f"EXPLAIN (FORMAT JSON) {explained};", position=form.start + 1
     )
 
 
-def names_no_setting(word: Token) -> KeyholeError:
-    """Return KH100 for a SET or RESET of nothing."""
+def refuse_nameless_set(word: Token) -> KeyholeError:
+    """Return KH100 for a SET or RESET without a setting."""
     return KeyholeError("KH100", f"{word.value.upper()} names no setting", position=word.start + 1)
 
 
-def without_value(name: str, *, position: int) -> KeyholeError:
+def refuse_set_without_value(name: str, *, position: int) -> KeyholeError:
     """Return KH100 for a SET that ends after the setting's name."""
     return KeyholeError("KH100", f"SET {name[:60]} needs a value", position=position)
 
 
-def role_refused(*, position: int) -> KeyholeError:
+def refuse_role(*, position: int) -> KeyholeError:
     """Return KH102 for SET ROLE and SET SESSION AUTHORIZATION."""
     return refuse_unsupported(
         "the role of a session cannot be changed", position=position, hint="Connect as another analyst."
     )
 
 
-def setting_refused(name: str, *, position: int) -> KeyholeError:
-    """Return KH102 for a setting of PostgreSQL that is the owner's."""
+def refuse_setting(name: str, *, position: int) -> KeyholeError:
+    """Return KH102 for a setting of PostgreSQL that only the owner may change."""
     return refuse_unsupported(
         f'the setting "{name}" may not be changed here',
         position=position,
@@ -130,13 +130,13 @@ def setting_refused(name: str, *, position: int) -> KeyholeError:
     )
 
 
-def stays_on(name: str, *, position: int) -> KeyholeError:
+def refuse_reading_setting(name: str, *, position: int) -> KeyholeError:
     """Return KH102 for a setting that decides how text is read."""
     return refuse_unsupported(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
 
 
-def name_to_be_computed(*, position: int) -> KeyholeError:
-    """Return KH102 for a set_config() whose setting is known only once it runs."""
+def refuse_computed_setting(*, position: int) -> KeyholeError:
+    """Return KH102 for a set_config() whose setting is known only when it runs."""
     return refuse_unsupported(
         "set_config() needs the setting's name as a plain text",
         position=position,
@@ -144,26 +144,26 @@ def name_to_be_computed(*, position: int) -> KeyholeError:
     )
 
 
-def unknown_setting(name: str, known: Iterable[str]) -> KeyholeError:
+def refuse_unknown_setting(name: str, known: Iterable[str]) -> KeyholeError:
     """Return KH403 for a setting under `keyhole.` that does not exist."""
     return KeyholeError("KH403", f'unrecognised setting "{name}"', hint=f"Settings: {', '.join(known)}.")
 
 
-def unknown_parameter(setting: str, known: Iterable[str]) -> KeyholeError:
+def refuse_unknown_parameter(setting: str, known: Iterable[str]) -> KeyholeError:
     """Return KH403 for a parameter that no stored question has."""
     listed = ", ".join(known)
     hint = f"Parameters: {listed}." if listed else "No stored question of this database has parameters."
     return KeyholeError("KH403", f'unrecognised setting "{setting}"', hint=hint)
 
 
-def bad_value(name: str, value: str, *, wanted: str, example: str) -> KeyholeError:
-    """Return KH402 for a setting's value, with one that it may have."""
+def refuse_value(name: str, value: str, *, wanted: str, example: str) -> KeyholeError:
+    """Return KH402 for a setting's value, with an example of an allowed one."""
     return KeyholeError(
         "KH402", f"{name} cannot be {value[:60]!r}", detail=f"It must be {wanted}.", hint=f"SET {name} = {example};"
     )
 
 
-def bad_parameter(setting: str, value: str, *, described: str, example: str) -> KeyholeError:
+def refuse_parameter_value(setting: str, value: str, *, described: str, example: str) -> KeyholeError:
     """Return KH402 for the value of a stored question's parameter, with its default."""
     return KeyholeError(
         "KH402",
@@ -173,13 +173,13 @@ def bad_parameter(setting: str, value: str, *, described: str, example: str) -> 
     )
 
 
-def value_too_long(name: str, *, most_characters: int) -> KeyholeError:
-    """Return KH402 for a value that would take long to read."""
+def refuse_long_value(name: str, *, most_characters: int) -> KeyholeError:
+    """Return KH402 for a value that is too long to parse quickly."""
     return KeyholeError("KH402", f"{name} is longer than {most_characters:,} characters", hint=f"RESET {name};")
 
 
-def mechanism_refused(mechanism: str, *, allowed: Iterable[str], default: str) -> KeyholeError:
-    """Return KH402 for a mechanism that the policy does not let analysts choose."""
+def refuse_mechanism(mechanism: str, *, allowed: Iterable[str], default: str) -> KeyholeError:
+    """Return KH402 for a mechanism that the policy does not allow."""
     return KeyholeError(
         "KH402",
         f"the policy does not allow mechanism {mechanism}",
@@ -188,7 +188,7 @@ def mechanism_refused(mechanism: str, *, allowed: Iterable[str], default: str) -
     )
 
 
-def without_limit(mechanism: str) -> KeyholeError:
+def refuse_missing_limit(mechanism: str) -> KeyholeError:
     """Return KH402 for a sparse vector that may return any number of groups."""
     return KeyholeError(
         "KH402",
@@ -198,8 +198,8 @@ def without_limit(mechanism: str) -> KeyholeError:
     )
 
 
-def useless_setting(name: str, mechanism: str, *, users: Iterable[str], instead: str | None) -> KeyholeError:
-    """Return KH402 for a setting that the mechanism would not read; `instead` is a mechanism that would."""
+def refuse_useless_setting(name: str, mechanism: str, *, users: Iterable[str], instead: str | None) -> KeyholeError:
+    """Return KH402 for a setting that the mechanism does not use; `instead` is a mechanism that does."""
     other = "" if instead is None else f"  or  SET keyhole.mechanism = '{instead}';"
     return KeyholeError(
         "KH402",

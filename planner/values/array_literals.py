@@ -7,8 +7,11 @@ _BARE = r'[^{},"\\\s](?:[^{},"\\]*[^{},"\\\s])?'
 _ITEM = re.compile(rf'\s*+(?:"((?:[^"\\]++|\\.)*+)"|({_BARE}))\s*+([,}}])', re.DOTALL)
 
 
-def members(text: str) -> list[str | None] | None:
-    """Return the elements, None for NULL; None for text that is no such array, or one of several dimensions."""
+def read_members(text: str) -> list[str | None] | None:
+    """Return the elements of an array, None for NULL.
+
+    Return None for a text that is no such array, or one of several dimensions.
+    """
     text = text.strip()
     if not text.startswith("{"):
         return None

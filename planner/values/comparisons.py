@@ -1,78 +1,88 @@
-"""Two constants compared with one another, as PostgreSQL would type them."""
+"""Comparisons of two constants, with PostgreSQL's types."""
 
 from datetime import date, datetime
 from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.values import expressions as constant
 from planner.values.constant import (
     ArrayValue,
-    Clock,
     Constant,
-    Foreign,
-    Given,
+    ConstantContext,
+    ForeignValue,
+    Interval,
     NotConstant,
     Number,
-    Span,
+    TimeOfDay,
     Untyped,
-    number,
-    wrong,
+    read_number,
+    refuse_constant,
 )
-from planner.values.datetimes import midnight, moment
+from planner.values.datetimes import move_to_midnight, read_moment
 from planner.values.operators import COMPARISONS, OPERATORS
 
 
-def constants_compared(left: Constant, operator: str, right: Constant, node: exp.Expr) -> bool | None:
+def compare_constants(left: Constant, operator: str, right: Constant, node: exp.Expr) -> bool | None:
     """Return `left operator right`; None if either is NULL. Raise KH212 for constants of different types."""
     if left is None or right is None:
         return None
-    uncompared = Span | Clock | Foreign | ArrayValue
+    uncompared = Interval | TimeOfDay | ForeignValue | ArrayValue
     if isinstance(left, uncompared) or isinstance(right, uncompared):
-        raise wrong(node, "these two constants cannot be compared", hint="Compare two constants of one type: 1 = 1.")
-    first, second = _alike(left, right, node), _alike(right, left, node)
+        raise refuse_constant(
+            node, "these two constants cannot be compared", hint="Compare two constants of one type: 1 = 1."
+        )
+    first, second = _convert_alike(left, right, node), _convert_alike(right, left, node)
     ordered = isinstance(first, Fraction | date)
     if type(first) is not type(second) or not (ordered or operator in ("=", "<>")):
-        raise wrong(node, "these two constants cannot be compared", hint="Compare two constants of one type: 1 = 1.")
+        raise refuse_constant(
+            node, "these two constants cannot be compared", hint="Compare two constants of one type: 1 = 1."
+        )
     return COMPARISONS[operator](first, second)
 
 
-def _alike(value: Constant, other: Constant, node: exp.Expr) -> object:
-    """Return a constant as Python compares it, a quoted one with the type of the other; times as timestamps."""
+def _convert_alike(value: Constant, other: Constant, node: exp.Expr) -> object:
+    """Return a constant as a value that Python compares.
+
+    A quoted text gets the type of the other; times are timestamps.
+    """
     match value, other:
         case Untyped(text), Number():
-            return number(text, node).value
+            return read_number(text, node).value
         case Untyped(text), bool():
-            return constant.truth(text, node)
+            return constant.read_truth(text, node)
         case Untyped(text), date():
-            found = moment(text, node)
-            return found if isinstance(other, datetime) else midnight(found.date())
+            found = read_moment(text, node)
+            return found if isinstance(other, datetime) else move_to_midnight(found.date())
         case Untyped(text), _:
             return text
         case Number(exact, _), _:
             return exact
         case date(), _:
-            return midnight(value)
+            return move_to_midnight(value)
         case _:
             return value
 
 
-def constant_truth(node: exp.Expr, given: Given) -> bool | None:
-    """Return the value of a condition without columns; None if it is unknown or no constant. Raise KH212, KH109."""
-    match bare(node):
+def fold_condition(node: exp.Expr, given: ConstantContext) -> bool | None:
+    """Return the value of a condition without columns.
+
+    Return None if it is unknown or not constant. Raise KH212, KH109.
+    """
+    match strip_parentheses(node):
         case exp.Not() as inner:
-            value = constant_truth(inner.this, given)
+            value = fold_condition(inner.this, given)
             return None if value is None else not value
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE() as inner:
             try:
-                left, right = constant.fold(inner.this, given), constant.fold(inner.expression, given)
+                left, right = constant.fold_constant(inner.this, given), constant.fold_constant(inner.expression, given)
             except NotConstant:
                 return None
-            return constants_compared(left, OPERATORS[type(inner)], right, inner)
+            return compare_constants(left, OPERATORS[type(inner)], right, inner)
         case inner:
             try:
-                value_ = constant.fold(inner, given)
+                value_ = constant.fold_constant(inner, given)
             except NotConstant:
                 return None
             return value_ if isinstance(value_, bool) else None

@@ -1,4 +1,4 @@
-"""The values of constant expressions, and what they may depend on."""
+"""The values of constant expressions, and the context on which they may depend."""
 
 import re
 import struct
@@ -13,29 +13,29 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Value
 from planner.errors import KeyholeError
-from planner.parser.tree import position
+from planner.parser.tree import find_position
 
 _MOST_PLAIN = 60  # digits of a whole number that is in range without a look at its exponent
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An exact number; `integral` if PostgreSQL would compute with it as an integer."""
+    """An exact number. `is_integral` if PostgreSQL would compute with it as an integer."""
 
     value: Fraction
-    integral: bool
+    is_integral: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Untyped:
-    """A quoted text that takes the type of what it is compared with."""
+    """A quoted text, which takes the type of the value that it is compared with."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """An interval as PostgreSQL keeps it."""
+class Interval:
+    """An interval as PostgreSQL stores it."""
 
     months: int
     days: int
@@ -43,14 +43,14 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TimeOfDay:
     """A time of day without time zone."""
 
     microseconds: int
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignValue:
     """A value of a type that Keyhole does not compute with, and the text to which PostgreSQL casts it."""
 
     declared: str
@@ -58,7 +58,7 @@ class Foreign:
 
     @property
     def is_text(self) -> bool:
-        """True if it is text to PostgreSQL, of a type that is not `text`."""
+        """Return True if PostgreSQL treats it as text, although its type is not `text`."""
         return self.declared in ("name", '"char"', "character")
 
 
@@ -69,14 +69,16 @@ class ArrayValue:
     members: tuple["ParameterValue | None", ...]
 
 
-Constant: TypeAlias = Number | Untyped | Span | Clock | Foreign | ArrayValue | str | bool | date | datetime | None
-ParameterValue: TypeAlias = Value | Span | Foreign | ArrayValue
+Constant: TypeAlias = (
+    Number | Untyped | Interval | TimeOfDay | ForeignValue | ArrayValue | str | bool | date | datetime | None
+)
+ParameterValue: TypeAlias = Value | Interval | ForeignValue | ArrayValue
 ParameterCast: TypeAlias = tuple[int, tuple[str, ...]]
 """A parameter's number, and the types to which a text casts it one after the other, by the parser's names."""
 
 
 class NotConstant(Exception):
-    """The expression, or the part of it in `node`, is no constant."""
+    """The expression, or its part in `node`, is not constant."""
 
     def __init__(self, node: exp.Expr) -> None:
         super().__init__("not a constant")
@@ -84,53 +86,54 @@ class NotConstant(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The dependencies of constants: the parameters' values by number, and the day on which the question is asked.
+class ConstantContext:
+    """The values on which constants depend: the parameters' values by number, and the day of the question.
 
-    `casts` are the values of casts of parameters, as PostgreSQL computed them. `columns` are the columns that have one
-    known value, by qualifier and name as written. `utc` says that the session's TimeZone is UTC, so
-    that timestamps with time zone are compared with those without as they are written in UTC.
+    `casts` are the values of casts of parameters, as PostgreSQL computed them. `columns` are the columns with one known
+    value, by qualifier and name as written. If the session's TimeZone `is_utc`, timestamps with time zone are written
+    in UTC and compared with timestamps without.
     """
 
     parameters: Mapping[int, ParameterValue | None]
     today: date
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
     columns: Mapping[tuple[str, str], Constant] = field(default_factory=dict)
-    utc: bool = False
+    is_utc: bool = False
 
 
-def wrong(node: exp.Expr, message: str, *, detail: str | None = None, hint: str | None = None) -> KeyholeError:
-    """Return KH212 for a constant that cannot be what it is used as."""
+def refuse_constant(
+    node: exp.Expr, message: str, *, detail: str | None = None, hint: str | None = None
+) -> KeyholeError:
+    """Return KH212 for a constant that does not fit its use."""
     return KeyholeError(
         "KH212",
         message,
         detail=detail or "Constants are computed before any row is read, exactly as PostgreSQL would.",
         hint=hint
         or "Write the value itself, as a number, date '2026-12-31', timestamp '2026-12-31 23:59:59' or 'text'.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
-def number(text: str, node: exp.Expr) -> Number:
+def read_number(text: str, node: exp.Expr) -> Number:
     """Return the number that a literal writes."""
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_PLAIN:
-        return Number(Fraction(int(text)), integral=True)
+        return Number(Fraction(int(text)), is_integral=True)
     cleaned = text.strip().replace("_", "")
     try:
         value = Decimal(cleaned)
     except InvalidOperation:
-        raise wrong(node, f"{text[:40]!r} is not a number") from None
+        raise refuse_constant(node, f"{text[:40]!r} is not a number") from None
     if not value.is_finite() or abs(value.adjusted()) > 60 or len(cleaned) > 100:
-        raise wrong(node, f"{text[:40]!r} is out of range")
+        raise refuse_constant(node, f"{text[:40]!r} is out of range")
     return Number(Fraction(value), re.fullmatch(r"[+-]?\d+", cleaned) is not None)
 
 
-def nearest_real(value: Fraction) -> Decimal | None:
+def round_to_real(value: Fraction) -> Decimal | None:
     """Return the `real` that PostgreSQL reads from the number's decimal text, as an exact decimal.
 
-    None out of its range.
-
-    A double is never between the number and its `real`: rounding twice could end on the other neighbour.
+    Return None if it is out of range. No double lies between the number and its `real`: rounding twice could give the
+    other neighbour.
     """
     try:
         (near,) = struct.unpack("<f", struct.pack("<f", float(value)))

@@ -1,10 +1,10 @@
-"""CASE over constants, as grouping() leaves it: CASE 1 WHEN 1 THEN 1000 ELSE 100 END is 1000."""
+"""CASE over constants, which remains after grouping() is replaced: CASE 1 WHEN 1 THEN 1000 ELSE 100 END is 1000."""
 
 from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.values.constant import Constant, NotConstant, Number
 from planner.values.operators import COMPARISONS, OPERATORS
 
@@ -12,10 +12,10 @@ Fold = Callable[[exp.Expr], Constant]
 _COMPARED = tuple(OPERATORS)
 
 
-def choose(node: exp.Case, fold: Fold) -> Constant:
-    """Return what a CASE gives. Numbers are of the type that all its results have in common.
+def fold_case(node: exp.Case, fold: Fold) -> Constant:
+    """Return the value of a CASE. Numbers get the common type of all its results.
 
-    Raises NotConstant where a condition compares other constants than numbers, or a result is none.
+    Raise NotConstant if a condition compares constants other than numbers, or a result is not constant.
     """
     subject = None if node.this is None else fold(node.this)
     results = [fold(one.args["true"]) for one in node.args["ifs"]]
@@ -29,11 +29,11 @@ def choose(node: exp.Case, fold: Fold) -> Constant:
             break
     if not isinstance(chosen, Number):
         return chosen
-    return Number(chosen.value, all(one.integral for one in results if isinstance(one, Number)))
+    return Number(chosen.value, all(one.is_integral for one in results if isinstance(one, Number)))
 
 
 def _holds(node: exp.Expr, fold: Fold) -> bool | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     if node.args.get("negate"):
         raise NotConstant(node)
     match node:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import write_node
-from planner.values.constant import Clock, Span, wrong
+from planner.values.constant import Interval, TimeOfDay, refuse_constant
 
 _MOMENT = re.compile(
     r"\s*(?:(\d{4})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))"
@@ -26,27 +26,27 @@ _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?\Z")
 _FARTHEST_HOURS = 15  # offsets from UTC that PostgreSQL reads end before the sixteenth hour
 
 
-def moment(text: str, node: exp.Expr) -> datetime:
-    """Return a date or timestamp without time zone in ISO form.
+def read_moment(text: str, node: exp.Expr) -> datetime:
+    """Return a date or timestamp without time zone from ISO text.
 
-    A zone behind it is read and dropped, as PostgreSQL does.
+    A zone after it is read and dropped, as PostgreSQL does.
     """
-    return _read_moment(text, node)[0]
+    return _read_zoned_moment(text, node)[0]
 
 
-def instant(text: str, node: exp.Expr) -> datetime:
-    """Return a timestamp with time zone as a session in UTC shows it; without a zone it is one in UTC."""
-    at, offset = _read_moment(text, node)
+def read_instant(text: str, node: exp.Expr) -> datetime:
+    """Return a timestamp with time zone as a session in UTC shows it. Without a zone it is in UTC."""
+    at, offset = _read_zoned_moment(text, node)
     try:
         return at - offset
     except OverflowError:
-        raise date_out_of_range(node) from None
+        raise refuse_date_range(node) from None
 
 
-def _read_moment(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
+def _read_zoned_moment(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
     found = (_parse_moment if len(text) <= _LONGEST_KEPT else _parse_moment.__wrapped__)(text)
     if found is None:
-        raise _no_moment(text, node)
+        raise _refuse_moment(text, node)
     return found
 
 
@@ -62,12 +62,12 @@ def _parse_moment(text: str) -> tuple[datetime, timedelta] | None:
         whole = datetime(year, month, day, int(clock[0]), int(clock[1]))
         if seconds >= 60:
             return None
-        return whole + timedelta(microseconds=int(seconds * 1_000_000)), _offset(match[8] or match[9])
+        return whole + timedelta(microseconds=int(seconds * 1_000_000)), _parse_offset(match[8] or match[9])
     except ValueError:
         return None
 
 
-def _offset(text: str | None) -> timedelta:
+def _parse_offset(text: str | None) -> timedelta:
     found = _OFFSET.match(text or "")
     if found is None:
         return timedelta(0)
@@ -77,8 +77,8 @@ def _offset(text: str | None) -> timedelta:
     return (1 if found[1] == "+" else -1) * timedelta(hours=hours, minutes=minutes)
 
 
-def _no_moment(text: str, node: exp.Expr) -> KeyholeError:
-    return wrong(
+def _refuse_moment(text: str, node: exp.Expr) -> KeyholeError:
+    return refuse_constant(
         node,
         f"{text[:40]!r} is not a date or timestamp of the form 2026-12-31 or 2026-12-31 23:59:59",
         detail="Only the forms are read that mean the same under every DateStyle, in the years 1 to 9999.",
@@ -86,9 +86,9 @@ def _no_moment(text: str, node: exp.Expr) -> KeyholeError:
     )
 
 
-def date_out_of_range(node: exp.Expr) -> KeyholeError:
+def refuse_date_range(node: exp.Expr) -> KeyholeError:
     """Return KH212 for a date before the year 1 or after 9999."""
-    return wrong(node, "a date is out of range")
+    return refuse_constant(node, "a date is out of range")
 
 
 _UNITS = {
@@ -108,54 +108,54 @@ _SPAN_CLOCK = re.compile(r"\s*([+-]?)\s*(\d{1,6}):(\d{2})(?::(\d{2})(?:\.(\d{1,6
 _DAY = 86_400_000_000  # microseconds
 
 
-def span(text: str, node: exp.Expr) -> Span:
-    """Return an interval written as numbers with units, and a time of the day behind them."""
+def read_interval(text: str, node: exp.Expr) -> Interval:
+    """Return an interval from numbers with units, which a time of day may follow."""
     if re.fullmatch(r"\s*0+\s*", text):
-        return Span(0, 0, 0)
+        return Interval(0, 0, 0)
     totals = [0, 0, 0]
     at = 0
     while at < len(text.rstrip()):
         clock = _SPAN_CLOCK.match(text, at)
         if clock is not None:
-            totals[2] += _clock(clock)
+            totals[2] += _parse_clock(clock)
             at = clock.end()
             continue
         match = _SPAN_PART.match(text, at)
         if match is None or match[2].lower() not in _UNITS:
-            raise wrong(node, f"{text[:40]!r} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
-        part = scale_span(Span(*_UNITS[match[2].lower()]), Fraction("".join(match[1].split())), node)
+            raise refuse_constant(node, f"{text[:40]!r} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
+        part = scale_interval(Interval(*_UNITS[match[2].lower()]), Fraction("".join(match[1].split())), node)
         for index, size in enumerate((part.months, part.days, part.microseconds)):
             totals[index] += size
         at = match.end()
-    return Span(*totals)
+    return Interval(*totals)
 
 
-def add_spans(left: Span, right: Span, sign: int) -> Span:
-    """Return one interval and another one, or less that one if `sign` is -1."""
-    return Span(
+def add_intervals(left: Interval, right: Interval, sign: int) -> Interval:
+    """Return the sum of two intervals, or their difference if `sign` is -1."""
+    return Interval(
         left.months + sign * right.months,
         left.days + sign * right.days,
         left.microseconds + sign * right.microseconds,
     )
 
 
-def scale_span(length: Span, factor: Fraction, node: exp.Expr) -> Span:
+def scale_interval(length: Interval, factor: Fraction, node: exp.Expr) -> Interval:
     """Return an interval times a number.
 
-    A part of a day becomes hours, as PostgreSQL has it. Raise KH212 for parts of months and of microseconds.
+    A part of a day becomes hours, as in PostgreSQL. Raise KH212 for parts of months and of microseconds.
     """
     months, days = length.months * factor, length.days * factor
     whole = days.numerator // days.denominator if days >= 0 else -(-days.numerator // days.denominator)
     microseconds = length.microseconds * factor + (days - whole) * _DAY
     if months.denominator != 1 or microseconds.denominator != 1 or abs(microseconds) >= 2**62 or abs(whole) >= 2**31:
-        raise wrong(node, f"{write_node(node)[:60]} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
-    return Span(int(months), whole, int(microseconds))
+        raise refuse_constant(node, f"{write_node(node)[:60]} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
+    return Interval(int(months), whole, int(microseconds))
 
 
 _SPELL_SPAN = "Write numbers with year, month, week, day, hour, minute or second: interval '1 month 2.5 days'."
 
 
-def _clock(match: re.Match[str]) -> int:
+def _parse_clock(match: re.Match[str]) -> int:
     hours, minutes, seconds = int(match[2]), int(match[3]), int(match[4] or 0)
     microseconds = int((match[5] or "").ljust(6, "0"))
     whole = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + microseconds
@@ -165,51 +165,51 @@ def _clock(match: re.Match[str]) -> int:
 _TIME_OF_DAY = re.compile(r"\s*(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
 
 
-def time_of_day(text: str, node: exp.Expr) -> Clock:
-    """Return a time of the day, as '18:30' or '18:30:00.5'. Raise KH212 for anything else."""
+def read_time_of_day(text: str, node: exp.Expr) -> TimeOfDay:
+    """Return a time of day from text such as '18:30' or '18:30:00.5'. Raise KH212 for anything else."""
     match = _TIME_OF_DAY.fullmatch(text)
     hours, minutes, seconds = (0, 60, 0) if match is None else (int(match[i] or 0) for i in (1, 2, 3))
     found = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
     if match is None or minutes > 59 or seconds > 59 or found > _DAY:
-        raise wrong(node, f"{text[:40]!r} is not a time of the day", hint="Write hours and minutes: '18:30'.")
-    return Clock(found + int((match[4] or "").ljust(6, "0")))
+        raise refuse_constant(node, f"{text[:40]!r} is not a time of the day", hint="Write hours and minutes: '18:30'.")
+    return TimeOfDay(found + int((match[4] or "").ljust(6, "0")))
 
 
-def shift_moment(at: date, by: Span, sign: int) -> datetime:
-    """Return the moment plus (sign 1) or minus (-1) an interval. Raise ValueError or OverflowError beyond the years."""
-    at = midnight(at)
+def shift_moment(at: date, by: Interval, sign: int) -> datetime:
+    """Return the time plus (sign 1) or minus (-1) an interval. Raise ValueError or OverflowError beyond the years."""
+    at = move_to_midnight(at)
     month = at.year * 12 + at.month - 1 + sign * by.months
     year, month = divmod(month, 12)
     at = at.replace(year=year, month=month + 1, day=min(at.day, monthrange(year, month + 1)[1]))
     return at + sign * timedelta(days=by.days, microseconds=by.microseconds)
 
 
-def midnight(at: date) -> datetime:
-    """Return a date as the timestamp at its start; a timestamp as it is."""
+def move_to_midnight(at: date) -> datetime:
+    """Return a date as the timestamp at its start. Return a timestamp unchanged."""
     return at if isinstance(at, datetime) else datetime.combine(at, datetime.min.time())
 
 
 STEPS = {
-    "year": Span(12, 0, 0),
-    "quarter": Span(3, 0, 0),
-    "month": Span(1, 0, 0),
-    "week": Span(0, 7, 0),
-    "day": Span(0, 1, 0),
-    "hour": Span(0, 0, 3_600_000_000),
-    "minute": Span(0, 0, 60_000_000),
-    "second": Span(0, 0, 1_000_000),
+    "year": Interval(12, 0, 0),
+    "quarter": Interval(3, 0, 0),
+    "month": Interval(1, 0, 0),
+    "week": Interval(0, 7, 0),
+    "day": Interval(0, 1, 0),
+    "hour": Interval(0, 0, 3_600_000_000),
+    "minute": Interval(0, 0, 60_000_000),
+    "second": Interval(0, 0, 1_000_000),
 }
 
 
-def step_name(unit: str) -> str:
-    """Return a unit of date_trunc as `STEPS` calls it."""
+def normalise_unit(unit: str) -> str:
+    """Return the name in `STEPS` of a unit of date_trunc."""
     unit = unit.lower().strip("'")
     return "week" if unit == "week(monday)" else unit
 
 
 def truncate_to_unit(value: date, unit: str) -> datetime:
     """Return `date_trunc(unit, value)`, for a unit in `STEPS`."""
-    at = midnight(value)
+    at = move_to_midnight(value)
     start = at.replace(hour=0, minute=0, second=0, microsecond=0)
     match unit:
         case "year":

@@ -5,9 +5,9 @@ from fractions import Fraction
 from math import ceil, floor, log
 
 
-def decimal(value: Fraction) -> Decimal:
-    """Return the fraction as a decimal for people: exact if it ends, else to 12 digits."""
-    exact = terminating_decimal(value)
+def convert_to_decimal(value: Fraction) -> Decimal:
+    """Return the fraction as a decimal for people: exact if it terminates, else to 12 digits."""
+    exact = convert_to_exact_decimal(value)
     if exact is not None and len(exact.as_tuple().digits) <= 30:
         return exact
     with localcontext() as context:
@@ -15,8 +15,8 @@ def decimal(value: Fraction) -> Decimal:
         return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def terminating_decimal(value: Fraction) -> Decimal | None:
-    """Return the fraction as an exact decimal, or None if its digits never end."""
+def convert_to_exact_decimal(value: Fraction) -> Decimal | None:
+    """Return the fraction as an exact decimal. Return None if its digits never end."""
     denominator, twos, fives = value.denominator, 0, 0
     while denominator % 2 == 0:
         denominator, twos = denominator // 2, twos + 1
@@ -30,7 +30,7 @@ def terminating_decimal(value: Fraction) -> Decimal | None:
 
 
 def round_up(value: Fraction) -> Fraction:
-    """Return the number with two digits, rounded up."""
+    """Return the number rounded up to two significant digits."""
     if not value:
         return value
     step = Fraction(10) ** (floor(log(value, 10)) - 1)

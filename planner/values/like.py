@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import groupby
 
 
-def parts(pattern: str) -> list[str | None]:
+def split_pattern(pattern: str) -> list[str | None]:
     """Return the pattern as single characters, "" for `_` and None for `%`."""
     found: list[str | None] = []
     characters = iter(pattern)
@@ -17,18 +17,18 @@ def parts(pattern: str) -> list[str | None]:
 
 
 def escape_pattern(text: str) -> str:
-    """Return a LIKE pattern that the text alone matches."""
+    """Return a LIKE pattern that matches the text alone."""
     return "".join(f"\\{character}" if character in "\\%_" else character for character in text)
 
 
 def is_unfinished(pattern: str) -> bool:
-    """Return True if a LIKE pattern ends in the middle of an escape."""
+    """Return True if a LIKE pattern ends inside an escape."""
     return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
 
 
-def like(text: str, pattern: str) -> bool:
+def matches_pattern(text: str, pattern: str) -> bool:
     """Return True if text LIKE pattern. The time is at most the product of the lengths."""
-    return _matches(text, parts(pattern))
+    return _matches(text, split_pattern(pattern))
 
 
 def _matches(text: str, wanted: list[str | None]) -> bool:
@@ -48,8 +48,11 @@ def _matches(text: str, wanted: list[str | None]) -> bool:
 
 
 def find_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return `like` of one pattern for many texts, quickly where the pattern is a beginning, an end or a part."""
-    wanted = parts(pattern)
+    """Return `matches_pattern` of one pattern for many texts.
+
+    A pattern that is a prefix, suffix or part is matched quickly.
+    """
+    wanted = split_pattern(pattern)
     pieces = ["".join(part or "" for part in run) for is_text, run in groupby(wanted, bool) if is_text]
     anywhere = [part is None for part in wanted]
     match pieces, anywhere[:1], anywhere[-1:]:
@@ -69,20 +72,20 @@ def find_matcher(pattern: str) -> Callable[[str], bool]:
     return lambda text: _matches(text, wanted)
 
 
-def like_prefix(pattern: str) -> str:
+def find_prefix(pattern: str) -> str:
     """Return the characters with which every match of the pattern begins."""
     prefix = ""
-    for part in parts(pattern):
+    for part in split_pattern(pattern):
         if not part:
             break
         prefix += part
     return prefix
 
 
-def with_escape(pattern: str, escape: str) -> str | None:
-    """Return the pattern as one whose escape is the backslash; an empty `escape` is none.
+def normalise_escape(pattern: str, escape: str) -> str | None:
+    """Return the pattern with the backslash as its escape. An empty `escape` means that it has none.
 
-    Return None if it ends unfinished.
+    Return None if it ends inside an escape.
     """
     made = ""
     characters = iter(pattern)
@@ -100,10 +103,10 @@ def with_escape(pattern: str, escape: str) -> str | None:
 def collapse_wildcards(pattern: str) -> str:
     """Return the same pattern with every run of `%` and `_` as its `_`, followed by one `%` if it has any.
 
-    So no `_` stands behind a `%`, where an engine would try it again at every place.
+    No `_` then follows a `%`, after which an engine would try it again at every place.
     """
     made, skipped, any_number = "", 0, False
-    for part in (*parts(pattern), "\x00"):  # no text has the character, so that it ends the last run
+    for part in (*split_pattern(pattern), "\x00"):  # no text has the character, so that it ends the last run
         if not part:
             skipped += part == ""
             any_number = any_number or part is None
@@ -116,7 +119,7 @@ def collapse_wildcards(pattern: str) -> str:
 def split_at_percent(pattern: str) -> list[list[str]]:
     """Return the parts of a pattern between its `%`, each as single characters, "" for `_`."""
     found: list[list[str]] = [[]]
-    for part in parts(pattern):
+    for part in split_pattern(pattern):
         if part is None:
             found.append([])
         else:
@@ -124,10 +127,10 @@ def split_at_percent(pattern: str) -> list[list[str]]:
     return found
 
 
-def only_lengths(pattern: str) -> tuple[int, bool] | None:
-    """Return the length of texts that a collapsed pattern of wildcards alone matches, and True if they may be longer.
+def read_lengths(pattern: str) -> tuple[int, bool] | None:
+    """Return the length of the texts that a collapsed pattern of wildcards matches, and True if they may be longer.
 
-    Else None.
+    Return None for a pattern with other characters.
     """
     head, *behind = split_at_percent(pattern)
     return None if any(head) or any(behind) else (len(head), bool(behind))

@@ -1,4 +1,4 @@
-"""The six comparison operators: as sqlglot parses them, turned round, negated, and applied to values."""
+"""The six comparison operators: as sqlglot parses them, with sides swapped, negated, and applied to values."""
 
 import operator as operators
 from collections.abc import Callable
@@ -14,11 +14,11 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+FLIPPED_OPERATORS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+OPPOSITE_OPERATORS = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _KINDS = {written: kind for kind, written in OPERATORS.items()}
-FLIPPED_KINDS = {kind: _KINDS[FLIPPED[written]] for kind, written in OPERATORS.items()}
-OPPOSITE_KINDS = {kind: _KINDS[OPPOSITE[written]] for kind, written in OPERATORS.items()}
+FLIPPED_KINDS = {kind: _KINDS[FLIPPED_OPERATORS[written]] for kind, written in OPERATORS.items()}
+OPPOSITE_KINDS = {kind: _KINDS[OPPOSITE_OPERATORS[written]] for kind, written in OPERATORS.items()}
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operators.eq,
     "<>": operators.ne,

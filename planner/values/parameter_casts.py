@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 from planner.values.constant import ParameterCast
 
 TYPES: dict[str, tuple[str, int]] = {
@@ -51,20 +51,20 @@ TYPES: dict[str, tuple[str, int]] = {
 
 
 def read_parameter_cast(node: exp.Expr) -> ParameterCast | None:
-    """Return the parameter that a chain of casts begins with, and the types in their order; None for anything else.
+    """Return the parameter with which a chain of casts begins, and the types in their order. Return None for others.
 
     >>> from planner.parser.tree import parse
     >>> read_parameter_cast(parse("SELECT $1::inet::text").find(exp.Cast))
     (1, ('INET', 'TEXT'))
     """
     kinds: list[str] = []
-    node = bare(node)
+    node = strip_parentheses(node)
     while isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
-        kind = _kind(node.to)
+        kind = _name_type(node.to)
         if kind is None:
             return None
         kinds.append(kind)
-        node = bare(node.this)
+        node = strip_parentheses(node.this)
     if not kinds or not isinstance(node, exp.Parameter) or not str(node.this.this).isdecimal():
         return None
     return int(str(node.this.this)), tuple(reversed(kinds))
@@ -72,10 +72,10 @@ def read_parameter_cast(node: exp.Expr) -> ParameterCast | None:
 
 def find_parameter_casts(trees: Iterable[exp.Expr]) -> tuple[ParameterCast, ...]:
     """Return each chain of casts over a parameter once, without the shorter chains inside it."""
-    return tuple(dict.fromkeys(_outermost(trees)))
+    return tuple(dict.fromkeys(_find_outermost(trees)))
 
 
-def _outermost(trees: Iterable[exp.Expr]) -> Iterator[ParameterCast]:
+def _find_outermost(trees: Iterable[exp.Expr]) -> Iterator[ParameterCast]:
     for tree in trees:
         waiting = [tree]
         while waiting:
@@ -87,7 +87,7 @@ def _outermost(trees: Iterable[exp.Expr]) -> Iterator[ParameterCast]:
                 waiting.extend(node.iter_expressions())
 
 
-def _kind(to: exp.DataType) -> str | None:
+def _name_type(to: exp.DataType) -> str | None:
     member, array = to, to.this == exp.DType.ARRAY
     if array and len(to.expressions) == 1 and isinstance(to.expressions[0], exp.DataType):
         member = to.expressions[0]

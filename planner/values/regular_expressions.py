@@ -1,12 +1,12 @@
-"""Regular expressions and SIMILAR TO patterns that mean what LIKE patterns mean, and these patterns.
+r"""Regular expressions and SIMILAR TO patterns that are equivalent to LIKE patterns, and these patterns.
 
-    ^not_          not\\_%
+    ^not_          not\_%
     late|lost$     %late%, %lost
     ^(a.c|b.*)$    a_c, b%
 
-They are texts, `.`, `.*`, `^` and `$`, and alternatives of these. PostgreSQL's `.` is any character, a line's end
-too, and `^` and `$` are the ends of the whole text. Letters, classes and repetitions would depend on a locale, or on no
-LIKE pattern.
+They consist of texts, `.`, `.*`, `^` and `$`, and alternatives. PostgreSQL's `.` is any character, also the end of a
+line, and `^` and `$` are the ends of the whole text. Letters, classes and repetitions would depend on a locale, or
+match no LIKE pattern.
 """
 
 import re
@@ -23,10 +23,10 @@ _SPECIAL = frozenset("\\^$.[]|()*+?{}")
 _MOST_ALTERNATIVES = 64  # as many patterns as one LIKE without capitals may become
 
 
-def patterns_of_expression(written: str) -> tuple[str, ...] | None:
-    """Return the LIKE patterns of which a text matches one exactly if it matches a regular expression of PostgreSQL.
+def convert_expression(written: str) -> tuple[str, ...] | None:
+    """Return LIKE patterns that together match the same texts as a regular expression of PostgreSQL.
 
-    None for an expression that says more.
+    Return None for an expression that no LIKE patterns express.
     """
     anchored = (False, False)
     if written.startswith("^(") and written.endswith(")$") and not written.startswith("^(?"):
@@ -40,13 +40,12 @@ def patterns_of_expression(written: str) -> tuple[str, ...] | None:
     return None if None in found else tuple(one for one in found if one is not None)
 
 
-def plain_expression(written: str) -> str | None:
-    """Return a regular expression of PostgreSQL as all engines read it.
+def write_plain_expression(written: str) -> str | None:
+    """Return a regular expression of PostgreSQL in a form that all engines read alike.
 
-    It has characters, classes of ASCII letters and digits, their repetitions, and such a part that may be missing.
-    Return None for an expression that says more.
-
-    A digit is one of 0 to 9. It takes an engine that goes back no more than the square of a text's length.
+    It has characters, classes of ASCII letters and digits, their repetitions, and optional parts of these. A digit is
+    one of 0 to 9. An engine that backtracks takes at most the square of a text's length. Return None for other
+    expressions.
     """
     if len(written) > _LONGEST_PLAIN or _PLAIN.fullmatch(written) is None:
         return None
@@ -60,8 +59,8 @@ def plain_expression(written: str) -> str | None:
     return re.sub(r"\\(.)", r"[\1]", made).replace("(", "(?:").replace("[(?:]", "[(]")
 
 
-def patterns_of_similar(written: str) -> tuple[str, ...] | None:
-    """Return the LIKE patterns of which a text matches one exactly if it is SIMILAR TO a pattern, likewise."""
+def convert_similar(written: str) -> tuple[str, ...] | None:
+    """Return LIKE patterns that together match the same texts as a SIMILAR TO pattern. Return None if none do."""
     alternatives = _split(written)
     if alternatives is None:
         return None
@@ -81,7 +80,7 @@ def patterns_of_similar(written: str) -> tuple[str, ...] | None:
 
 
 def _split(written: str) -> list[str] | None:
-    """Return the alternatives between bars; None if one is empty, or they are too many."""
+    """Return the alternatives between bars. Return None if one is empty, or if there are too many."""
     parts, escaped = [""], False
     for character in written:
         if character == "|" and not escaped:
@@ -120,5 +119,5 @@ def _read_alternative(written: str, *, anchored: tuple[bool, bool]) -> str | Non
 
 
 def _is_letter(character: str) -> bool:
-    """Return True if a backslash gives a character a meaning, or may."""
+    """Return True if a backslash before the character gives it a meaning, or may."""
     return character.isalnum() or not character.isascii()

@@ -1,24 +1,23 @@
-"""The number of rows to which a query is cut, as PostgreSQL reads it."""
+"""The number of rows in LIMIT, as PostgreSQL reads it."""
 
 from contextlib import suppress
 
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_short
-from planner.values.constant import Given, NotConstant, Number, Untyped
-from planner.values.expressions import fold
+from planner.parser.tree import find_position, write_short
+from planner.values.constant import ConstantContext, NotConstant, Number, Untyped
+from planner.values.expressions import fold_constant
 
 
-def read_count(node: exp.Expr, given: Given) -> int | None:
-    """Return the number that LIMIT says; None for NULL, which cuts nothing.
+def read_count(node: exp.Expr, given: ConstantContext) -> int | None:
+    """Return the number in LIMIT. Return None for NULL, which limits nothing.
 
-    Below 0 it counts as 0: PostgreSQL itself refuses that.
-
-    Raises KH106 for what is no whole number, and KH109.
+    A number below 0 counts as 0, because PostgreSQL itself refuses it. Raise KH106 for anything but a whole number, and
+    KH109.
     """
     with suppress(NotConstant, ValueError):
-        match fold(node, given):
+        match fold_constant(node, given):
             case None:
                 return None
             case Number(value) if value.denominator == 1:
@@ -29,5 +28,5 @@ def read_count(node: exp.Expr, given: Given) -> int | None:
         "KH106",
         f"LIMIT {write_short(node)} is no whole number",
         hint="Write LIMIT 5.",
-        position=position(node),
+        position=find_position(node),
     )

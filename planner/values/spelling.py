@@ -1,4 +1,7 @@
-"""How an engine spells names, types and constants: what differs is a field, the rest is one text for all."""
+"""The spelling of names, types and constants in an engine.
+
+Differences are fields; the rest is one text for all engines.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +11,14 @@ from fractions import Fraction
 
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.errors import KeyholeError
-from planner.values.sql_literals import decimal, duckdb_numeric, identifier, integer, integer_limit, text
+from planner.values.sql_literals import (
+    find_duckdb_numeric,
+    find_integer_limit,
+    quote_name,
+    quote_text,
+    write_decimal,
+    write_integer,
+)
 
 _MICROSECOND = timedelta(microseconds=1)
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999999)
@@ -16,7 +26,10 @@ _LAST = datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """The words of one engine. Every text it makes is one token sequence, whatever name or value it is made of."""
+    """The SQL spelling of one engine.
+
+    Every text that it writes is one token sequence, whatever name or value it contains.
+    """
 
     identifier: Callable[[str], str]
     """The name, quoted. Raises KH201 on a character that no name can hold."""
@@ -33,63 +46,63 @@ class Spelling:
     timestamp_type: str
     """The type of a moment without a time zone, which also stands before such a constant."""
 
-    def cast(self, expression: str, kind: str) -> str:
-        """Return the expression as a value of that type, which it fits."""
+    def write_cast(self, expression: str, kind: str) -> str:
+        """Return the SQL of an expression as a value of that type, which it fits."""
         return f"{self.cast_function}({expression} AS {kind})"
 
-    def double(self, value: float) -> str:
-        """Return a double constant, spelled so that all engines read the same bits."""
-        return self.cast(f"'{value!r}'", self.double_type)
+    def write_double(self, value: float) -> str:
+        """Return a double constant as SQL that all engines read as the same bits."""
+        return self.write_cast(f"'{value!r}'", self.double_type)
 
     @property
     def nan(self) -> str:
-        """Not a number, as a double."""
-        return self.cast("'NaN'", self.double_type)
+        """The SQL of NaN as a double."""
+        return self.write_cast("'NaN'", self.double_type)
 
-    def timestamp(self, value: datetime) -> str:
+    def write_timestamp(self, value: datetime) -> str:
         """Return a timestamp constant."""
         return f"{self.timestamp_type.upper()} '{value.isoformat(sep=' ')}'"
 
-    def as_moment(self, expression: str) -> str:
-        """Return a date or timestamp as a timestamp."""
-        return self.cast(expression, self.timestamp_type)
+    def convert_to_timestamp(self, expression: str) -> str:
+        """Return the SQL of a date or timestamp as a timestamp."""
+        return self.write_cast(expression, self.timestamp_type)
 
-    def interval(self, length: timedelta) -> str:
-        """Return a length of time as a constant: a number of microseconds, and no days or months."""
+    def write_interval(self, length: timedelta) -> str:
+        """Return a duration as an SQL constant in microseconds, without days or months."""
         return f"INTERVAL '{length // _MICROSECOND} microseconds'"
 
-    def years(self, kind: SqlType) -> str:
-        """Return the SQL for `least AND greatest` value with which times are computed: the years 1 to 9999."""
+    def write_years(self, kind: SqlType) -> str:
+        """Return the SQL for `least AND greatest` time that is computed with: the years 1 to 9999."""
         match kind:
             case SqlType.DATE:
                 return f"DATE '{date.min.isoformat()}' AND DATE '{_LAST.date().isoformat()}'"
             case SqlType.TIMESTAMP:
-                return f"{self.timestamp(datetime.min)} AND {self.timestamp(_LAST)}"
+                return f"{self.write_timestamp(datetime.min)} AND {self.write_timestamp(_LAST)}"
             case _:
                 raise KeyholeError("KH900", "years of what is neither a date nor a timestamp")
 
-    def constant(self, value: Value, *, column: Column) -> str:
-        """Return a constant of a column's type; exact columns need `write_exact_comparison` instead."""
+    def write_constant(self, value: Value, *, column: Column) -> str:
+        """Return an SQL constant of a column's type. Exact columns need `write_exact_comparison`."""
         if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
-            return self.double(_nearest_double(value))
+            return self.write_double(_round_to_double(value))
         if column.sql_type is SqlType.UUID:
-            return self.cast(self.text(str(value)), "uuid")
+            return self.write_cast(self.text(str(value)), "uuid")
         match value:
             case bool():
                 return "TRUE" if value else "FALSE"
             case int():
-                return integer(value)
+                return write_integer(value)
             case Decimal():
-                return decimal(Fraction(value), scale=max(0, -_exponent(value)))
+                return write_decimal(Fraction(value), scale=max(0, -_find_exponent(value)))
             case datetime():
-                return self.timestamp(value)
+                return self.write_timestamp(value)
             case date():
                 return f"DATE '{value.isoformat()}'"
             case str():
                 return self.text(value)
 
-    def type_name(self, column: Column) -> str:
-        """Return a column's type, wide enough for the declared one."""
+    def write_type(self, column: Column) -> str:
+        """Return the SQL name of a column's type, wide enough for the declared one."""
         match column.sql_type:
             case SqlType.TEXT:
                 return self.text_type
@@ -98,22 +111,22 @@ class Spelling:
             case SqlType.TIMESTAMP:
                 return self.timestamp_type
             case SqlType.INTEGER:
-                return {15: "smallint", 31: "integer", 63: "bigint"}[integer_limit(column.declared).bit_length()]
+                return {15: "smallint", 31: "integer", 63: "bigint"}[find_integer_limit(column.declared).bit_length()]
             case SqlType.NUMERIC:
-                precision, scale = duckdb_numeric(column.declared)
+                precision, scale = find_duckdb_numeric(column.declared)
                 return f"decimal({precision}, {scale})"
             case _:
                 return column.sql_type.value
 
 
-def _nearest_double(value: int | Decimal) -> float:
+def _round_to_double(value: int | Decimal) -> float:
     try:
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _exponent(value: Decimal) -> int:
+def _find_exponent(value: Decimal) -> int:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise KeyholeError("KH212", "a numeric constant is not finite")
@@ -121,8 +134,8 @@ def _exponent(value: Decimal) -> int:
 
 
 STANDARD = Spelling(
-    identifier=identifier,
-    text=text,
+    identifier=quote_name,
+    text=quote_text,
     cast_function="CAST",
     text_type="text",
     double_type="double precision",

@@ -1,4 +1,4 @@
-"""Names, numbers and texts as SQL that DuckDB and PostgreSQL read alike, and what declared types of numbers hold."""
+"""Names, numbers and texts as SQL that DuckDB and PostgreSQL read alike, and the ranges of declared number types."""
 
 import re
 from fractions import Fraction
@@ -12,15 +12,15 @@ _DUCKDB_DIGITS = 38  # the most that its decimals have
 _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 31}
 
 
-def identifier(name: str) -> str:
-    """Return the name, quoted. Raise KH201 on a character that no name can hold."""
+def quote_name(name: str) -> str:
+    """Return the name as a quoted SQL identifier. Raise KH201 for a character that no name can hold."""
     if "\x00" in name:
         raise KeyholeError("KH201", "a column name contains a NUL character")
     return '"' + name.replace('"', '""') + '"'
 
 
-def text(value: str) -> str:
-    """Return a text constant. Raise KH212 on what PostgreSQL's text cannot hold: NUL and unpaired surrogates."""
+def quote_text(value: str) -> str:
+    """Return an SQL text constant. Raise KH212 for NUL and unpaired surrogates, which PostgreSQL's text cannot hold."""
     if _UNWRITABLE.search(value):
         raise KeyholeError("KH212", "a text constant contains a character that SQL text cannot hold")
     quoted = value.replace("'", "''")
@@ -29,13 +29,13 @@ def text(value: str) -> str:
     return f"'{quoted}'"
 
 
-def integer(value: int) -> str:
-    """Return an integer constant; a negative one in parentheses."""
+def write_integer(value: int) -> str:
+    """Return an SQL integer constant, in parentheses if it is negative."""
     return str(value) if value >= 0 else f"({value})"
 
 
-def decimal(value: Fraction, *, scale: int) -> str:
-    """Return a terminating decimal as an exact numeric constant with `scale` places, which must hold it."""
+def write_decimal(value: Fraction, *, scale: int) -> str:
+    """Return a terminating decimal as an exact SQL numeric constant with `scale` places, which must hold it."""
     steps = value * 10**scale
     if steps.denominator != 1:
         raise ValueError("the constant has more decimal places than its type")
@@ -44,21 +44,21 @@ def decimal(value: Fraction, *, scale: int) -> str:
     return body if steps >= 0 else f"(-{body})"
 
 
-def numeric_modifier(declared: str) -> tuple[int, int] | None:
+def read_numeric_modifier(declared: str) -> tuple[int, int] | None:
     """Return precision and scale of `numeric(p, s)`, None for a numeric without them."""
     found = _MODIFIER.search(declared)
     return None if found is None else (int(found[1]), int(found[2] or 0))
 
 
-def integer_limit(declared: str) -> int:
-    """Return the largest value of a declared integer type; the least is its negative minus one."""
+def find_integer_limit(declared: str) -> int:
+    """Return the largest value of a declared integer type. The least is its negative minus one."""
     bits = _INTEGER_BITS.get(declared.strip().lower(), 63)
     return (1 << bits) - 1
 
 
 @lru_cache(maxsize=256)
-def duckdb_numeric(declared: str) -> tuple[int, int]:
-    """Return precision and scale of the DuckDB decimal that stands for a declared numeric type (at most 38 digits)."""
-    precision, scale = numeric_modifier(declared) or (_DUCKDB_DIGITS, 10)
+def find_duckdb_numeric(declared: str) -> tuple[int, int]:
+    """Return precision and scale of the DuckDB decimal for a declared numeric type (at most 38 digits)."""
+    precision, scale = read_numeric_modifier(declared) or (_DUCKDB_DIGITS, 10)
     scale = min(max(scale, 0), _DUCKDB_DIGITS)
     return min(max(precision, scale, 1), _DUCKDB_DIGITS), scale

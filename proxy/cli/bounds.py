@@ -186,7 +186,7 @@ class BoundsReport:
         relation = quote_identifier(bounded.name)
         sql = f"SELECT {names} FROM {relation} GROUP BY {names} HAVING count(DISTINCT {unit}) > 1000"
         try:
-            accuracy = settings.accuracy({"keyhole.tolerance": str(_TIMES)}, catalog.defaults)
+            accuracy = settings.read_accuracy({"keyhole.tolerance": str(_TIMES)}, catalog.defaults)
             today = datetime.now(UTC).date()
             question = ask(
                 read_bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True

@@ -157,7 +157,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     dialect = choose_dialect(policy.source)
     question = read_bare_question(sql, settings.read_catalog(catalog, given))
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
-    accuracy = settings.accuracy(given, catalog.defaults)
+    accuracy = settings.read_accuracy(given, catalog.defaults)
     made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
     plan = planning.plan(made, dialect=dialect)
     return _against_caps(plan, stood_in, asked, sizes)
@@ -189,7 +189,7 @@ def _pins(policy: Policy) -> Pins:
 def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: Sizes) -> Simulation:
     policy_caps, table = find_limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
     caps = apply_grants(policy_caps, (), table=table, analyst=None)
-    own = _optional_nano(settings.max_epsilon(asked.settings))
+    own = _optional_nano(settings.read_max_epsilon(asked.settings))
     adding = count_groups_of_unit(plan) if plan.question.table.unit else 1
     fit, scope = _count_fitting(plan, caps, own, adding)
     mean_rows = None if sizes.rows is None else sizes.rows / sizes.units

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from planner.catalog.catalog import Analyst, Catalog
 from planner.errors import KeyholeError
-from planner.parser.lexer import split, tokens
+from planner.parser.lexer import read_tokens, split
 from planner.scope.embedded import Embedded
 from planner.statements import stored_parameters
 from planner.statements.classify import (
     Asking,
-    Copying,
-    Explaining,
+    CopyStatement,
+    ExplainStatement,
+    KeyholeSetting,
     PassThrough,
-    Preparing,
-    SetKeyhole,
+    PrepareStatement,
     Statement,
     classify,
 )
@@ -79,12 +79,12 @@ class _Session:
 
     def follow(self, text: str, statement: Statement) -> None:
         match statement:
-            case SetKeyhole(name=name, value_text=value, local=local):
+            case KeyholeSetting(name=name, value_text=value, is_local=local):
                 (self._local() if local else self.lasting)[name] = value
             case PassThrough(kind="transaction"):
                 self.local = None
             case PassThrough(kind="reset" | "discard"):
-                self._reset("".join(token.value for token in tokens(text)[1:]).lower())
+                self._reset("".join(token.value for token in read_tokens(text)[1:]).lower())
             case _:
                 pass
 
@@ -104,11 +104,11 @@ def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
         case Asking(embedded=embedded):
             if not statement.is_constantly_empty:
                 yield from (part for part in embedded if isinstance(part, Embedded))
-        case Explaining(questions=questions):
+        case ExplainStatement(questions=questions):
             yield from (one for one in questions if isinstance(one, Embedded))
-        case Copying(copied=copied):
+        case CopyStatement(copied=copied):
             yield from _questions(classify(copied.query, catalog), catalog)
-        case Preparing(text=text):
+        case PrepareStatement(text=text):
             yield from _questions(classify(text, catalog), catalog)
         case _:
             pass

@@ -28,7 +28,7 @@ from planner.monitors.guarantee import promise
 from planner.monitors.monitor_plan import MonitorPlan, WindowPlan
 from planner.scope.embedded import Embedded
 from planner.statements.kinds import ExplainFormat
-from planner.statements.listening import channel_of
+from planner.statements.listening import name_channel
 from proxy.monitors.alert_json import Telling, as_utc, key_text, relation_row, write_iso, write_time
 from proxy.monitors.notifications import (
     Admitted,
@@ -338,7 +338,7 @@ class MonitorReading:
     def admit(self, channel: str, *, analyst: str) -> Admitted | None:
         """Return the monitor with a channel, if the analyst may read it, and charge the reading. Raise KH306."""
         for monitor in self.readable(analyst):
-            if channel_of(monitor.name) == channel:
+            if name_channel(monitor.name) == channel:
                 return Admitted(monitor.name, self.begin(monitor, analyst=analyst))
         return None
 

@@ -16,7 +16,7 @@ from planner.catalog.pins import Pins
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.file import Policy
 from planner.policy.relation_names import is_csv
-from planner.values.sql_literals import text
+from planner.values.sql_literals import quote_text
 
 _GUESSED = {
     "BIGINT": "bigint",
@@ -147,7 +147,7 @@ def _has_quotes(relation: str, pattern: str, marks: Set[str], source: _Reading) 
         f"read_csv({pattern}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', "
         "ignore_errors = true, strict_mode = false, columns = {'line': 'VARCHAR'})"
     )
-    has_one = " OR ".join(f"contains(line, {text(mark)})" for mark in sorted(marks))
+    has_one = " OR ".join(f"contains(line, {quote_text(mark)})" for mark in sorted(marks))
     ((found,),) = source.read_for_owner(relation, f"SELECT coalesce(bool_or({has_one}), false) FROM {lines}")
     return bool(found)
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from planner.catalog.fault import Fault
 from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
-from planner.values.sql_literals import text
+from planner.values.sql_literals import quote_text
 
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 39}
 _DIGITS |= {"UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20, "UHUGEINT": 39}
@@ -53,7 +53,7 @@ def check_parquet_files(policy: Policy, source: _Reading, *, broken: Container[s
 def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]:
     relation = policy.write_relation(name)
     pattern = str(policy.directory / (policy.tables[name].relation or name))
-    files = [str(file) for (file,) in source.read_for_owner(relation, f"FROM glob({text(pattern)}) ORDER BY ALL")]
+    files = [str(file) for (file,) in source.read_for_owner(relation, f"FROM glob({quote_text(pattern)}) ORDER BY ALL")]
     if name in policy.private_tables:
         yield from _find_fallible(relation, pattern, list_exposed_names(policy, name), source)
     if len(files) < 2:
@@ -61,7 +61,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
     together = _read_types(relation, f"SELECT * FROM {relation}", source)
     exposed = list_exposed_names(policy, name) or together.keys()
     for file in files:
-        types = _read_types(relation, f"SELECT * FROM read_parquet({text(file)})", source)
+        types = _read_types(relation, f"SELECT * FROM read_parquet({quote_text(file)})", source)
         for column in sorted(exposed & together.keys()):
             if column not in types and not _is_in_path(column, file):
                 hint = "Write all files with the columns that the policy names."
@@ -77,7 +77,7 @@ def _find_fallible(relation: str, pattern: str, exposed: Container[str], source:
     told = source.read_for_owner(
         relation,
         "SELECT file_name, name, coalesce(num_children, 0), type, CAST(type_length AS integer), precision, "
-        f"concat_ws(' ', converted_type, logical_type) FROM parquet_schema({text(pattern)})",
+        f"concat_ws(' ', converted_type, logical_type) FROM parquet_schema({quote_text(pattern)})",
     )
     hint = "Write the file anew in DuckDB, COPY (FROM 'old.parquet') TO 'new.parquet': that fails on such a value."
     for file, nodes in groupby(told, lambda node: node[0]):

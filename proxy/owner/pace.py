@@ -18,7 +18,7 @@ from planner.plan.expected_time import estimate_work
 from planner.policy.compile import identify_engine
 from planner.policy.file import Policy
 from planner.question.plan import Plan
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.pipeline.messages import read_bare_question
 from proxy.sources.protocol import Source
 
@@ -83,7 +83,7 @@ def _make_question(
     dialect, place = source.dialect, f"i * 104729 % {groups}"
     named = groups <= _MANY  # as wards are; more groups are numbers, whose list is no part of the statement
     if named:
-        place = dialect.spelling.cast(place, dialect.spelling.text_type)
+        place = dialect.spelling.write_cast(place, dialect.spelling.text_type)
     made = (
         f"SELECT i * 7919 % {max(units, 1)} AS unit, {place} AS place, "
         f"CAST(i % 100 AS decimal(15, 2)) AS amount "
@@ -129,7 +129,7 @@ def _make_question(
     question = ask(
         read_bare_question(f"SELECT place FROM {_NAME} GROUP BY place HAVING {having}", catalog),
         catalog,
-        accuracy=accuracy({}, catalog.defaults),
+        accuracy=read_accuracy({}, catalog.defaults),
         parameters={},
         today=date(2000, 1, 1),
         is_utc=True,

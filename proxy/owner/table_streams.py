@@ -41,7 +41,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
         asked = ask(
             read_bare_question(sql, catalog),
             catalog,
-            accuracy=settings.accuracy({}, catalog.defaults),
+            accuracy=settings.read_accuracy({}, catalog.defaults),
             parameters={},
             today=datetime.now(UTC).date(),
             is_utc=True,

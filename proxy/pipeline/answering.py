@@ -27,21 +27,21 @@ from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.statements import stored_parameters
 from planner.statements.classify import (
     Asking,
-    Copying,
-    Executing,
-    Explaining,
+    CopyStatement,
+    ExecuteStatement,
+    ExplainStatement,
+    KeyholeSetting,
     PassThrough,
-    Preparing,
-    SetKeyhole,
+    PrepareStatement,
     Statement,
     classify,
     classify_prepared,
 )
-from planner.statements.key_parameters import Unbound, classify_bound, find_key_parameters
+from planner.statements.key_parameters import UnboundKeys, classify_bound, find_key_parameters
 from planner.statements.kinds import ExplainFormat
-from planner.statements.listening import listened_channel
+from planner.statements.listening import read_channel
 from planner.statements.settings import ALL_SETTINGS
-from planner.statements.settings import numbers as choose_numbers
+from planner.statements.settings import read_numbers as choose_numbers
 from planner.values.constant import ParameterCast
 from planner.values.parameter_casts import find_parameter_casts
 from proxy.concurrency.fair_queue import read_very_long_alone
@@ -105,8 +105,8 @@ class StatementAnswerer:
     def settings(self) -> Mapping[str, str]:
         """The `keyhole.*` settings with their values at the start of a session."""
         catalog = self._service.catalog
-        own = {setting.name: setting.initial(catalog.defaults) for setting in ALL_SETTINGS}
-        return {**own, **stored_parameters.settings_of(catalog)}
+        own = {setting.name: setting.find_initial(catalog.defaults) for setting in ALL_SETTINGS}
+        return {**own, **stored_parameters.list_settings(catalog)}
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         """Return the statements of a text, and which of them Keyhole answers. Short texts are cached."""
@@ -145,12 +145,12 @@ class StatementAnswerer:
                         return read(numbers)
             raise
 
-    def _classify_at(self, text: str, offset: int) -> Statement | Unbound:
+    def _classify_at(self, text: str, offset: int) -> Statement | UnboundKeys:
         try:
             return self._classify(text)
         except KeyholeError as error:
             if error.code == "KH202" and find_key_parameters(text):
-                return Unbound()
+                return UnboundKeys()
             raise error.shift_position(offset=offset) from None
 
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
@@ -160,7 +160,7 @@ class StatementAnswerer:
         except KeyholeError:
             return ()
         inside = found.embedded if isinstance(found, Asking) else ()
-        inside = found.questions if isinstance(found, Explaining) else inside
+        inside = found.questions if isinstance(found, ExplainStatement) else inside
         return find_parameter_casts(
             tree
             for part in inside
@@ -201,7 +201,7 @@ class StatementAnswerer:
                     self._monitors.check_readable(part.name, analyst=request.analyst, position=part.monitor_at)
 
         match self._classify_bound(request):
-            case Explaining(questions=questions, format=form):
+            case ExplainStatement(questions=questions, format=form):
                 check_readable(questions)
                 if isinstance(questions[0], EmbeddedVirtual):
                     lines = self._monitors.explain(questions[0].name, analyst=request.analyst, form=form)
@@ -220,12 +220,12 @@ class StatementAnswerer:
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
                 plan = PlannedStatement(planned, columns, request.analyst, request.settings)
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
-            case PassThrough() | SetKeyhole() | Copying() | Preparing() | Executing():
+            case PassThrough() | KeyholeSetting() | CopyStatement() | PrepareStatement() | ExecuteStatement():
                 raise TypeError("the shadow answers this statement")
 
     def _is_unbound(self, statement: str) -> bool:
         try:
-            return isinstance(self._classify_at(statement, 0), Unbound)
+            return isinstance(self._classify_at(statement, 0), UnboundKeys)
         except KeyholeError:
             return False
 
@@ -309,18 +309,18 @@ class StatementAnswerer:
                 )
 
 
-def read_part(text: str, offset: int, statement: Statement | Unbound) -> StatementPart:
+def read_part(text: str, offset: int, statement: Statement | UnboundKeys) -> StatementPart:
     """Return a classified statement of a text, in the form for a session."""
     return StatementPart(
         text=text,
         offset=offset,
-        is_intercepted=isinstance(statement, Asking | Explaining | Copying | Unbound),
-        prepares=statement.name if isinstance(statement, Preparing) else None,
-        executing=statement if isinstance(statement, Executing) else None,
+        is_intercepted=isinstance(statement, Asking | ExplainStatement | CopyStatement | UnboundKeys),
+        prepares=statement.name if isinstance(statement, PrepareStatement) else None,
+        executing=statement if isinstance(statement, ExecuteStatement) else None,
         beforehand=statement.beforehand if isinstance(statement, Asking) else (),
-        copied=statement.copied if isinstance(statement, Copying) else None,
-        listens=listened_channel(text) if statement == PassThrough("listen") else None,
-        spelled=statement.spelled if isinstance(statement, Asking | Explaining) else "",
+        copied=statement.copied if isinstance(statement, CopyStatement) else None,
+        listens=read_channel(text) if statement == PassThrough("listen") else None,
+        spelled=statement.spelled if isinstance(statement, Asking | ExplainStatement) else "",
     )
 
 

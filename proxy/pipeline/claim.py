@@ -34,7 +34,7 @@ from planner.question.condition_text import canonical
 from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
-from planner.statements.settings import max_epsilon
+from planner.statements.settings import read_max_epsilon
 from proxy.open_policy.accounts import convert_to_nano, find_table_limits, make_label
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked
@@ -79,7 +79,7 @@ def make_claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> C
         shared=True,
         renyi=None if allowed.delta is None else find_worst_curve(plan),
     )
-    limits = _apply_own_cap(allowed, max_epsilon(asked.settings))
+    limits = _apply_own_cap(allowed, read_max_epsilon(asked.settings))
     return Claim(
         asked=asked,
         plan=plan,

@@ -28,7 +28,7 @@ from planner.question.question import Accuracy, Question
 from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
-from planner.statements.classify import Copied, Executing, classify
+from planner.statements.classify import CopiedQuery, ExecuteStatement, classify
 from planner.statements.key_parameters import classify_bound
 from planner.values.constant import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import make_cancellation_error
@@ -70,7 +70,7 @@ class Asked:
 
     def read_accuracy(self, catalog: Catalog) -> Accuracy:
         """Return the accuracy that the settings promise. Raise KH404."""
-        return settings.accuracy(self.settings, catalog.defaults)
+        return settings.read_accuracy(self.settings, catalog.defaults)
 
     def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
         """Return the question bound to a catalog, at the given accuracy. Raise KH1xx to KH4xx."""
@@ -317,9 +317,9 @@ class StatementPart:
     offset: int
     is_intercepted: bool
     prepares: str | None = None
-    executing: Executing | None = None
+    executing: ExecuteStatement | None = None
     beforehand: tuple[str, ...] = ()
-    copied: Copied | None = None
+    copied: CopiedQuery | None = None
     listens: str | None = None
     spelled: str = ""
 

@@ -64,9 +64,9 @@ def list_virtual_rows(
             return tuple(_list_answers(service, analyst))
         case "settings":
             known = {each.name: (each.default(service.catalog.defaults), each.meaning) for each in ALL_SETTINGS}
-            told = stored_parameters.meanings(service.catalog)
+            told = stored_parameters.list_meanings(service.catalog)
             known |= {
-                each: (usual, told[each]) for each, usual in stored_parameters.settings_of(service.catalog).items()
+                each: (usual, told[each]) for each, usual in stored_parameters.list_settings(service.catalog).items()
             }
             return tuple((each, settings.get(each) or usual, usual, said) for each, (usual, said) in known.items())
         case "domains":

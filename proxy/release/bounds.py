@@ -30,7 +30,7 @@ from planner.catalog.catalog import Catalog, Column, Grouping, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.unit_statistics import LOW_SIDES, BoundKind, UnitCounts, UnitStatistic
-from planner.values.sql_literals import integer_limit, numeric_modifier
+from planner.values.sql_literals import find_integer_limit, read_numeric_modifier
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.release_refusals import (
@@ -350,8 +350,8 @@ def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> 
     if declared is not None:
         return Fraction(declared)
     if column.sql_type is SqlType.INTEGER:
-        return Fraction(integer_limit(column.declared))
-    declared_digits = numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
+        return Fraction(find_integer_limit(column.declared))
+    declared_digits = read_numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
     if declared_digits is None:
         raise refuse_endless_column(table.name, column.name)
     digits, places = declared_digits
@@ -364,7 +364,7 @@ def _find_step(column: Column, *, end: Fraction | None = None) -> Fraction:
         return Fraction(column.grid)
     if column.sql_type is SqlType.INTEGER:
         return Fraction(1)
-    digits = numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
+    digits = read_numeric_modifier(column.declared) if column.sql_type is SqlType.NUMERIC else None
     if digits is not None:
         return Fraction(1, 10 ** digits[1])
     if end is None:

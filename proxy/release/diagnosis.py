@@ -42,7 +42,7 @@ from planner.question.condition import ALWAYS, all_of
 from planner.question.question import Question
 from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
 from planner.question.unit_groups import groups_of_one_unit
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.release_refusals import (
@@ -254,7 +254,7 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
     typed = {"--score": asked.score, "--outcome": asked.outcome} | ({"--where": asked.where} if asked.where else {})
     embedded = read_rows(lines, catalog, table, typed=typed)
     question, numbers = bind_scores(
-        embedded, catalog, texts, accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
+        embedded, catalog, texts, accuracy=read_accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
     )
     check_rows_left(question, asked.where)
     for number, text in zip(numbers, (asked.score, asked.outcome), strict=True):

@@ -28,7 +28,7 @@ from planner.parser.lexer import quote_identifier
 from planner.question.question import Question
 from planner.question.scores import ScoredRows
 from planner.question.unit_groups import groups_of_one_unit
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.published_file import PublishedColumn, list_columns
@@ -201,7 +201,7 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     ]
     embedded = read_rows(lines, catalog, table, typed={"--where": asked.where} if asked.where else {})
     question, _ = bind_scores(
-        embedded, catalog, ("1",), accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
+        embedded, catalog, ("1",), accuracy=read_accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
     )
     check_rows_left(question, asked.where)
     if question.keys.size > MOST_CELLS:

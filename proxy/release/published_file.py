@@ -20,7 +20,7 @@ from accountant.store.private_files import OWNER_ALONE, make_private_file
 from mechanisms.formula import Integers
 from planner.catalog.catalog import SqlType, Value
 from planner.catalog.key_space import KeySpace, format_value
-from planner.values.sql_literals import identifier, text
+from planner.values.sql_literals import quote_name, quote_text
 
 _FOLDER_MODE = 0o700  # its owner alone sees which files there are
 _PIECE = 1 << 20  # bytes of a file that are read at a time
@@ -253,7 +253,7 @@ def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
 
     cells = _list_row_texts(table) if isinstance(table, PublishedRows) else _list_cell_texts(table)
     shown = [
-        f"CAST(c{number} AS {type_name}) AS {identifier(name)}" for number, (name, type_name) in enumerate(table.types)
+        f"CAST(c{number} AS {type_name}) AS {quote_name(name)}" for number, (name, type_name) in enumerate(table.types)
     ]
     source = "cells"
     if isinstance(table, PublishedTable) and table.count_name is None:
@@ -262,7 +262,7 @@ def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
         connection.register("cells", cells)
         connection.execute(
             f"COPY (SELECT {', '.join(shown)} FROM {source} ORDER BY place) "
-            f"TO {text(str(path))} (FORMAT parquet, KV_METADATA {{keyhole: {text(statement)}}})"
+            f"TO {quote_text(str(path))} (FORMAT parquet, KV_METADATA {{keyhole: {quote_text(statement)}}})"
         )
 
 

@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, MergedKeys, Table, ValueGroups
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.lexer import tokens as read_tokens
+from planner.parser.lexer import read_tokens as read_tokens
+from planner.parser.lexer import spell_name
 from planner.parser.tree import parse
 from planner.scope.embedded import Embedded
 from proxy.pipeline.messages import read_bare_question
@@ -67,7 +67,7 @@ def _spell(flag: str, text: str, table: Table) -> str | None:
     """
     spelled = text
     for name in sorted((one.name for one in table.columns), key=len, reverse=True):
-        quoted = readable(name)
+        quoted = spell_name(name)
         if quoted != name:
             around = rf"""(?<![\w"])[\[`']?{re.escape(name)}[\]`']?(?![\w"])"""
             spelled = re.sub(around, quoted.replace("\\", r"\\"), spelled, flags=re.IGNORECASE)

@@ -9,12 +9,12 @@ from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_at_least
 from planner.extract.extract import embed
 from planner.lower.dialects.dialect import Dialect
-from planner.parser.lexer import readable, tokens
+from planner.parser.lexer import read_tokens, spell_name
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.scope.owner_bands import aggregate_sql, band_sql
 from planner.scope.owner_bands import at_least as reaches
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from planner.statements.stored_parameters import read_parameters
 
 
@@ -24,18 +24,18 @@ def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Itera
     It follows from the policy alone. The source is not used.
     """
     for table in catalog.tables:
-        key = next((readable(column.name) for column in table.columns if column.domain is not None), None)
+        key = next((spell_name(column.name) for column in table.columns if column.domain is not None), None)
         for shown in table.band_columns if key is not None else ():
             place = f"tables.{table.name}" + ("" if shown.measure is None else f".columns.{shown.measure}")
             band = band_sql(aggregate_sql(shown, table), shown.bands)
-            grouped = f"FROM {readable(table.name)} GROUP BY {key}"
+            grouped = f"FROM {spell_name(table.name)} GROUP BY {key}"
             problem = _find_problem(f"SELECT {key}, {band} {grouped}", catalog, dialect)
             if problem is None:
                 problem = _find_settled(shown, table, f"SELECT {key} {grouped}", catalog, dialect)
             if problem is not None:
                 yield f"{place}.bands: asking for those of {shown.bands.aggregate} by {key} {problem}."
     for stored in catalog.stored_questions:
-        problem = _find_problem(f"SELECT * FROM {readable(stored.name)}", catalog, dialect)
+        problem = _find_problem(f"SELECT * FROM {spell_name(stored.name)}", catalog, dialect)
         if problem is not None:
             yield f"views.{stored.name}: reading it {problem}."
 
@@ -52,9 +52,9 @@ def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catal
 
 def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
     """Return why one of the policy's statements is not answered under its defaults. Return None if it is."""
-    wanted, today = accuracy({}, catalog.defaults), datetime.now(UTC).date()
+    wanted, today = read_accuracy({}, catalog.defaults), datetime.now(UTC).date()
     try:
-        asking = embed(sql, tokens(sql), catalog)
+        asking = embed(sql, read_tokens(sql), catalog)
         made = [
             plan(ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=dialect)
             for one in (() if asking is None else asking.questions)

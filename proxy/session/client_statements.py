@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from sys import getsizeof
 
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
 from proxy.session.session_refusals import refuse_executed_savepoint
@@ -187,7 +187,7 @@ class ClientStatements:
         """Return the portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None
-        name = tokens(parts[0].text)[-1].value.encode()
+        name = read_tokens(parts[0].text)[-1].value.encode()
         portal = self.portals.get(name)
         return None if portal is None or portal.statement.part.copied is not None else name
 

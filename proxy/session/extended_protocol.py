@@ -8,7 +8,7 @@ gave it its name; its portal is bound to a stand-in, and answered by its first E
 from dataclasses import replace
 
 from planner.errors import KeyholeError
-from planner.statements.statement_refusals import own_name_refused
+from planner.statements.statement_refusals import refuse_own_name
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.core import SessionCore
@@ -55,7 +55,7 @@ class ExtendedProtocol:
     async def parse(self, message: Parse, received: Received) -> None:
         """Prepare a statement; a question also in a stand-in to which its portals are bound."""
         if message.statement.startswith(OWN_NAMES):
-            raise own_name_refused()
+            raise refuse_own_name()
         name = await self._text.convert_name(message.statement)
         if name in self._held.statements:
             await self._exchange.settle()  # what is skipped after an error replaces nothing
@@ -99,7 +99,7 @@ class ExtendedProtocol:
     async def bind(self, message: Bind, received: Received) -> None:
         """Make a portal; for a question, over its stand-in."""
         if message.statement.startswith(OWN_NAMES) or message.portal.startswith(OWN_NAMES):
-            raise own_name_refused()
+            raise refuse_own_name()
         name, portal = await self._text.convert_name(message.statement), await self._text.convert_name(message.portal)
         if name in self._held.statements:
             self._exchange.describe(b"S", message.statement)  # fails unless there is one, whatever it has become

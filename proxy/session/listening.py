@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from planner.errors import KeyholeError
-from planner.statements.listening import channel_of
+from planner.statements.listening import name_channel
 from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.monitors.alert_json import clearing_document, write_iso
 from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
@@ -149,7 +149,7 @@ class NotificationListener:
             if isinstance(told, KeyholeError):
                 frames += encode_notice(f"{told.code}: {told.message}", codec=_ASCII)
             else:
-                frames += NotificationResponse(0, channel_of(told.monitor).encode(), encode_payload(told)).encode()
+                frames += NotificationResponse(0, name_channel(told.monitor).encode(), encode_payload(told)).encode()
         return bytes(frames)
 
 

@@ -4,7 +4,7 @@ They run through the extended protocol, and the client sees what PostgreSQL send
 unless the text says otherwise, nothing of a text with a syntax error anywhere, nothing after an error.
 """
 
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.parts import SessionParts
@@ -109,5 +109,5 @@ def _takes_parameters(part: StatementPart) -> bool:
     return (
         "$" in part.text
         and part.first_word != "prepare"
-        and any(token.kind == "parameter" for token in tokens(part.text))
+        and any(token.kind == "parameter" for token in read_tokens(part.text))
     )

@@ -13,8 +13,8 @@ from planner.bind.other_tables import offer_join
 from planner.catalog.catalog import Catalog, Table
 from planner.errors import UnknownColumn
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
-from planner.parser.lexer import readable
-from planner.values.sql_literals import text as text_literal
+from planner.parser.lexer import spell_name
+from planner.values.sql_literals import quote_text as text_literal
 from proxy.session.error_fields import add_hint
 from proxy.wire import backend
 from proxy.wire.backend import Report
@@ -82,7 +82,7 @@ class NameHints:
             return hint
         names = [*self._list_table_names(), *(question.name for question in self._catalog.stored_questions)]
         names += [monitor.name for monitor in self._catalog.monitors if self._analyst in monitor.analysts]
-        spelled = {name: readable(name) for name in names}
+        spelled = {name: spell_name(name) for name in names}
         spelled |= {one.name: f"{VIRTUAL_SCHEMA}.{one.name}" for one in VIRTUAL_RELATIONS if one.name not in spelled}
         nearest = _find_nearest(wanted, spelled)
         if nearest == wanted and nearest in names:
@@ -96,12 +96,12 @@ class NameHints:
         of_table = _find_nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
         meant = (schema, in_schema) if in_schema is not None else (of_table, wanted)
         found = next((one for one in names if (one.schema, one.name) == meant), None)
-        return None if found is None else f"Perhaps you meant {readable(found.schema)}.{readable(found.name)}."
+        return None if found is None else f"Perhaps you meant {spell_name(found.schema)}.{spell_name(found.name)}."
 
     def _suggest_column(self, wanted: str, text: str, *, is_quoted: bool) -> str | None:
         nearest = _find_nearest(wanted, self._list_named_columns(text))
         if nearest is not None and nearest != wanted:
-            return f"Perhaps you meant {readable(nearest)}."
+            return f"Perhaps you meant {spell_name(nearest)}."
         if is_quoted:
             return self._suggest_value(wanted, text) or _IN_SINGLE_QUOTES.format(text_literal(wanted))
         return self._suggest_join(wanted, text)
@@ -130,7 +130,7 @@ class NameHints:
             return None
         columns = [column for table in self._find_named_tables(text) for column in table.columns]
         is_measure = any(column.name == wanted and column.bounds is not None for column in columns)
-        example = f"sum({readable(wanted)})" if is_measure else "count(*)"
+        example = f"sum({spell_name(wanted)})" if is_measure else "count(*)"
         return f"HAVING compares aggregates, such as {example}. A condition on rows stands in WHERE."
 
     def _suggest_quotes(self, text: str, at: int) -> str | None:
@@ -139,7 +139,7 @@ class NameHints:
         for name in (*self._list_table_names(), *self._list_named_columns(text)):
             first = lowered.find(name.lower(), max(at - len(name) - 1, 0)) if " " in name else -1
             if 0 <= first < at <= first + len(name) + 1 and text[first - 1 : first] != '"':
-                return f"Write the name in double quotes: {readable(name)}."
+                return f"Write the name in double quotes: {spell_name(name)}."
         return None
 
     def _list_table_names(self) -> Iterator[str]:

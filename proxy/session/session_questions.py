@@ -11,8 +11,8 @@ from functools import partial
 from threading import Event
 
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
-from planner.statements.classify import Copied, Executing
+from planner.parser.lexer import read_tokens
+from planner.statements.classify import CopiedQuery, ExecuteStatement
 from proxy.pipeline.messages import Prepared, Request, StatementPart
 from proxy.session.client_statements import Portal
 from proxy.session.error_fields import encode_notice
@@ -159,8 +159,8 @@ class SessionQuestions:
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
             await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)
             if part.copied is not None:
-                behind = self._text.encode(part.copied.behind)
-                await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.behind_at)
+                behind = self._text.encode(part.copied.suffix)
+                await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.suffix_at)
             await self._work.wait_for_earlier()
             return prepared, await self._work.run(partial(self._release_written, prepared, part.copied, withdrawn))
         except KeyholeError as error:
@@ -168,7 +168,7 @@ class SessionQuestions:
                 raise error.drop_position() from None
             raise error.shift_position(offset=part.offset) from None
 
-    def _release_written(self, prepared: Prepared, copied: Copied | None, withdrawn: Event) -> _WrittenAnswer:
+    def _release_written(self, prepared: Prepared, copied: CopiedQuery | None, withdrawn: Event) -> _WrittenAnswer:
         """Release, and write the keys for the shadow; in a thread, since millions of keys take seconds."""
         released, text = self._asker.release(prepared, withdrawn=withdrawn), self._text.codec
         keys: tuple[bytes, ...] | bytes | None
@@ -177,12 +177,12 @@ class SessionQuestions:
                 keys = tuple(text_array(array, text) for array in released.arrays)
             else:
                 sql = inline_arrays(prepared.sql, released.arrays)
-                keys = text.encode(f"COPY ({sql}{copied.behind}")[0]
+                keys = text.encode(f"COPY ({sql}{copied.suffix}")[0]
         except UnicodeEncodeError:
             keys = None
         return _WrittenAnswer(keys, released.notices)
 
-    async def _read_copied(self, portal: Portal, copied: Copied) -> Portal:
+    async def _read_copied(self, portal: Portal, copied: CopiedQuery) -> Portal:
         """Return a COPY as the query in it, which takes no parameters."""
         part = portal.statement.part
         query = self._text.encode(copied.spelled or copied.query)
@@ -209,7 +209,7 @@ class SessionQuestions:
             return False
         return await self._find_executed_question(part.executing) is not None
 
-    async def _find_executed_question(self, executing: Executing) -> tuple[bytes, str] | None:
+    async def _find_executed_question(self, executing: ExecuteStatement) -> tuple[bytes, str] | None:
         """Return the name and the question of EXECUTE; None if there is none, or no question in it."""
         await self._exchange.settle()
         if not executing.name.isascii():
@@ -225,7 +225,7 @@ class SessionQuestions:
         """Return the question in a prepared statement of the shadow."""
         return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
-    async def _bind_arguments(self, portal: Portal, executing: Executing) -> Portal:
+    async def _bind_arguments(self, portal: Portal, executing: ExecuteStatement) -> Portal:
         """Return an EXECUTE as the question that it names, bound to its arguments."""
         found = await self._find_executed_question(executing)
         if found is None:
@@ -242,8 +242,8 @@ class SessionQuestions:
             raise refuse_parameter_count(executing.name, expected=len(types), given=executing.count)
         values: tuple[bytes | None, ...] = ()
         if types:
-            at = portal.statement.part.offset + executing.given_at
-            values = await self._exchange.arguments(self._text.encode(executing.given), types, given_at=at)
+            at = portal.statement.part.offset + executing.arguments_at
+            values = await self._exchange.arguments(self._text.encode(executing.arguments), types, given_at=at)
         part = StatementPart(text=f"{executing.explain}{question}", offset=0, is_intercepted=True)
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)
@@ -254,7 +254,7 @@ def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
     """Return a statement whose only parameters are these arrays, without parameters."""
     parts: list[str] = []
     at = 0
-    for token in tokens(sql):
+    for token in read_tokens(sql):
         if token.kind == "parameter":
             parts += (sql[at : token.start], array_literal(arrays[int(token.value[1:]) - 1]))
             at = token.end
@@ -269,4 +269,4 @@ def _check_settings_unchanged(portal: Portal, state: SessionState) -> None:
 
 def _declares_held_cursor(part: StatementPart) -> bool:
     """Return True if it declares a cursor WITH HOLD."""
-    return any(token.is_word("hold") for token in tokens(part.beforehand[0]))
+    return any(token.is_word("hold") for token in read_tokens(part.beforehand[0]))

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from planner.parser.lexer import Token, tokens
+from planner.parser.lexer import Token, read_tokens
 
 SETTING = "statement_timeout"
 _VALUE = re.compile(r"\s*([0-9]+)\s*(us|ms|s|min|h|d)?\s*")  # fractions may be rounded to 0, which switches it off
@@ -29,7 +29,7 @@ def find_longest_timeout_ms(text: str) -> float:
     """
     if SETTING not in text.lower():  # names cannot be written otherwise: those with escapes are refused
         return 0.0
-    found = tokens(text)
+    found = read_tokens(text)
     return max(
         (_read_assigned_ms(found, at) for at, token in enumerate(found) if token.value.lower() == SETTING), default=0.0
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
-from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 from proxy.wire.frontend import Bind
 
 _BOOLEAN = 16  # oids of pg_type, here and below
@@ -102,7 +102,7 @@ def read_value(text: str | None, oid: int) -> ParameterValue | None:
     if oid in _ONE_TEXT:
         return _read_scalar(text, oid)
     declared, _, written = text.partition("\n")
-    return Foreign(declared, written)
+    return ForeignValue(declared, written)
 
 
 def _read_scalar(text: str, oid: int) -> ParameterValue:
@@ -136,16 +136,16 @@ def _read_float(sent: bytes, oid: int) -> ParameterValue:
     return Decimal(repr(number)) if oid == 701 else Decimal(number)
 
 
-def _read_interval(sent: bytes) -> Span:
+def _read_interval(sent: bytes) -> Interval:
     microseconds, days, months = struct.unpack(">qii", sent)
-    return Span(months=months, days=days, microseconds=microseconds)
+    return Interval(months=months, days=days, microseconds=microseconds)
 
 
 def _read_array(text: str, member: int) -> ParameterValue:
     sent = member in _FLOATS or member == _INTERVAL
     items = _read_sent_array(bytes.fromhex(text)) if sent else json.loads(text, parse_int=str, parse_float=str)
     if items is None or any(isinstance(item, list) for item in items):
-        return Foreign("array", text)
+        return ForeignValue("array", text)
     return ArrayValue(tuple(None if item is None else _read_member(item, member) for item in items))
 
 
@@ -156,7 +156,7 @@ def _read_member(item: object, member: int) -> ParameterValue:
         case bytes():
             return _read_interval(item) if member == _INTERVAL else _read_float(item, member)
         case _ if member in _ALMOST_TEXTS:
-            return Foreign(_ALMOST_TEXTS[member], str(item))
+            return ForeignValue(_ALMOST_TEXTS[member], str(item))
         case _:
             return _read_scalar(str(item), member)
 

@@ -22,9 +22,9 @@ from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 from planner.scope.owner_bands import aggregate_sql, band_sql, describe_bands
-from planner.statements.stored_parameters import with_defaults
+from planner.statements.stored_parameters import fill_in_defaults
 from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.reviewed import insist_reviewed
 from proxy.shadow.validity import GROUP as GROUP
@@ -374,7 +374,7 @@ def _column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Compos
         )
     for shown in table.band_columns:
         aggregate = aggregate_sql(shown, table)
-        comment = f"band of {aggregate} in a group, by max({readable(shown.name)}): {describe_bands(shown.bands)}"
+        comment = f"band of {aggregate} in a group, by max({spell_name(shown.name)}): {describe_bands(shown.bands)}"
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(sql.Identifier(*name, shown.name), sql.Literal(comment))
 
 
@@ -425,7 +425,7 @@ def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
     Tools offer what a role may SELECT, so that right is granted; `security_invoker` keeps it without effect.
     """
     name = sql.Identifier("public", stored.name)
-    question = sql.SQL(with_defaults(stored).rstrip().rstrip(";"))
+    question = sql.SQL(fill_in_defaults(stored).rstrip().rstrip(";"))
     yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS {}").format(name, question)
     yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(stored.comment or "stored question"))
     yield _grant("SELECT", "public", stored.name)

@@ -18,7 +18,7 @@ from planner.catalog.csv_file import find_header_line
 from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
-from planner.values.sql_literals import text
+from planner.values.sql_literals import quote_text
 from proxy.sources.read_types import check_after_reading, check_types
 
 Run = Callable[[str], list[tuple[Any, ...]]]
@@ -284,7 +284,7 @@ def _read_words(sql: str) -> list[str]:
 def _glob(pattern: str, *, run: Run) -> list[Path]:
     """Return the files that DuckDB reads under a name; none if it may not look."""
     try:
-        return [Path(file).resolve() for (file,) in run(f"SELECT file FROM glob({text(pattern)})")]
+        return [Path(file).resolve() for (file,) in run(f"SELECT file FROM glob({quote_text(pattern)})")]
     except duckdb.Error:
         return []
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import duckdb
 
 from planner.question.plan import Rollup
-from planner.values.sql_literals import identifier
+from planner.values.sql_literals import quote_name
 from proxy.sources.duckdb_relations import check_same_types
 from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.rollups import RollupTooLarge
@@ -35,7 +35,7 @@ class DuckDBStore:
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
         """Build the rollup as a table of its own. Raise `RollupTooLarge` and `TypesChanged`."""
-        relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
+        relation = f"{DATABASE}.main.{quote_name(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._open_cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
         timer.daemon = True

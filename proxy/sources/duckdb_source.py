@@ -28,7 +28,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import KeyBlock, ReadRelation, Rewritten
-from planner.values.sql_literals import identifier, text
+from planner.values.sql_literals import quote_name, quote_text
 from proxy.concurrency.fair_queue import FairTurns
 from proxy.sources.alignment import align_groups, spread_groups
 from proxy.sources.duckdb_relations import (
@@ -505,7 +505,7 @@ def _open_database(
     A file that takes its place can be opened beside it, where DuckDB would hand out what is open under the name. Raise
     KH008.
     """
-    allowed = ", ".join(text(str(directory.resolve())) for directory in directories)
+    allowed = ", ".join(quote_text(str(directory.resolve())) for directory in directories)
     try:
         connection = duckdb.connect(":memory:", config={**_SEALED, **settings})
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -530,7 +530,7 @@ def _explain_unopened(error: Exception) -> str:
 def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str, Looks]:
     """Attach a file to be read. Return the schema that its names are looked up in, and what the file was."""
     name = "memory_db" if database.stem == "memory" else None  # that one is the instance's own
-    attach = f"ATTACH {text(str(database))}{'' if name is None else f' AS {name}'} (READ_ONLY)"
+    attach = f"ATTACH {quote_text(str(database))}{'' if name is None else f' AS {name}'} (READ_ONLY)"
     while True:
         before = stat_database(database) if database.exists() else {}
         connection.execute(attach)
@@ -538,8 +538,8 @@ def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str,
             "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL"
         ).fetchall()
         if stat_database(database) == before:
-            return f"{identifier(attached)}.main", before
-        connection.execute(f"DETACH {identifier(attached)}")  # replaced at this moment: which of both is open?
+            return f"{quote_name(attached)}.main", before
+        connection.execute(f"DETACH {quote_name(attached)}")  # replaced at this moment: which of both is open?
 
 
 def _make_cursor(connection: duckdb.DuckDBPyConnection, home: str | None) -> duckdb.DuckDBPyConnection:
@@ -550,4 +550,4 @@ def _make_cursor(connection: duckdb.DuckDBPyConnection, home: str | None) -> duc
 
 
 def _qualify_name(schema: str, name: str) -> str:
-    return identifier(name) if schema == "main" else f"{identifier(schema)}.{identifier(name)}"
+    return quote_name(name) if schema == "main" else f"{quote_name(schema)}.{quote_name(name)}"

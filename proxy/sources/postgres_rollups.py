@@ -13,7 +13,7 @@ import psycopg
 
 from accountant.store.pinned_session import pin_settings
 from planner.question.plan import Rollup
-from planner.values.sql_literals import identifier
+from planner.values.sql_literals import quote_name
 from proxy.sources.connecting import OPENING_S, SourceConnection, limit_statements
 from proxy.sources.pinned_relations import PostgresPins
 from proxy.sources.postgres_relations import check_locked_types, hold_keys
@@ -83,7 +83,7 @@ class PostgresStore:
                         raise RollupTooLarge  # which rolls the table back
                 check_locked_types(rollup.relations, connection)
                 if rollup.indexed is not None:
-                    _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
+                    _run(connection, f"CREATE INDEX ON {relation} ({quote_name(rollup.indexed)})")
                 _run(connection, f"ANALYZE {relation}")
             return relation
 
@@ -145,8 +145,8 @@ class PostgresStore:
         return self._connection
 
     def _make_name(self) -> str:
-        name = identifier(f"{_PREFIX}_{self._session}_{next(self._numbers)}")
-        return name if self._scratch is None else f"{identifier(self._scratch)}.{name}"
+        name = quote_name(f"{_PREFIX}_{self._session}_{next(self._numbers)}")
+        return name if self._scratch is None else f"{quote_name(self._scratch)}.{name}"
 
     def _list_left_behind(self) -> list[str]:
         if self._scratch is None or self._connection is None:

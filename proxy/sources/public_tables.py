@@ -6,7 +6,7 @@ from typing import Any
 from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
-from planner.values.sql_literals import identifier
+from planner.values.sql_literals import quote_name
 from proxy.sources.protocol import Row, convert_value, hide_shape_failures
 from proxy.sources.source_refusals import report_uncopyable_value, report_unreadable_rows
 
@@ -33,7 +33,7 @@ def read_public_rows(
         KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
             cannot be copied, or the engine cannot read the rows.
     """
-    listed = ", ".join(identifier(column) for column in columns)
+    listed = ", ".join(quote_name(column) for column in columns)
     order = ", ".join(str(i + 1) for i in range(len(columns)))
     hide_shape_failures(lambda: run(f"SELECT {listed} FROM {relation} LIMIT 0"), relation=relation)
     # none beyond it is looked at, and sorting comes after it: an engine may stop as soon as it has so many
@@ -43,7 +43,7 @@ def read_public_rows(
 
     def fetch() -> tuple[list[tuple[Any, ...]], str | None]:
         if checks:
-            asked = ", ".join(f"bool_or({check.format(identifier(column))})" for column, check in checks.items())
+            asked = ", ".join(f"bool_or({check.format(quote_name(column))})" for column, check in checks.items())
             for column, has_one in zip(checks, run(f"SELECT {asked} FROM {found}")[0], strict=True):
                 if has_one:
                     return [], column

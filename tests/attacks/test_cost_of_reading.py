@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from planner.errors import KeyholeError
-from planner.parser.lexer import split, tokens
-from planner.values.array_literals import members
+from planner.parser.lexer import read_tokens, split
+from planner.values.array_literals import read_members
 from tests.in_turn import in_turn
 
 MANY = 100_000
@@ -40,7 +40,7 @@ def test_no_text_is_read_twice(text: str) -> None:
 def test_a_long_literal_is_held_a_few_times_over_at_most(text: str) -> None:
     tracemalloc.start()
     try:
-        assert len(tokens(text)) == 1
+        assert len(read_tokens(text)) == 1
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -50,12 +50,12 @@ def test_a_long_literal_is_held_a_few_times_over_at_most(text: str) -> None:
 @pytest.mark.parametrize("text", ["E'\\'", "E'a''", "SELECT E'a\\' || b\"c\\"])
 def test_an_escape_string_that_never_ends_is_not_read_as_a_name_and_a_plain_string(text: str) -> None:
     with pytest.raises(KeyholeError, match="not closed"):
-        tokens(text)
+        read_tokens(text)
 
 
 @pytest.mark.parametrize("text", ["{" + " " * MANY, "{" + "a " * MANY, '{"' + "\\" * MANY, "{" + "a," * MANY])
 def test_an_array_that_never_ends_is_none(text: str) -> None:
-    assert members(text) is None
+    assert read_members(text) is None
 
 
 @in_turn(
@@ -71,4 +71,4 @@ def test_an_array_that_never_ends_is_none(text: str) -> None:
     ],
 )
 def test_arrays_are_read_as_postgresql_reads_them(text: str, expected: list[str | None] | None) -> None:
-    assert members(text) == expected
+    assert read_members(text) == expected

@@ -167,9 +167,9 @@ def test_a_login_may_be_as_long_as_the_limit_and_no_longer(running: Running) -> 
 
 def test_a_text_has_so_many_tokens_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexer, "MOST_TOKENS", 1000)
-    assert len(lexer.tokens("x " * 1000 + "'" + "long " * 1000 + "'")) == 1001
+    assert len(lexer.read_tokens("x " * 1000 + "'" + "long " * 1000 + "'")) == 1001
     with pytest.raises(KeyholeError, match=r"KH100.*more than"):
-        lexer.tokens("x " * 1002)
+        lexer.read_tokens("x " * 1002)
 
 
 def nested(depth: int) -> str:
@@ -177,10 +177,10 @@ def nested(depth: int) -> str:
 
 
 def test_comments_stand_in_one_another_so_deep_and_no_deeper() -> None:
-    assert len(lexer.tokens(nested(lexer.DEEPEST_COMMENT))) == 2
-    assert len(lexer.tokens(nested(1) * 1000)) == 2000
+    assert len(lexer.read_tokens(nested(lexer.DEEPEST_COMMENT))) == 2
+    assert len(lexer.read_tokens(nested(1) * 1000)) == 2000
     with pytest.raises(lexer.NestedTooDeep, match="KH100"):
-        lexer.tokens(nested(lexer.DEEPEST_COMMENT + 1))
+        lexer.read_tokens(nested(lexer.DEEPEST_COMMENT + 1))
 
 
 @pytest.mark.parametrize("prepared", [False, True])

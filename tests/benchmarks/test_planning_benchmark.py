@@ -28,7 +28,7 @@ def test_every_unit_and_mechanism_is_measured(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six() -> None:
     for unit, catalog in catalogs().items():
-        accuracy = settings.accuracy({"keyhole.mechanism": DEFAULT}, catalog.defaults)
+        accuracy = settings.read_accuracy({"keyhole.mechanism": DEFAULT}, catalog.defaults)
         for sql in (*large(0).values(), *(in_unit(one, unit) for one in typical(30, seed=3))):
             statement = classify(sql, catalog)
             assert isinstance(statement, Asking)
@@ -39,7 +39,7 @@ def test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six(
 
 def test_ordered_thresholds_fold_into_one() -> None:
     catalog = catalogs()["row"]
-    accuracy = settings.accuracy({}, catalog.defaults)
+    accuracy = settings.read_accuracy({}, catalog.defaults)
     statement = classify(large(0)["64 thresholds on one aggregate, ordered"], catalog)
     assert isinstance(statement, Asking)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)

@@ -12,12 +12,12 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
 from planner.question.plan import Rewritten
 from planner.question.question import Question
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.worlds.retail import retail
 
 TODAY = date(2011, 6, 15)
@@ -32,7 +32,7 @@ def asking(sql: str, catalog: Catalog | None = None) -> Asking:
 
 def select(sql: str) -> exp.Select:
     """The tree of a SELECT."""
-    tree = parse(sql, tokens(sql)).tree
+    tree = parse(sql, read_tokens(sql)).tree
     assert isinstance(tree, exp.Select)
     return tree
 
@@ -43,7 +43,7 @@ def refusal(sql: str, **settings: str) -> KeyholeError | None:
     try:
         statement = classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
-            wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
+            wanted = read_accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
             ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         return error
@@ -60,7 +60,7 @@ def asked(
     """The one question of a statement, under settings given without their `keyhole.`"""
     catalog = catalog or retail()
     (question,) = asking(sql, catalog).questions
-    wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
+    wanted = read_accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
     return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, is_utc=True)
 
 

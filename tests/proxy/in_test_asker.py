@@ -10,7 +10,7 @@ from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import split
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, classify_prepared
-from planner.statements.settings import ALL_SETTINGS, accuracy
+from planner.statements.settings import ALL_SETTINGS, read_accuracy
 from planner.values.constant import ParameterCast, ParameterValue
 from planner.values.parameter_casts import find_parameter_casts
 from proxy.pipeline.answering import read_part
@@ -66,7 +66,7 @@ class FixedAsker:
 
     def prepare(self, request: Request) -> Prepared:
         assert isinstance(request.is_utc, bool)
-        accuracy(request.settings, self.catalog.defaults)
+        read_accuracy(request.settings, self.catalog.defaults)
         if "/* crash */" in request.statement:
             raise ZeroDivisionError("a bug")
         self.asked.append((request.settings, request.parameters))

@@ -17,7 +17,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import split_conjuncts
 from planner.bind.unit_lists.key_pairs import list_key_columns
 from planner.catalog.catalog import Table
-from planner.parser.tree import bare, name
+from planner.parser.tree import read_name, strip_parentheses
 
 MOST_CLAUSES = 32  # of one condition, and lists in one of them: each list is joined once with every row
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.Is, exp.In)
@@ -42,8 +42,8 @@ class AskedList:
         """The columns that IN looks for in the subquery's rows. Empty for EXISTS and comparisons."""
         if not isinstance(self.asked, exp.In | exp.EQ | exp.NEQ) or self.is_value:
             return []
-        node = bare(self.asked.this)
-        return [bare(one) for one in node.expressions] if isinstance(node, exp.Tuple) else [node]
+        node = strip_parentheses(self.asked.this)
+        return [strip_parentheses(one) for one in node.expressions] if isinstance(node, exp.Tuple) else [node]
 
     @property
     def is_value(self) -> bool:
@@ -74,7 +74,7 @@ def is_list(node: exp.Expr) -> bool:
 
 
 def _read_clauses(node: exp.Expr, *, is_absent: bool) -> ListClauses | None:
-    found = bare(node)
+    found = strip_parentheses(node)
     is_absent = is_absent is not bool(found.args.get("negate"))
     match found:
         case exp.Not():
@@ -145,7 +145,7 @@ def _find_set(query: exp.Expr | None) -> exp.Expr | None:
         first = first.this
     if (alias is not None and alias.args.get("columns")) or not isinstance(first, exp.Select):
         return query
-    outer, inner = ([name(bare(one).this) for one in part.expressions] for part in (query, first))
+    outer, inner = ([read_name(strip_parentheses(one).this) for one in part.expressions] for part in (query, first))
     return below if outer == inner and all(outer) else query
 
 
@@ -219,13 +219,13 @@ def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
         return True
     units = {unit for table in outer for unit in table.unit if table.get_column(unit).domain is None}
     if not listed.is_value:
-        named = {name(one.this) for one in listed.members if isinstance(one, exp.Column)}
+        named = {read_name(one.this) for one in listed.members if isinstance(one, exp.Column)}
         units |= list_key_columns(outer)
         return bool(named & units) or listed.inner.args.get("having") is None
     units = {unit for table in outer for unit in table.unit} | list_key_columns(outer)
     where = listed.inner.args.get("where")
     for part in split_conjuncts(None if where is None else where.this):
-        sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
-        if all(isinstance(side, exp.Column) for side in sides) and any(name(side.this) in units for side in sides):
+        sides = [strip_parentheses(part.this), strip_parentheses(part.expression)] if isinstance(part, exp.EQ) else []
+        if all(isinstance(side, exp.Column) for side in sides) and any(read_name(side.this) in units for side in sides):
             return True
     return False

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import IN_GROUPED_QUERY, split_conjuncts
-from planner.parser.tree import bare, contains, name
+from planner.parser.tree import contains_type, read_name, strip_parentheses
 
 
 def flatten_list(inner: exp.Select) -> exp.Select:
@@ -34,8 +34,8 @@ def flatten_list(inner: exp.Select) -> exp.Select:
     counted = inner.args.get("group") or inner.args.get("having") or any(map(contains_aggregate, inner.expressions))
     if (added and not below.args.get("group")) or (counted and (grouped or below.args.get("distinct"))):
         return inner
-    called = name(alias.this)
-    if any(name(one.this) not in shown for one in _list_read_columns(inner, called)):
+    called = read_name(alias.this)
+    if any(read_name(one.this) not in shown for one in _list_read_columns(inner, called)):
         return inner  # a name that the subquery does not show is one of the question's row
     return _merge(inner, below, shown, called, is_grouped=grouped)
 
@@ -52,28 +52,28 @@ def _is_distinct_on(select: exp.Select) -> bool:
 def _list_shown(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
-        column = bare(node)
-        plain = name(column.this) if isinstance(column, exp.Column) else ""
-        yield (name(item.args["alias"]) if isinstance(item, exp.Alias) else plain), node
+        column = strip_parentheses(node)
+        plain = read_name(column.this) if isinstance(column, exp.Column) else ""
+        yield (read_name(item.args["alias"]) if isinstance(item, exp.Alias) else plain), node
 
 
 def _list_read_columns(inner: exp.Select, alias: str) -> Iterator[exp.Column]:
     """Yield the columns that may be the subquery's, in all clauses but FROM."""
     clauses = [*inner.expressions, *(inner.args.get(clause) for clause in ("where", "group", "having"))]
     columns = (column for clause in clauses if clause is not None for column in clause.find_all(exp.Column))
-    return (column for column in columns if name(column.args.get("table")) in ("", alias))
+    return (column for column in columns if read_name(column.args.get("table")) in ("", alias))
 
 
 def _merge(
     inner: exp.Select, below: exp.Select, shown: Mapping[str, exp.Expr], alias: str, *, is_grouped: bool
 ) -> exp.Select:
     def spell(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or name(node.args.get("table")) not in ("", alias):
+        if not isinstance(node, exp.Column) or read_name(node.args.get("table")) not in ("", alias):
             return node
-        found = shown.get(name(node.this))
+        found = shown.get(read_name(node.this))
         if found is None:
             return node
-        return found.copy() if isinstance(bare(found), exp.Column) else exp.Paren(this=found.copy())
+        return found.copy() if isinstance(strip_parentheses(found), exp.Column) else exp.Paren(this=found.copy())
 
     merged = below.copy()
     merged.set("distinct", None)
@@ -84,20 +84,22 @@ def _merge(
     where = inner.args.get("where")
     for part in split_conjuncts(None if where is None else where.this):
         spelled = part.copy().transform(spell, copy=False)
-        is_of_group = is_grouped and not _equates_columns(spelled) and not contains(spelled, exp.Query)
+        is_of_group = is_grouped and not _equates_columns(spelled) and not contains_type(spelled, exp.Query)
         _add_condition(merged, "having" if is_of_group else "where", exp.Having if is_of_group else exp.Where, spelled)
     return merged
 
 
 def _keep_name(item: exp.Expr, spelled: exp.Expr) -> exp.Expr:
     """Return the column of the subquery under the name that it had around it."""
-    column = bare(item)
+    column = strip_parentheses(item)
     return exp.Alias(this=spelled, alias=column.this.copy()) if isinstance(column, exp.Column) else spelled
 
 
 def _equates_columns(node: exp.Expr) -> bool:
     """Return True if a condition may compare the list's row with a row of the question."""
-    return isinstance(node, exp.EQ) and all(isinstance(bare(one), exp.Column) for one in (node.this, node.expression))
+    return isinstance(node, exp.EQ) and all(
+        isinstance(strip_parentheses(one), exp.Column) for one in (node.this, node.expression)
+    )
 
 
 def _add_condition(select: exp.Select, clause: str, kind: type[exp.Expr], condition: exp.Expr) -> None:

@@ -31,11 +31,11 @@ from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_li
 from planner.bind.unit_lists.flatten_list import flatten_list
 from planner.bind.unit_lists.key_pairs import read_key_pairs
 from planner.catalog.catalog import Catalog, SqlType, Table
-from planner.parser.tree import bare, name, read_alias
+from planner.parser.tree import read_name, strip_parentheses, read_alias
 from planner.scope.embedded import UnitListQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.operators import FLIPPED, OPERATORS
+from planner.values.operators import FLIPPED_OPERATORS, OPERATORS
 
 _COMPARED = frozenset(("<>", "<", "<=", ">", ">="))
 _ORDERED = frozenset((SqlType.INTEGER, SqlType.DATE))  # whose least and greatest value every engine finds alike
@@ -83,7 +83,7 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
     said = _read_conditions(inner, scope, own)
     members: list[tuple[exp.Expr, exp.Expr]] = []
     if asked.members:
-        shown = [bare(one.this if isinstance(one, exp.Alias) else one) for one in inner.expressions]
+        shown = [strip_parentheses(one.this if isinstance(one, exp.Alias) else one) for one in inner.expressions]
         if len(shown) != len(asked.members):
             raise refuse_list_without_unit(outer, table, inner)
         members += zip(asked.members, shown, strict=True)
@@ -143,7 +143,11 @@ def _read_compared(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, 
     if outer.derivation is not None or inner.derivation is not None:
         return None
     # the list's column stands first
-    return (operator if _is_own_column(bare(part.this), own) else FLIPPED[operator]), outer.name, inner.name
+    return (
+        (operator if _is_own_column(strip_parentheses(part.this), own) else FLIPPED_OPERATORS[operator]),
+        outer.name,
+        inner.name,
+    )
 
 
 def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None:
@@ -221,7 +225,7 @@ def _find_unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) 
 
 def _split_comparison(equality: exp.Expr, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the column of the question and that of the subquery that a comparison is between, if it is."""
-    left, right = bare(equality.this), bare(equality.expression)
+    left, right = strip_parentheses(equality.this), strip_parentheses(equality.expression)
     if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
         return None
     inside = [_is_own_column(one, own) for one in (left, right)]
@@ -234,5 +238,5 @@ def _is_own_column(column: exp.Expr, own: Scope) -> bool:
     """Return True if a name inside the subquery is that of a column of its own."""
     assert isinstance(column, exp.Column), "what is compared are columns"
     if column.args.get("table") is None:
-        return own.knows(name(column.this))
+        return own.knows(read_name(column.this))
     return own.qualifies(column)

@@ -20,7 +20,7 @@ from planner.bind.unit_totals import read_group_totals
 from planner.catalog.catalog import Column, Table, UnitList
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import identify_total, rename_columns
-from planner.parser.tree import bare, write_short
+from planner.parser.tree import strip_parentheses, write_short
 from planner.predicates.condition import row_condition
 from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.condition_text import canonical
@@ -28,9 +28,9 @@ from planner.question.question import ListedRows, ListedTotals, Measure, UnitRow
 from planner.question.three_valued import Truth
 from planner.scope.embedded import Embedded, UnitListQuery, UnitQuery
 from planner.scope.name_resolution import Scope
-from planner.values.comparisons import constants_compared
-from planner.values.constant import Given, NotConstant
-from planner.values.expressions import fold
+from planner.values.comparisons import compare_constants
+from planner.values.constant import ConstantContext, NotConstant
+from planner.values.expressions import fold_constant
 from planner.values.operators import OPERATORS
 
 _MOST_ROWS = (2**40, 2**30, 2**20, 2**10)
@@ -38,7 +38,7 @@ _MOST_ROWS = (2**40, 2**30, 2**20, 2**10)
 _SOME_ROW = frozenset((Compare("", ">", 0), Compare("", ">=", 1), Compare("", "<>", 0)))
 
 
-def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str, ...]]:
+def resolve_lists(embedded: Embedded, given: ConstantContext) -> tuple[Embedded, tuple[str, ...]]:
     """Return the question over the rows of listed units only, and the NOTICEs about its lists.
 
     Raises KH107, KH2xx for conditions that a list may not have, with positions in the question's statement.
@@ -69,7 +69,7 @@ def _make_sort_key(listed: UnitList) -> tuple[str, str, bool]:
     return listed.meaning, listed.table.name, listed.is_negated
 
 
-def _resolve(query: UnitListQuery, given: Given) -> UnitList:
+def _resolve(query: UnitListQuery, given: ConstantContext) -> UnitList:
     found = _resolve_rule(query, given)
     if not query.by and query.compared is None:
         return found
@@ -87,7 +87,7 @@ def _resolve(query: UnitListQuery, given: Given) -> UnitList:
     )
 
 
-def _resolve_rule(query: UnitListQuery, given: Given) -> UnitList:
+def _resolve_rule(query: UnitListQuery, given: ConstantContext) -> UnitList:
     scope = Scope(table=query.table, alias=query.alias)
     where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
     if query.totals is None:
@@ -103,7 +103,9 @@ def _list_rows(table: Table, where: Condition, *, is_absent: bool) -> UnitList:
     return UnitList(table=table, meaning=meaning, rule=ListedRows(where), is_negated=is_absent, description=meaning)
 
 
-def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: Given) -> UnitList:
+def _resolve_totals(
+    query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: ConstantContext
+) -> UnitList:
     condition = spell_out_extremes(asked)
     whole_group = query.of_none and _holds_of_nothing(condition, given)
     groups = tuple(query.table.get_column(name) for name in (*query.groups, *query.table.unit))
@@ -138,7 +140,7 @@ def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, sco
 
 
 def _read_totals(
-    query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: Given
+    query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: ConstantContext
 ) -> tuple[UnitRows, Table, Truth]:
     """Return the totals, of as many rows of a unit as integers allow."""
     for rows in _MOST_ROWS[:-1]:
@@ -151,7 +153,7 @@ def _read_totals(
 
 
 def _read_open_totals(
-    query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: Given, *, rows: int
+    query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: ConstantContext, *, rows: int
 ) -> tuple[UnitRows, Table, Truth]:
     table = _lift_bounds(query.table, rows=rows)
     within = GroupScope(scope=replace(scope, table=table), keys=(), given=given, fixed=frozenset(), where=where)
@@ -211,13 +213,13 @@ def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
 _NO_ROW = frozenset((Compare("", "<=", 0), Compare("", "<", 1), Compare("", "=", 0)))
 
 
-def _holds_of_nothing(node: exp.Expr, given: Given) -> bool:
+def _holds_of_nothing(node: exp.Expr, given: ConstantContext) -> bool:
     """Return True if the condition holds of no rows: counts are 0, all other aggregates NULL. Raise KH107."""
 
     def put_no_rows(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
-        call = bare(inner.this) if isinstance(inner, exp.Filter) else inner
+        call = strip_parentheses(inner.this) if isinstance(inner, exp.Filter) else inner
         return exp.Literal.number(0) if isinstance(call, exp.Count) else exp.Null()
 
     try:
@@ -228,8 +230,8 @@ def _holds_of_nothing(node: exp.Expr, given: Given) -> bool:
         ) from problem
 
 
-def _find_truth(node: exp.Expr, given: Given) -> bool | None:
-    found = bare(node)
+def _find_truth(node: exp.Expr, given: ConstantContext) -> bool | None:
+    found = strip_parentheses(node)
     match found:
         case exp.Not():
             value = _find_truth(found.this, given)
@@ -243,15 +245,15 @@ def _find_truth(node: exp.Expr, given: Given) -> bool | None:
             return _find_truth(
                 exp.And(this=low, expression=exp.LTE(this=found.this, expression=found.args["high"])), given
             )
-        case exp.Is() if isinstance(bare(found.expression), exp.Null):
-            return fold(found.this, given) is None
+        case exp.Is() if isinstance(strip_parentheses(found.expression), exp.Null):
+            return fold_constant(found.this, given) is None
         case exp.In() if found.args.get("query") is None:
-            left = fold(found.this, given)
-            truths = [constants_compared(left, "=", fold(one, given), found) for one in found.expressions]
+            left = fold_constant(found.this, given)
+            truths = [compare_constants(left, "=", fold_constant(one, given), found) for one in found.expressions]
             return True if True in truths else None if None in truths else False
         case _ if type(found) in OPERATORS:
-            left, right = fold(found.this, given), fold(found.expression, given)
-            return constants_compared(left, OPERATORS[type(found)], right, found)
+            left, right = fold_constant(found.this, given), fold_constant(found.expression, given)
+            return compare_constants(left, OPERATORS[type(found)], right, found)
         case _:
-            folded = fold(found, given)
+            folded = fold_constant(found, given)
             return folded if isinstance(folded, bool) else None

@@ -10,7 +10,7 @@ any type that rows are asked of have a least and a greatest one, without bounds.
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.parser.tree import bare, contains
+from planner.parser.tree import contains_type, strip_parentheses
 from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 
@@ -21,7 +21,7 @@ def spell_out_extremes(node: exp.Expr) -> exp.Expr:
 
 def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
     """Return a condition that is true where the given one has this truth."""
-    found = bare(node)
+    found = strip_parentheses(node)
     match found:
         case exp.Not():
             return _spell(found.this, truth=not truth)
@@ -38,7 +38,7 @@ def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
         ):
             return _spell_truths(call, found, truth=truth)
         case exp.Is() if (
-            isinstance(bare(found.expression), exp.Null) and (call := _find_extreme(found.this)) is not None
+            isinstance(strip_parentheses(found.expression), exp.Null) and (call := _find_extreme(found.this)) is not None
         ):
             there = exp.GT if not truth else exp.EQ
             return there(
@@ -52,8 +52,8 @@ def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
 
 def _find_call(node: exp.Expr, *kinds: type[exp.Expr]) -> exp.Expr | None:
     """Return the call of one of these aggregates, with or without FILTER."""
-    found = bare(node)
-    call = bare(found.this) if isinstance(found, exp.Filter) else found
+    found = strip_parentheses(node)
+    call = strip_parentheses(found.this) if isinstance(found, exp.Filter) else found
     return call if isinstance(call, kinds) and not call.args.get("expressions") else None
 
 
@@ -68,7 +68,7 @@ def _spell_comparison(found: exp.Expr, *, truth: bool) -> exp.Expr:
         (found.expression, found.this, FLIPPED_KINDS[kind]),
     ):
         call = _find_extreme(one)
-        if call is None or contains_aggregate(other) or contains(other, exp.Column, exp.Query):
+        if call is None or contains_aggregate(other) or contains_type(other, exp.Column, exp.Query):
             continue
         return _compare(call, operator, other, one)
     return found.copy() if truth else exp.Not(this=exp.Paren(this=found.copy()))
@@ -111,7 +111,7 @@ def _spell_truths(call: exp.Expr, around: exp.Expr, *, truth: bool) -> exp.Expr:
 
 def _write_count(condition: exp.Expr, around: exp.Expr) -> exp.Expr:
     """Return the count of the rows that an aggregate reads, where a condition holds."""
-    filtered = bare(around)
+    filtered = strip_parentheses(around)
     if isinstance(filtered, exp.Filter):
         own = exp.Paren(this=filtered.expression.this.copy())
         condition = exp.And(this=own, expression=exp.Paren(this=condition))

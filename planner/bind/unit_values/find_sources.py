@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.catalog.catalog import Table
-from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name, read_alias
+from planner.parser.subquery_readers import list_references
+from planner.parser.tree import read_name, strip_parentheses, read_alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ def _find_cte(node: exp.Table) -> exp.CTE | None:
         with_ = query.args.get("with_")
         ctes: list[exp.CTE] = [] if with_ is None else with_.expressions
         for cte in ctes:
-            if name(cte.args["alias"].this) == name(node.this) and any(one is node for one in references(cte)):
+            if read_name(cte.args["alias"].this) == read_name(node.this) and any(
+                one is node for one in list_references(cte)
+            ):
                 return cte
         query = query.parent
     return None
@@ -105,7 +107,7 @@ def reads_values(select: exp.Select, source: ValueSource) -> bool:
     """Return True if the question reads a computed value of the subquery, and not only its keys."""
     computed = {find_value_name(item) for item in source.inner.expressions if contains_aggregate(item)}
     return any(
-        name(column.args.get("table")) in ("", source.alias) and name(column.this) in computed
+        read_name(column.args.get("table")) in ("", source.alias) and read_name(column.this) in computed
         for column in list_columns(select)
     )
 
@@ -124,12 +126,12 @@ def list_columns(select: exp.Select) -> Iterator[exp.Column]:
 def find_value_name(item: exp.Expr) -> str:
     """Return PostgreSQL's name for an item of a select list. Return an empty text if it is not certain."""
     if isinstance(item, exp.Alias):
-        return name(item.args["alias"])
-    node = bare(item)
+        return read_name(item.args["alias"])
+    node = strip_parentheses(item)
     if isinstance(node, exp.Filter):
-        node = bare(node.this)
+        node = strip_parentheses(node.this)
     if isinstance(node, exp.Column):
-        return name(node.this)
+        return read_name(node.this)
     return node.sql_name().lower() if isinstance(node, AGGREGATES) and isinstance(node, _NAMED) else ""
 
 

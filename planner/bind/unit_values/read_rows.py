@@ -24,10 +24,10 @@ from planner.bind.unit_values.unit_value_refusals import (
 )
 from planner.catalog.catalog import Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
-from planner.parser.clauses import Clauses, clauses, closing_index
+from planner.parser.clauses import Clauses, find_clauses, find_closing
 from planner.parser.lexer import Token
-from planner.parser.subquery_readers import Reader, readers
-from planner.parser.tree import bare, contains, is_star, name, read_alias, write_node
+from planner.parser.subquery_readers import Reader, list_readers
+from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, read_alias, write_node
 from planner.scope.embedded import UnitValuesQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, UnitTable, find_column
@@ -62,9 +62,9 @@ def read_row_values(
     known = _find_form(select, table, node)
     if known is None:
         return ()
-    place = clauses(node, tokens)
-    found = readers(select, place.select, tokens)
-    if not found or not all(reader.alone and _is_question(reader.select) for reader in found):
+    place = find_clauses(node, tokens)
+    found = list_readers(select, place.select, tokens)
+    if not found or not all(reader.is_only_source and _is_question(reader.select) for reader in found):
         return ()
     if known is _GROUPED and not any(reads_totals(one.select, select, table, node) for one in found):
         return ()
@@ -75,7 +75,7 @@ def read_row_values(
             raise refuse_clause_in_values(extra.strip("_"), select)
     emptied = None
     if isinstance(select.parent, exp.CTE):
-        emptied = (place.select, closing_index(tokens, place.select - 1))
+        emptied = (place.select, find_closing(tokens, place.select - 1))
     return tuple(_read_question(reader, select, node, table, emptied) for reader in found)
 
 
@@ -104,7 +104,7 @@ def _is_by_unit(select: exp.Select, table: Table, node: exp.Table) -> bool:
 
 
 def _find_window(item: exp.Expr) -> exp.Window | None:
-    node = bare(item.this if isinstance(item, exp.Alias) else item)
+    node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
     return node if isinstance(node, exp.Window) and node.args.get("partition_by") else None
 
 
@@ -122,7 +122,7 @@ def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.
         return False
     own = Scope(table=table, alias=read_alias(node))
     totals = {find_value_name(item): item for item in select.expressions if contains_aggregate(item)}
-    read = {name(column.this) for column in list_columns(outer)}
+    read = {read_name(column.this) for column in list_columns(outer)}
     for called, item in totals.items():
         for inner in item.find_all(exp.Min, exp.Max) if called in read else ():
             column = find_column(inner.this, own) if isinstance(inner.this, exp.Column) else None
@@ -135,9 +135,9 @@ def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.
         if isinstance(item, exp.Literal) and not item.is_string:
             index = int(str(item.this)) - 1 if str(item.this).isdigit() else -1
             chosen = outer.expressions[index] if 0 <= index < len(outer.expressions) else item
-        elif isinstance(item, exp.Column) and name(item.this) not in totals:
-            chosen = shown.get(name(item.this), item)
-        if any(name(column.this) in totals for column in chosen.find_all(exp.Column)):
+        elif isinstance(item, exp.Column) and read_name(item.this) not in totals:
+            chosen = shown.get(read_name(item.this), item)
+        if any(read_name(column.this) in totals for column in chosen.find_all(exp.Column)):
             return True
     return False
 
@@ -147,11 +147,11 @@ def _read_question(
 ) -> RowsQuestion:
     where, having = select.args.get("where"), select.args.get("having")
     for part in (where, *select.expressions):
-        if part is not None and contains(part, exp.Query):
+        if part is not None and contains_type(part, exp.Query):
             raise refuse_clause_in_values("a subquery", part)
     own = Scope(table=table, alias=read_alias(node))
     values = ValueColumns(table, table, own, "" if where is None else write_node(where.this), {})
-    read = frozenset(name(column.this) for column in list_columns(reader.select))
+    read = frozenset(read_name(column.this) for column in list_columns(reader.select))
     columns: dict[str, str] = {}
     for item in select.expressions:
         columns |= dict(_read_item(item, own, values, read))
@@ -193,7 +193,7 @@ def _add_first(select: exp.Select, values: ValueColumns, own: Scope) -> str | No
 
 def _read_item(item: exp.Expr, own: Scope, values: ValueColumns, read: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield the names that an item of the subquery's list gives, each with its column of the question's table."""
-    node = bare(item.this if isinstance(item, exp.Alias) else item)
+    node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
     if is_star(node):
         yield from _list_all(own.table)
         return

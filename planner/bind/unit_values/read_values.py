@@ -31,13 +31,13 @@ from planner.bind.unit_values.unit_value_refusals import (
 from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
-from planner.parser.tree import bare, contains, is_star, name, read_alias, write_node
+from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, read_alias, write_node
 from planner.question.products import steps_of
 from planner.question.question import OwnOrder, ValueKind
 from planner.scope.embedded import AskedValue, UnitValuesQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, UnitTable, find_column
-from planner.values.decimals import terminating_decimal
+from planner.values.decimals import convert_to_exact_decimal
 
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.DATE, SqlType.TIMESTAMP})
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
@@ -72,7 +72,7 @@ def read_values(
     names: dict[str, str] = {}
     queries: list[UnitValuesQuery] = []
     shown: list[tuple[ValueSource, Mapping[str, str]]] = []
-    read = frozenset(name(column.this) for column in list_columns(select))
+    read = frozenset(read_name(column.this) for column in list_columns(select))
     for source in sources:
         query, columns, listed = _read_source(source, scope.table, catalog, names, read=read)
         scope = replace(scope, table=add_columns(scope.table, columns))
@@ -131,7 +131,7 @@ def _read_source(
     values = ValueColumns(table, outer, own, "" if where is None else write_node(where.this), names)
     listed: dict[str, str] = {}
     for item in inner.expressions:
-        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         called = find_value_name(item)
         found = None if is_star(node) else find_column(node, own)
         if found is not None and found in groups:
@@ -269,7 +269,7 @@ def _check_form(source: ValueSource) -> None:
         if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
             raise refuse_clause_in_values(extra.strip("_"), inner)
     for part in (inner.args.get("where"), *inner.expressions):
-        if part is not None and contains(part, exp.Query):
+        if part is not None and contains_type(part, exp.Query):
             raise refuse_clause_in_values("a subquery", part)
     if inner.args.get("distinct") is not None and inner.args["distinct"].args.get("on") is not None:
         raise refuse_clause_in_values("distinct on", inner)
@@ -286,7 +286,7 @@ def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, e
     """Return an aggregate's kind, its column, and its FILTER. Return None if it is no value of a unit's rows."""
     call, filter_ = node, None
     if isinstance(node, exp.Filter):
-        call, filter_ = bare(node.this), node.expression.this
+        call, filter_ = strip_parentheses(node.this), node.expression.this
     match call:
         case exp.Count() if call.args.get("big_int") is not False and not call.expressions:
             if isinstance(call.this, exp.Star):
@@ -341,7 +341,7 @@ def read_order(items: Iterable[exp.Expr], own: Scope) -> tuple[OwnOrder, ...]:
     """Return the order of a unit's rows. Raise KH107 for an item that is not a column."""
     found: list[OwnOrder] = []
     for item in items:
-        node = bare(item.this) if isinstance(item, exp.Ordered) else bare(item)
+        node = strip_parentheses(item.this) if isinstance(item, exp.Ordered) else strip_parentheses(item)
         column = find_column(node, own)
         if column is None or column.sql_type is SqlType.OTHER:
             raise refuse_order(item, own.table)
@@ -416,7 +416,7 @@ def _make_columns(
 def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Column:
     """Return the sum or the mean of a measure's values, in decimals."""
     step, low, high = scale_value(kind, column, most=_find_most_rows(table))
-    exact = terminating_decimal(step)
+    exact = convert_to_exact_decimal(step)
     if exact is None or max(-low, high) >= LARGEST_STEPS:
         raise KeyholeError(
             "KH203",
@@ -447,7 +447,7 @@ def _list_using(
     for join in select.args.get("joins") or ():
         if join.this is source.node or (first is source.node and id(join.this) not in nodes):
             yield from (
-                name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()
+                read_name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()
             )
 
 
@@ -493,7 +493,7 @@ def _check_reads_of_unit(
     for column in list_columns(select):
         found = None if id(column) in known else _find_unit(column, scope)
         if found is not None and found[0] == source.alias and not _is_inner_column(column, select, catalog):
-            raise refuse_unit_of_left_join(source.alias, name(column.this), column)
+            raise refuse_unit_of_left_join(source.alias, read_name(column.this), column)
 
 
 def _is_inner_column(column: exp.Column, select: exp.Select, catalog: Catalog) -> bool:
@@ -502,7 +502,7 @@ def _is_inner_column(column: exp.Column, select: exp.Select, catalog: Catalog) -
     if inner is None or inner is select or column.args.get("table") is not None:
         return False
     tables = (find_private_table(node, catalog) for node in inner.find_all(exp.Table))
-    called = name(column.this)
+    called = read_name(column.this)
     return any(called in {one.name for one in table.columns} for table in tables if table is not None)
 
 
@@ -516,10 +516,10 @@ def _read_edge(part: exp.Expr, scope: Scope) -> _Edge | None:
 
 def _find_unit(node: exp.Expr, scope: Scope) -> tuple[str, int] | None:
     """Return the table of FROM and the place in the unit of a plain column."""
-    column = bare(node)
+    column = strip_parentheses(node)
     if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
         return None
-    called, qualifier = name(column.this), name(column.args.get("table"))
+    called, qualifier = read_name(column.this), read_name(column.args.get("table"))
     owners = [
         (member.alias, dict(member.columns)[called])
         for member in scope.members
@@ -540,7 +540,7 @@ def _read_using(join: exp.Join, select: exp.Select, scope: Scope) -> Iterator[_E
         before.append(one.this)
     left = {read_alias(node) for node in before}
     for identifier in join.args.get("using") or ():
-        called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
+        called = read_name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
         units = {
             member.alias: scope.table.unit.index(dict(member.columns)[called])
             for member in scope.members

@@ -16,10 +16,10 @@ from planner.question.condition_text import canonical
 from planner.question.question import OwnValue, ValuesOfRows
 from planner.scope.embedded import Embedded, UnitValuesQuery
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 
 
-def resolve_values(embedded: Embedded, given: Given) -> Embedded:
+def resolve_values(embedded: Embedded, given: ConstantContext) -> Embedded:
     """Return the question with the rows and conditions of its values resolved.
 
     Raises KH2xx for conditions that such a subquery may not have, with positions in the question's statement.
@@ -42,7 +42,7 @@ def resolve_values(embedded: Embedded, given: Given) -> Embedded:
     return replace(embedded, table=replace(embedded.table, own=own), declared=declared, conditions=asked)
 
 
-def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: Given) -> Iterator[Condition]:
+def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: ConstantContext) -> Iterator[Condition]:
     """Yield the conditions that the subquery sets for a row of the question: its unit has a row there."""
     if query.present is not None:
         yield Not(IsNull(query.present))
@@ -56,7 +56,7 @@ def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: Given) -
         yield row_condition(part, Scope(table=embedded.table, alias=""), given)
 
 
-def _resolve(query: UnitValuesQuery, given: Given) -> ValuesOfRows:
+def _resolve(query: UnitValuesQuery, given: ConstantContext) -> ValuesOfRows:
     scope = Scope(table=query.table, alias=query.alias)
     where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
     values = tuple(

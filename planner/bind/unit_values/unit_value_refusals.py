@@ -4,8 +4,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
-from planner.parser.lexer import readable
-from planner.parser.tree import position, write_short
+from planner.parser.lexer import spell_name
+from planner.parser.tree import find_position, write_short
 
 _AS_COLUMN = "or have the source show the value as a column of a view."
 
@@ -15,14 +15,14 @@ def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
 
     The subquery groups by something else, or is joined on something else.
     """
-    unit = ", ".join(map(readable, table.unit))
+    unit = ", ".join(map(spell_name, table.unit))
     return KeyholeError(
         "KH107",
         f"the values that a subquery computes of several rows are those of one privacy unit ({table.unit_text})",
         detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
         hint=f"Group the subquery, or part its windows, by {unit} and nothing else, and join it on all of that. "
         f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -33,7 +33,7 @@ def refuse_foreign_values(table: Table, other: Table, node: exp.Expr) -> Keyhole
         f'values of the units of "{other.name}" do not stand beside rows of "{table.name}"',
         detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
         hint=f"Ask the owner for same_unit_as in one of these tables, {_AS_COLUMN}",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -44,7 +44,7 @@ def refuse_values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
         f'each row of "{table.name}" is its own privacy unit, so several rows have no value together',
         detail="One row would decide about others.",
         hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_AS_COLUMN}",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -55,7 +55,7 @@ def refuse_unknown_value(node: exp.Expr, table: Table) -> KeyholeError:
         f"{write_short(node)} is no value of one privacy unit that rows are compared with",
         hint="Use count(*), count(x), count(DISTINCT x), and min(x), max(x) of numbers, dates and times, "
         f"each with FILTER, in one row for each {table.unit_text}; {_AS_COLUMN.removeprefix('or ')}",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -65,7 +65,7 @@ def refuse_order(node: exp.Expr, table: Table) -> KeyholeError:
         "KH107",
         f"the rows of one {table.unit_text} are put in order by columns, not by {write_short(node)}",
         hint="Write ORDER BY columns of the private table, each with ASC or DESC and NULLS FIRST or LAST.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -74,8 +74,8 @@ def refuse_unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
     return KeyholeError(
         "KH203",
         f"{write_short(node)} adds up values of {column}, which has no declared bounds",
-        hint=f"Ask the owner for {readable(column)} = {{ bounds = [..., ...] }}.",
-        position=position(node),
+        hint=f"Ask the owner for {spell_name(column)} = {{ bounds = [..., ...] }}.",
+        position=find_position(node),
     )
 
 
@@ -83,11 +83,11 @@ def refuse_unit_of_left_join(alias: str, column: str, node: exp.Expr) -> Keyhole
     """Return KH107 for a unit's column of a subquery behind LEFT JOIN that is read outside the join's condition."""
     return KeyholeError(
         "KH107",
-        f"{readable(alias)}.{readable(column)} of a LEFT JOIN is read in the condition of that join alone",
+        f"{spell_name(alias)}.{spell_name(column)} of a LEFT JOIN is read in the condition of that join alone",
         detail="It is NULL if the subquery has no row, and the rows themselves have a privacy unit.",
         hint="Name the privacy unit's column of the private table instead. If the subquery has no row, its values "
         "are NULL, count(*) included.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -97,5 +97,5 @@ def refuse_clause_in_values(clause: str, node: exp.Expr) -> KeyholeError:
         "KH107",
         f"{clause.upper()} in a subquery of values per privacy unit is not supported",
         hint="Write SELECT the unit's columns and values FROM one private table WHERE ... GROUP BY the unit's columns.",
-        position=position(node),
+        position=find_position(node),
     )

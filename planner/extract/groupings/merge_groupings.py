@@ -25,12 +25,20 @@ from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import SelectItem, find_mentioned_item, list_items, spell_item
 from planner.extract.subqueries.pull_up_subqueries import remove_cte
-from planner.parser.clauses import Clauses, clauses, fits
-from planner.parser.edits import Edit, Origin, Room
+from planner.parser.clauses import Clauses, find_clauses, matches_tree
+from planner.parser.edits import Edit, EditBudget, Origin
 from planner.parser.lexer import quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, name, offset, position, read_alias, start, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
+from planner.parser.tree import (
+    contains_type,
+    find_offset,
+    find_position,
+    find_start,
+    is_star,
+    read_name, read_alias, strip_parentheses,
+    write_node,
+)
 from planner.scope.name_resolution import Scope, find_column
 from planner.scorecard.shown_numbers import default_name
 
@@ -76,7 +84,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
             "a mean over a subquery's groups hinges on how many of them have rows",
             detail="Keyhole adds up rows. A mean over all values of a key is the total over the number of the values.",
             hint=instead,
-            position=position(read.select),
+            position=find_position(read.select),
         )
     if not sure and levels[0].select.args.get("having") is None:
         return ()
@@ -87,7 +95,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
             f"{write_node(counted)[:80]} may be NULL, and NULL would count as one more group",
             detail="Only the different values of a column can be counted, without NULL.",
             hint=f"{INSTEAD}{' '.join(merged.split())};",
-            position=position(counted),
+            position=find_position(counted),
         )
     return tuple(changes)
 
@@ -96,9 +104,9 @@ def _find_levels(read: PrivateRead) -> tuple[Reader, _Inner] | None:
     """Return the only query that reads the subquery, and the subquery's columns."""
     select, tokens = read.select, read.tokens
     first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
-    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
-    if found is None or len(found) != 1 or not found[0].alone or found[0].inner_queries():
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    found = list_readers(select, place.select, tokens) if matches_tree(place, select, tokens) else None
+    if found is None or len(found) != 1 or not found[0].is_only_source or found[0].has_inner_queries():
         return None
     inner = _read_inner(found[0], place, read)
     if inner is None or any(value for key, value in found[0].select.args.items() if key not in _IN_READER):
@@ -112,11 +120,11 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
     The further key needs public values: their number times the mean is the total.
     """
     having = reader.select.args.get("having")
-    asked = None if having is None else bare(having.this)
+    asked = None if having is None else strip_parentheses(having.this)
     if not isinstance(asked, exp.GT | exp.GTE | exp.LT | exp.LTE) or len(inner.further) != 1:
         return None
-    call, threshold = bare(asked.this), asked.expression
-    column = bare(call.this) if isinstance(call, exp.Avg) else None
+    call, threshold = strip_parentheses(asked.this), asked.expression
+    column = strip_parentheses(call.this) if isinstance(call, exp.Avg) else None
     called = find_mentioned_item(column, reader, inner.items) if isinstance(column, exp.Column) else None
     if called is None or not isinstance(inner.expressions[called], exp.Count | exp.Sum) or inner.among is not None:
         return None
@@ -126,7 +134,7 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
         return None
     by = [_find_key(one, reader.select, reader, inner.items) for one in reader.select.args["group"].expressions]
     names = ", ".join(write_node(inner.expressions[one]) for one in by)
-    first, last = inner.place.source, (inner.place.mark("group") or inner.place.end) - 1
+    first, last = inner.place.source, (inner.place.find_mark("group") or inner.place.end) - 1
     source = read.text[read.tokens[first].start : read.tokens[last].end]
     total = exp.Mul(this=exp.Literal.number(len(key.domain)), expression=threshold.copy())
     twin = asked.copy()
@@ -142,12 +150,12 @@ def _plan_merge(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[
     if not replaced:
         return [], None
     counts = any(_counts_groups(call) for call in reader.select.find_all(exp.Count) if call.parent_select is not select)
-    room, changes = Room(text), [*replaced, *_spell_keys(reader, inner, replaced, read)]
-    source, end = tokens[place.source + 1].start, tokens[(place.mark("group") or place.end) - 1].end
-    room.take(end - source)
+    room, changes = EditBudget(text), [*replaced, *_spell_keys(reader, inner, replaced, read)]
+    source, end = tokens[place.source + 1].start, tokens[(place.find_mark("group") or place.end) - 1].end
+    room.reserve(end - source)
     marks = [index for _, index in reader.clauses.marks]
     last = tokens[min(marks, default=reader.clauses.end) - 1].end
-    changes.append(Edit.of(tokens[reader.first].start, last, text[source:end], source))
+    changes.append(Edit.from_text(tokens[reader.first].start, last, text[source:end], source))
     if isinstance(select.parent, exp.CTE):
         changes.append(remove_cte(select.parent, place, tokens))
     return changes, inner.expressions[inner.further[0]] if counts else None
@@ -162,17 +170,19 @@ def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | N
     expressions = {called: one.unalias() for called, one in zip(items, select.expressions, strict=True)}
     keys = {called for called, item in items.items() if not item.is_aggregate}
     read_by = [select.args["group"], *(expressions[called] for called in keys)]
-    if {name(column.this) for node in read_by for column in node.find_all(exp.Column)} & set(read.table.unit):
+    if {read_name(column.this) for node in read_by for column in node.find_all(exp.Column)} & set(read.table.unit):
         return None
-    if any(contains(node, exp.Query) for node in expressions.values()):
+    if any(contains_type(node, exp.Query) for node in expressions.values()):
         return None
-    if not all(contains(expressions[called], exp.Column) for called in keys):
+    if not all(contains_type(expressions[called], exp.Column) for called in keys):
         return None
     by = {_find_key(one, reader.select, reader, items) for one in group.expressions}
     if not by <= keys:
         return None
     among = None
-    if (having := select.args.get("having")) is not None and (among := _read_beyond(bare(having.this))) is None:
+    if (having := select.args.get("having")) is not None and (
+        among := _read_beyond(strip_parentheses(having.this))
+    ) is None:
         return None
     if having is not None and len(keys) == len(items):
         return None  # a question whose groups are counted around it
@@ -193,25 +203,29 @@ def _find_grouped(
 ) -> str:
     """Return the subquery's column that it groups by. Return an empty text if it shows none."""
     node = _resolve_place(grouped, select)
-    known = [called for called, item in items.items() if not item.is_aggregate and bare(expressions[called]) == node]
+    known = [
+        called
+        for called, item in items.items()
+        if not item.is_aggregate and strip_parentheses(expressions[called]) == node
+    ]
     if not known and isinstance(node, exp.Column) and not node.args.get("table"):
-        known = [called for called in items if called == name(node.this)]
+        known = [called for called in items if called == read_name(node.this)]
     return known[0] if known else ""
 
 
 def _resolve_place(grouped: exp.Expr, select: exp.Select) -> exp.Expr:
     """Return the expression of an item of GROUP BY, if it is a place in the select list."""
-    node = bare(grouped)
+    node = strip_parentheses(grouped)
     if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.name) <= len(select.expressions):
-        return bare(select.expressions[int(node.name) - 1].unalias())
+        return strip_parentheses(select.expressions[int(node.name) - 1].unalias())
     return node
 
 
 def _read_beyond(having: exp.Expr) -> str | None:
     """Return the condition that one row of a group meets, for a HAVING that says that there is one."""
-    call = bare(having.this) if isinstance(having, exp.GT | exp.GTE | exp.LT | exp.LTE) else None
-    column = bare(call.this) if isinstance(call, _EXTREMES) else None
-    if not isinstance(column, exp.Column) or contains(having.expression, exp.Column, exp.Query, exp.AggFunc):
+    call = strip_parentheses(having.this) if isinstance(having, exp.GT | exp.GTE | exp.LT | exp.LTE) else None
+    column = strip_parentheses(call.this) if isinstance(call, _EXTREMES) else None
+    if not isinstance(column, exp.Column) or contains_type(having.expression, exp.Column, exp.Query, exp.AggFunc):
         return None
     if type(having) not in ((exp.GT, exp.GTE) if isinstance(call, exp.Max) else (exp.LT, exp.LTE)):
         return None
@@ -225,24 +239,24 @@ def _replace_calls(reader: Reader, inner: _Inner, read: PrivateRead) -> list[Edi
 
     Return none if one of them is of the subquery's groups themselves.
     """
-    tokens, found = read.tokens, list[tuple[exp.Expr, Searched]]()
+    tokens, found = read.tokens, list[tuple[exp.Expr, SearchedNode]]()
     place = reader.clauses
     parts = list(zip(reader.select.expressions, place.items, strict=True))
     if (having := reader.select.args.get("having")) is not None:
-        parts.append((having, (place.mark("having") or place.end, place.end)))
+        parts.append((having, (place.find_mark("having") or place.end, place.end)))
     if (order := reader.select.args.get("order")) is not None:
         parts.append((order, (place.end, len(tokens))))
     for part, (first, past) in parts:
-        if is_star(part) or contains(part, exp.Window, exp.Filter):
+        if is_star(part) or contains_type(part, exp.Window, exp.Filter):
             return []
-        found += [(call, Searched(call, first, past)) for call in part.find_all(exp.AggFunc)]
+        found += [(call, SearchedNode(call, first, past)) for call in part.find_all(exp.AggFunc)]
     changes: list[Edit] = []
-    places = spans([one for _, one in found], read.text, tokens)
+    places = find_spans([one for _, one in found], read.text, tokens)
     for (call, _), (first, past) in zip(found, places, strict=True):
         written = _merge_call(call, reader, inner, read)
         if written is None:
             return []
-        changes.append(Edit.of(tokens[first].start, tokens[past - 1].end, written))
+        changes.append(Edit.from_text(tokens[first].start, tokens[past - 1].end, written))
     return changes
 
 
@@ -250,19 +264,23 @@ def _merge_call(call: exp.Expr, reader: Reader, inner: _Inner, read: PrivateRead
     """Return an aggregate of the subquery's groups as an aggregate of its rows. Return None if there is none."""
     if _counts_groups(call):
         return _count_groups(inner, read)
-    column = bare(call.this) if isinstance(call.this, exp.Expr) else None
+    column = strip_parentheses(call.this) if isinstance(call.this, exp.Expr) else None
     called = find_mentioned_item(column, reader, inner.items) if isinstance(column, exp.Column) else None
     if called is None or inner.among is not None or not inner.items[called].is_aggregate:
         return None
     node = inner.expressions[called]
     kind = node.this if isinstance(node, exp.Filter) else node
-    written = spell_item(inner.items[called], Room(read.text), read.text, read.tokens)
+    written = spell_item(inner.items[called], EditBudget(read.text), read.text, read.tokens)
     if isinstance(call, exp.Sum) and isinstance(kind, exp.Count) and not isinstance(kind.this, exp.Distinct):
         return written if isinstance(_find_enclosing(call), _COMPARED) else f"({written})::numeric"
     if isinstance(call, exp.Sum) and isinstance(kind, exp.Sum):
         if isinstance(_find_enclosing(call), _COMPARED):
             return written
-        summed = find_column(bare(kind.this), _make_scope(read)) if isinstance(bare(kind.this), exp.Column) else None
+        summed = (
+            find_column(strip_parentheses(kind.this), _make_scope(read))
+            if isinstance(strip_parentheses(kind.this), exp.Column)
+            else None
+        )
         if summed is None or summed.sql_type not in _SUMMED:
             return None
         return f"({written})::numeric" if summed.sql_type is SqlType.INTEGER else written
@@ -292,7 +310,7 @@ def _count_groups(inner: _Inner, read: PrivateRead) -> str | None:
     node = inner.expressions[further]
     if any(not isinstance(part, _STRICT) for part in node.walk()):
         return None
-    written = spell_item(inner.items[further], Room(read.text), read.text, read.tokens)
+    written = spell_item(inner.items[further], EditBudget(read.text), read.text, read.tokens)
     among = "" if inner.among is None else f" FILTER (WHERE {inner.among})"
     return f"count(DISTINCT {written}){among}"
 
@@ -304,30 +322,32 @@ def _is_required(column: exp.Column, read: PrivateRead) -> bool:
 
 def _spell_keys(reader: Reader, inner: _Inner, replaced: list[Edit], read: PrivateRead) -> list[Edit]:
     """Return the outer query's changes for the subquery's keys, and for the names of replaced expressions."""
-    text, tokens, select, room = read.text, read.tokens, reader.select, Room(read.text)
+    text, tokens, select, room = read.text, read.tokens, reader.select, EditBudget(read.text)
     within = [(one.start, one.end) for one in replaced]
-    outputs = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
-    outputs |= {name(one.this) for item in select.expressions if isinstance(one := bare(item), exp.Column)}
+    outputs = {read_name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
+    outputs |= {
+        read_name(one.this) for item in select.expressions if isinstance(one := strip_parentheses(item), exp.Column)
+    }
     changes: list[Edit] = []
-    for column in reader.columns():
-        begin = start(column)
+    for column in reader.list_columns():
+        begin = find_start(column)
         called = find_mentioned_item(column, reader, inner.items)
         if begin is None or any(first <= begin < end for first, end in within):
             continue
         sorts = column.find_ancestor(exp.Order) is not None
-        if sorts and not column.args.get("table") and name(column.this) in outputs:
+        if sorts and not column.args.get("table") and read_name(column.this) in outputs:
             continue
         if called is None or inner.items[called].is_aggregate:
             if not sorts and column.find_ancestor(exp.Group) is None:
                 raise KeyholeError("KH106", "a name that is none of the subquery's keys")
             continue
-        end = offset(column.this)
+        end = find_offset(column.this)
         last = next(token.end for token in tokens if token.start <= end < token.end)
-        changes.append(Edit.of(begin, last, spell_item(inner.items[called], room, text, tokens)))
+        changes.append(Edit.from_text(begin, last, spell_item(inner.items[called], room, text, tokens)))
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         if not isinstance(item, exp.Alias):
-            shown = bare(item)
-            label = name(shown.this) if isinstance(shown, exp.Column) else default_name(item, tokens[first:past])
-            at = tokens[unaliased_end(item, past, tokens) - 1].end
-            changes.append(Edit.of(at, at, f" AS {quote_identifier(label)}"))
+            shown = strip_parentheses(item)
+            label = read_name(shown.this) if isinstance(shown, exp.Column) else default_name(item, tokens[first:past])
+            at = tokens[find_unaliased_end(item, past, tokens) - 1].end
+            changes.append(Edit.from_text(at, at, f" AS {quote_identifier(label)}"))
     return changes

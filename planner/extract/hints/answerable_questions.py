@@ -11,10 +11,10 @@ from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, Valu
 from planner.errors import KeyholeError
 from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
-from planner.parser.clauses import Clauses, at_offset, closing_index
-from planner.parser.lexer import Token, readable
-from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, contains, name, offset, write_node
+from planner.parser.clauses import Clauses, find_closing, find_token
+from planner.parser.lexer import Token, spell_name
+from planner.parser.subquery_readers import find_conjuncts
+from planner.parser.tree import contains_type, find_offset, read_name, strip_parentheses, write_node
 from planner.scope.group_by import grouped_expressions, read_group_by, resolve_item
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.owner_bands import find_bands, middle_threshold
@@ -30,14 +30,14 @@ def suggest_each_grouping(place: ParsedQuestion, sets: tuple[tuple[Column, ...],
     """Return one question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
     everything = tuple({column.name: column for columns in sets for column in columns}.values())
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
-    where = place.clauses.part("where", place.text, place.tokens)
-    having = place.clauses.part("having", place.text, place.tokens)
+    where = place.clauses.get_text("where", place.text, place.tokens)
+    having = place.clauses.get_text("having", place.text, place.tokens)
     questions: list[str] = []
     for columns in sets:
         shown = ", ".join(
             place.scope.spell_column(column)
             if column in columns
-            else f"NULL::{column.declared} AS {readable(column.name)}"
+            else f"NULL::{column.declared} AS {spell_name(column.name)}"
             for column in everything
         )
         names = ", ".join(place.scope.spell_column(column) for column in columns)
@@ -66,7 +66,7 @@ def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) 
     names = (_write_items(place) if keys else None) or ", ".join(place.scope.spell_column(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = copy_where(place)
-    having = place.clauses.part("having", place.text, place.tokens)
+    having = place.clauses.get_text("having", place.text, place.tokens)
     asked, named = place.select.args.get("having"), _suggest_without_aliases(place, aliases)
     instead = ""
     if named is not None:
@@ -89,17 +89,17 @@ def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None
     Return None if it reads no such name, or one whose expression has no thresholds.
     """
     having = select.args.get("having")
-    called = {name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    called = {read_name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
     read = [] if having is None else [one for one in having.find_all(exp.Column) if not one.table]
-    aliases = [one for one in read if name(one.this) in called and name(one.this) not in columns]
+    aliases = [one for one in read if read_name(one.this) in called and read_name(one.this) not in columns]
     if having is None or not aliases or having.find(exp.Query) is not None:
         return None
     spelled: exp.Having = having.copy()
     for column in list(spelled.find_all(exp.Column)):
-        meant = called.get(name(column.this))
+        meant = called.get(read_name(column.this))
         if column.find_ancestor(exp.AggFunc) is not None:
             continue  # of rows
-        if meant is not None and not column.table and name(column.this) not in columns:
+        if meant is not None and not column.table and read_name(column.this) not in columns:
             column.replace(exp.Paren(this=meant.copy()) if isinstance(meant, exp.Binary) else meant.copy())
     return f"HAVING {write_node(spelled.this)}" if contains_aggregate(spelled) else None
 
@@ -113,9 +113,9 @@ def _copy_group_by(place: ParsedQuestion) -> str | None:
     grouped = [] if group is None else group.expressions
     if having is None or not grouped or not all(isinstance(one, exp.Column) for one in grouped):
         return None
-    read = {name(column.this) for column in having.find_all(exp.Column)}
+    read = {read_name(column.this) for column in having.find_all(exp.Column)}
     keys = {key.name for key in _list_grouping_keys(place)}
-    if not any(name(one.this) in read and name(one.this) not in keys for one in grouped):
+    if not any(read_name(one.this) in read and read_name(one.this) not in keys for one in grouped):
         return None
     return ", ".join(write_node(one) for one in grouped)
 
@@ -127,7 +127,7 @@ def _write_items(place: ParsedQuestion) -> str | None:
     """
     made = [key for key in _list_grouping_keys(place) if isinstance(key.derivation, MergedKeys | ValueGroups)]
     group = place.select.args["group"].expressions
-    items = [resolve_item(bare(item), place.select, place.scope) for item in group]
+    items = [resolve_item(strip_parentheses(item), place.select, place.scope) for item in group]
     return ", ".join(write_node(item) for item in items) if made else None
 
 
@@ -145,7 +145,7 @@ def suggest_whole_table(place: ParsedQuestion) -> str | None:
         return None
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = copy_where(place)
-    having = place.clauses.part("having", place.text, place.tokens)
+    having = place.clauses.get_text("having", place.text, place.tokens)
     return INSTEAD + " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
 
 
@@ -156,7 +156,7 @@ def suggest_by_keys(place: ParsedQuestion) -> str | None:
     computed = [column for item in items for column in item.find_all(exp.Column)]
     if not keys or place.select.args.get("having") is None or any(column.table for column in computed):
         return None
-    if not {name(column.this) for column in computed} <= {key.name for key in keys}:
+    if not {read_name(column.this) for column in computed} <= {key.name for key in keys}:
         return None  # what else is shown is no column of the keys
     names = ", ".join(place.scope.spell_column(key) for key in keys)
     source = place.tokens[place.clauses.source].start
@@ -166,7 +166,7 @@ def suggest_by_keys(place: ParsedQuestion) -> str | None:
         place.text[source : _find_source_end(place)],
         copy_where(place),
         f"GROUP BY {names}",
-        place.clauses.part("having", place.text, place.tokens),
+        place.clauses.get_text("having", place.text, place.tokens),
     )
     shown = place.text[place.tokens[place.clauses.select].start : source].rstrip()
     return f"{INSTEAD}{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
@@ -180,11 +180,11 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
     """
     select, scope, tokens = place.select, place.scope, place.tokens
     group = select.args.get("group")
-    aliases = [name(item.args["alias"]) if isinstance(item, exp.Alias) else "" for item in select.expressions]
+    aliases = [read_name(item.args["alias"]) if isinstance(item, exp.Alias) else "" for item in select.expressions]
     positions: dict[str, tuple[int, exp.Column]] = {}
     for item in group.expressions if group is not None else ():
-        node = bare(item)
-        called = name(node.this) if isinstance(node, exp.Column) and node.args.get("table") is None else ""
+        node = strip_parentheses(item)
+        called = read_name(node.this) if isinstance(node, exp.Column) and node.args.get("table") is None else ""
         if node is item and called and scope.knows(called) and aliases.count(called) == 1:
             index = aliases.index(called)
             shown = select.expressions[index].this
@@ -194,8 +194,8 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
         return None
     numbered = place.shown.copy()
     for item in numbered.args["group"].expressions:
-        if isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in positions:
-            item.replace(exp.Literal.number(positions[name(item.this)][0]))
+        if isinstance(item, exp.Column) and item.args.get("table") is None and read_name(item.this) in positions:
+            item.replace(exp.Literal.number(positions[read_name(item.this)][0]))
     try:
         scope = add_computed_keys(scope, numbered)
         read_group_by(numbered, scope)
@@ -206,12 +206,12 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
     except KeyholeError:
         return None
     parts, at = [], tokens[place.clauses.select].start
-    for number, node in sorted(positions.values(), key=lambda one: offset(one[1].this)):
-        token = tokens[at_offset(tokens, offset(node.this))]
+    for number, node in sorted(positions.values(), key=lambda one: find_offset(one[1].this)):
+        token = tokens[find_token(tokens, find_offset(node.this))]
         parts += [place.text[at : token.start], str(number)]
         at = token.end
     parts.append(place.text[at : tokens[place.clauses.end - 1].end])
-    names = ", ".join(readable(called) for called in positions)
+    names = ", ".join(spell_name(called) for called in positions)
     detail = (
         f"As in PostgreSQL, GROUP BY {names} means the table's own, not what the select list calls by the same name."
     )
@@ -233,7 +233,7 @@ def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | No
         instead = INSTEAD if asked.startswith(INSTEAD) else ""
         written = asked.removeprefix(INSTEAD).rstrip(";")
         return f"{instead}SELECT q.*, {write_node(window)} FROM ({written}) AS q;"
-    items = [item for item in place.select.expressions if not contains(item, exp.Window)]
+    items = [item for item in place.select.expressions if not contains_type(item, exp.Window)]
     names = [item.alias_or_name for item in items]
     if any(column.name not in names for column in _list_columns_beside_predicates(window, place)):
         return None
@@ -273,7 +273,7 @@ def suggest_domain(place: ParsedQuestion) -> str | None:
     if place.select.args.get("having") is not None or not reads_keys_alone(place.select, place.scope, found):
         return None
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
-    where = place.clauses.part("where", place.text, place.tokens)
+    where = place.clauses.get_text("where", place.text, place.tokens)
     return f"SELECT DISTINCT {place.scope.spell_column(found[0])} {source} {where}".rstrip() + ";"
 
 
@@ -293,7 +293,7 @@ def reads_keys_alone(select: exp.Select, scope: Scope, keys: tuple[Column, ...])
 
 def _find_asked_key(item: exp.Expr, scope: Scope) -> Column | None:
     """Return the key of min(key), max(key) or count(DISTINCT key)."""
-    match bare(item):
+    match strip_parentheses(item):
         case exp.Min(this=inner) | exp.Max(this=inner):
             return _find_key(inner, scope)
         case exp.Count(this=exp.Distinct(expressions=[inner])):
@@ -392,7 +392,7 @@ def copy_where(place: ParsedQuestion) -> str:
             find_column(column, place.scope)
     except KeyholeError:
         return ""
-    return place.clauses.part("where", place.text, place.tokens)
+    return place.clauses.get_text("where", place.text, place.tokens)
 
 
 def _find_source_end(place: ParsedQuestion) -> int:
@@ -404,7 +404,11 @@ def _find_own_threshold(select: exp.Select) -> str | None:
     """Return the select list's own threshold of an aggregate, as in CASE WHEN count(*) > 5000 THEN ..."""
     for item in select.expressions:
         for node in item.walk():
-            if isinstance(node, _CONDITIONS) and contains_aggregate(node) and not contains(node, exp.Query, exp.Window):
+            if (
+                isinstance(node, _CONDITIONS)
+                and contains_aggregate(node)
+                and not contains_type(node, exp.Query, exp.Window)
+            ):
                 return write_node(node)
     return None
 
@@ -416,7 +420,7 @@ def _choose_public_number(place: ParsedQuestion) -> str:
     """Return a number that a subquery in HAVING may stand for: within the bounds of a mean that is compared with it."""
     having = place.select.args["having"]
     for comparison in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
-        sides = bare(comparison.this), bare(comparison.expression)
+        sides = strip_parentheses(comparison.this), strip_parentheses(comparison.expression)
         if isinstance(sides[0], exp.Avg) != isinstance(sides[1], exp.Avg):
             mean = next(side for side in sides if isinstance(side, exp.Avg))
             return suggest_likely_threshold(mean, place.scope) or PUBLIC_TOTAL
@@ -426,7 +430,7 @@ def _choose_public_number(place: ParsedQuestion) -> str:
 def suggest_public_total(place: ParsedQuestion) -> str:
     """Return the question with a number in the place of every subquery in its HAVING."""
     tokens, end, number = place.tokens, place.clauses.end, _choose_public_number(place)
-    first = place.clauses.mark("having")
+    first = place.clauses.find_mark("having")
     at = place.clauses.select
     written, start = [], tokens[at].start
     while at < end - 1:
@@ -434,7 +438,7 @@ def suggest_public_total(place: ParsedQuestion) -> str:
         if inside and tokens[at].is_symbol("(") and tokens[at + 1].is_word("select", "with"):
             quantified = tokens[at - 1].is_word("all", "any", "some")
             written += [place.text[start : tokens[at - quantified].start], number]
-            at = closing_index(tokens, at)
+            at = find_closing(tokens, at)
             start = tokens[at].end
         at += 1
     return INSTEAD + f"{place.before} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
@@ -462,7 +466,7 @@ def suggest_set_operation(
         return None
     kept: list[str] = []
     others: list[str] = []
-    conjuncts = conjunct_spans(select, place, tokens)
+    conjuncts = find_conjuncts(select, place, tokens)
     if conjuncts is None:
         return None
     for (first, past), condition in conjuncts:
@@ -471,7 +475,7 @@ def suggest_set_operation(
         column = _read_column(tokens[first : at - negated])
         if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
             kept.append(text[tokens[first].start : tokens[past - 1].end])
-        elif closing_index(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
+        elif find_closing(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
             if not _asks_question(condition):
                 return None
             inner = text[tokens[at + 2].start : tokens[past - 2].end]
@@ -484,14 +488,14 @@ def suggest_set_operation(
     source = text[tokens[place.source].start : tokens[past - 1].end]
     names = scope.spell_column(keys[0])
     where = f"WHERE {' AND '.join(kept)}" if kept else ""
-    having = place.part("having", text, tokens)
+    having = place.get_text("having", text, tokens)
     parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)
     return " ".join(part for part in parts if part) + ";"
 
 
 def _asks_question(condition: exp.Expr) -> bool:
     """Return True if `key IN (...)` or its negation is about a question."""
-    node = bare(condition)
+    node = strip_parentheses(condition)
     inside = node.this if isinstance(node, exp.Not) else node
     query = inside.args.get("query")
     query = query.this if isinstance(query, exp.Subquery) else query
@@ -503,5 +507,5 @@ def _asks_question(condition: exp.Expr) -> bool:
 def _read_column(written: tuple[Token, ...]) -> str | None:
     """Return the column that tokens name, with or without its table. Return None for anything else."""
     names, dots = written[::2], written[1::2]
-    plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)
+    plain = all(token.is_name for token in names) and all(token.is_symbol(".") for token in dots)
     return names[-1].value if plain and len(written) % 2 == 1 else None

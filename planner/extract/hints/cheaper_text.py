@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import format_value
-from planner.parser.clauses import Clauses, clauses_at
-from planner.parser.lexer import Token, tokens
+from planner.parser.clauses import Clauses, find_clauses_from
+from planner.parser.lexer import Token, read_tokens
 from planner.scope.embedded import Embedded
 
 MOST_LISTED = 20  # key values in a hint: two or three lines of a terminal
@@ -24,7 +24,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
     found, where = place
     values = ", ".join(_spell_value(value, column) for value in named)
     condition = f"{embedded.scope.spell_column(column)} {how} ({values})"
-    text, first = embedded.text, where.mark("where")
+    text, first = embedded.text, where.find_mark("where")
     if first is None:
         end = found[min((index for _, index in where.marks), default=where.end) - 1].end
         return f"{text[:end]} WHERE {condition}{text[end:]};"
@@ -38,7 +38,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
 def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
     """Return the question with another number in HAVING. Return None unless the old one is there exactly once."""
     place = _find_clauses(embedded)
-    having = None if place is None else place[1].mark("having")
+    having = None if place is None else place[1].find_mark("having")
     if place is None or having is None:
         return None
     found = [token for token in place[0] if embedded.text[token.start : token.end] == str(number)]
@@ -66,12 +66,12 @@ def _find_clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | Non
     written = embedded.joined is None and embedded.stored is None and embedded.per_unit is None
     if not written or embedded.origin is not None:
         return None
-    found = tokens(embedded.text)
+    found = read_tokens(embedded.text)
     depth = 0
     for index, token in enumerate(found):
         depth += token.is_symbol("(") - token.is_symbol(")")
         if depth == 0 and token.is_word("from"):
-            return found, clauses_at(index, found)
+            return found, find_clauses_from(index, found)
     return None
 
 

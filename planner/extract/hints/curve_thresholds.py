@@ -19,10 +19,10 @@ from sqlglot import exp
 from planner.extract.hints.answerable_questions import INSTEAD
 from planner.groups.number_parts import find_column_unit
 from planner.groups.ranges import find_number_range, list_fixed_conditions
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import strip_parentheses, write_node
 from planner.scope.group_by import resolve_item
 from planner.scope.name_resolution import Scope, find_column
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 _MOST_THRESHOLDS = 40  # of a hint that people read
 _HIGHEST_STEP = 1_000  # on which the least value is looked for
@@ -40,7 +40,7 @@ def ask_by_thresholds(select: exp.Select, scope: Scope) -> str | None:
     """
     group = select.args.get("group")
     for item in () if group is None else group.expressions:
-        shown = resolve_item(bare(item), select, scope)
+        shown = resolve_item(strip_parentheses(item), select, scope)
         for steps in shown.find_all(exp.Floor, exp.Trunc, exp.Round):
             written = _write_steps(steps, select, scope)
             if written is not None:
@@ -63,7 +63,7 @@ class _Curve:
 def _write_steps(steps: exp.Expr, select: exp.Select, scope: Scope) -> str | None:
     if steps.args.get("decimals") is not None or steps.args.get("to") is not None:
         return None
-    curve = _read_curve(bare(steps.this), Fraction(1))
+    curve = _read_curve(strip_parentheses(steps.this), Fraction(1))
     if curve is None:
         return None
     line = _read_line(curve.inner, select, scope)
@@ -84,7 +84,7 @@ def _write_steps(steps: exp.Expr, select: exp.Select, scope: Scope) -> str | Non
             return None
     if not thresholds or len(set(thresholds)) < len(thresholds):
         return None
-    listed = ", ".join(f"{decimal(one):f}" for one in thresholds)
+    listed = ", ".join(f"{convert_to_decimal(one):f}" for one in thresholds)
     bucket = f"width_bucket({write_node(curve.inner)}, ARRAY[{listed}])"
     return bucket if first == 0 else f"({bucket} + {first})" if first > 0 else f"({bucket} - {-first})"
 
@@ -95,10 +95,10 @@ def _read_curve(node: exp.Expr, factor: Fraction) -> _Curve | None:
         case exp.Mul(this=one, expression=other):
             inner, by = (one, other) if isinstance(other, exp.Literal) else (other, one)
             number = _read_number(by)
-            return _read_curve(bare(inner), factor * number) if number else None
+            return _read_curve(strip_parentheses(inner), factor * number) if number else None
         case exp.Div(this=inner, expression=by):
             number = _read_number(by)
-            return _read_curve(bare(inner), factor / number) if number else None
+            return _read_curve(strip_parentheses(inner), factor / number) if number else None
         case exp.Sqrt(this=inner):
             return _Curve(inner, lambda x, k: k <= 0 or factor * factor * x >= k * k)
         case exp.Pow(this=inner, expression=exp.Literal(is_string=False) as by) if by.name in ("2", "3"):
@@ -140,7 +140,7 @@ def _exceeds(x: Fraction, power: Fraction) -> bool:
 
 def _read_line(inner: exp.Expr, select: exp.Select, scope: Scope) -> tuple[Fraction, Fraction, Fraction] | None:
     """Return the ends of a column with a grid, plus a constant, and the grid."""
-    inner, shift = bare(inner), Fraction(0)
+    inner, shift = strip_parentheses(inner), Fraction(0)
     if isinstance(inner, exp.Add | exp.Sub):
         one, other = inner.this, inner.expression
         if isinstance(one, exp.Literal) and isinstance(inner, exp.Add):
@@ -148,7 +148,7 @@ def _read_line(inner: exp.Expr, select: exp.Select, scope: Scope) -> tuple[Fract
         number = _read_number(other)
         if number is None:
             return None
-        inner, shift = bare(one), -number if isinstance(inner, exp.Sub) else number
+        inner, shift = strip_parentheses(one), -number if isinstance(inner, exp.Sub) else number
     column = find_column(inner, scope) if isinstance(inner, exp.Column) else None
     unit = None if column is None else find_column_unit(column)
     if column is None or unit is None or shift % unit:

@@ -11,8 +11,8 @@ from sqlglot import exp
 from planner.catalog.catalog import Catalog, Table
 from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.private_read import ParsedQuestion
-from planner.parser.clauses import at_offset, closing_index, opening_index
-from planner.parser.tree import bare, contains, name, offset, write_node
+from planner.parser.clauses import find_closing, find_opening, find_token
+from planner.parser.tree import contains_type, find_offset, read_name, strip_parentheses, write_node
 
 
 def put_number_in_place(place: ParsedQuestion, inner: exp.Query) -> str | None:
@@ -28,10 +28,10 @@ def put_number_in_place(place: ParsedQuestion, inner: exp.Query) -> str | None:
     if value is None or source is None:
         return None
     tokens = place.tokens
-    first = opening_index(tokens, at_offset(tokens, offset(source.this.this)))
+    first = find_opening(tokens, find_token(tokens, find_offset(source.this.this)))
     if first is None:
         return None
-    last = closing_index(tokens, first)
+    last = find_closing(tokens, first)
     start, end = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
     text = f"{place.text[start : tokens[first].start]}({value}){place.text[tokens[last].end : end]}"
     return f"{INSTEAD}{' '.join(text.split())};"
@@ -40,7 +40,7 @@ def put_number_in_place(place: ParsedQuestion, inner: exp.Query) -> str | None:
 def _write_value(inner: exp.Query, place: ParsedQuestion) -> str | None:
     if not isinstance(inner, exp.Select) or len(inner.expressions) != 1 or inner.args.get("joins"):
         return None
-    if not contains(inner.expressions[0], exp.Avg, exp.Min, exp.Max):
+    if not contains_type(inner.expressions[0], exp.Avg, exp.Min, exp.Max):
         return None
     table = _find_table(inner, place.catalog)
     if table is None:
@@ -49,18 +49,18 @@ def _write_value(inner: exp.Query, place: ParsedQuestion) -> str | None:
     value = inner.expressions[0].copy()
 
     def put_middle(node: exp.Expr) -> exp.Expr:
-        column = bare(node.this) if isinstance(node, exp.Avg | exp.Min | exp.Max) else None
-        found = known.get(name(column.this)) if isinstance(column, exp.Column) else None
+        column = strip_parentheses(node.this) if isinstance(node, exp.Avg | exp.Min | exp.Max) else None
+        found = known.get(read_name(column.this)) if isinstance(column, exp.Column) else None
         if found is None or found.bounds is None:
             return node
         return exp.Literal.number(f"{(sum(found.bounds) / Decimal(2)).normalize():f}")
 
     written = exp.Paren(this=value).transform(put_middle).this
-    return None if contains(written, exp.AggFunc, exp.Column, exp.Query) else write_node(written)
+    return None if contains_type(written, exp.AggFunc, exp.Column, exp.Query) else write_node(written)
 
 
 def _find_table(inner: exp.Select, catalog: Catalog | None) -> Table | None:
     source = inner.args.get("from_")
     if catalog is None or source is None or not isinstance(source.this, exp.Table):
         return None
-    return next((table for table in catalog.tables if table.name == name(source.this.this)), None)
+    return next((table for table in catalog.tables if table.name == read_name(source.this.this)), None)

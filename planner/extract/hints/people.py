@@ -13,8 +13,8 @@ from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import copy_where
 from planner.extract.private_read import ParsedQuestion
-from planner.parser.lexer import readable
-from planner.parser.tree import bare, is_number, write_node
+from planner.parser.lexer import spell_name
+from planner.parser.tree import is_number, strip_parentheses, write_node
 from planner.scope.name_resolution import find_column
 from planner.scorecard.number_columns import group_expressions
 
@@ -61,7 +61,7 @@ def _find_grouped(place: ParsedQuestion) -> list[Column]:
 def _looks_for_duplicates(place: ParsedQuestion) -> bool:
     """Return True for HAVING count(*) > 1, and its other spellings."""
     having = place.select.args.get("having")
-    match None if having is None else bare(having.this):
+    match None if having is None else strip_parentheses(having.this):
         case exp.GT(this=exp.Count(this=exp.Star() | exp.Column() | exp.Literal()), expression=number):
             return is_number(number, 1)
         case exp.GTE(this=exp.Count(this=exp.Star() | exp.Column() | exp.Literal()), expression=number):
@@ -88,7 +88,7 @@ def suggest_groups_of_people(place: ParsedQuestion, grouped: list[Column]) -> st
     source = place.text[tokens[first].start : tokens[past - 1].end]
     own = dict.fromkeys((*(key.name for key in keys), *table.unit))
     groups = ", ".join(place.scope.spell_column(table.get_column(name)) for name in own)
-    shown = ", ".join(readable(key.name) for key in keys)
+    shown = ", ".join(spell_name(key.name) for key in keys)
     inner = (f"SELECT {groups}, {', '.join(totals)}", source, copy_where(place), f"GROUP BY {groups}")
     return (
         f"SELECT {shown} FROM ({' '.join(part for part in inner if part)}) v WHERE {condition} GROUP BY {shown} "
@@ -106,7 +106,7 @@ def _list_totals(place: ParsedQuestion) -> tuple[list[str], str]:
     called: dict[str, str] = {}
     kept = []
     for part in [] if having is None else having.this.flatten() if isinstance(having.this, exp.And) else [having.this]:
-        named = _name_totals(_spell_extreme_as_count(bare(part).copy()), called, place, is_counted=counted)
+        named = _name_totals(_spell_extreme_as_count(strip_parentheses(part).copy()), called, place, is_counted=counted)
         kept += [] if named is None else [write_node(named)]
     if kept:
         return [f"{text} AS {name}" for text, name in called.items()], " AND ".join(kept)
@@ -160,4 +160,4 @@ def _is_total(call: exp.Expr, place: ParsedQuestion, *, is_counted: bool) -> boo
 
 def _choose_total(table: Table, *, is_counted: bool) -> str:
     measure = next((column for column in table.columns if column.per_unit is not None), None)
-    return "count(*)" if is_counted or measure is None else f"sum({readable(measure.name)})"
+    return "count(*)" if is_counted or measure is None else f"sum({spell_name(measure.name)})"

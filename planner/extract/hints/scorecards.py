@@ -21,8 +21,8 @@ from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import INSTEAD, copy_where, excludes_emptiness, suggest_likely_threshold
 from planner.extract.private_read import ParsedQuestion
 from planner.parser.edits import Edit
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, name, read_limit, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, read_limit, read_name, strip_parentheses, write_node
 from planner.scope.group_by import grouped_expressions, read_group_by
 from planner.scope.owner_bands import band_sql, find_bands, without_condition
 from planner.scorecard.find import find_predicates, shows_size
@@ -74,7 +74,7 @@ def suggest_scorecard(place: ParsedQuestion) -> str | None:
     thresholds = {proposed.edit.text: proposed.thresholds for proposed in proposals if proposed is not None}
     if not keys or not sizes or len(written) < len(sizes) or sum(thresholds.values()) > MOST_BANDS:
         return None
-    if copy_where(place) != place.clauses.part("where", place.text, place.tokens):
+    if copy_where(place) != place.clauses.get_text("where", place.text, place.tokens):
         return None
     first, past = (0, len(place.tokens)) if whole else (place.clauses.select, place.clauses.end)
     return INSTEAD + _write(place, first, past, [*written, *_cut_having(place)])
@@ -85,7 +85,7 @@ def _is_filtered_around(place: ParsedQuestion) -> bool:
     around = place.select.find_ancestor(exp.Select)
     while around is not None:
         where = around.args.get("where")
-        if where is not None and contains(where, *_COMPARISONS):
+        if where is not None and contains_type(where, *_COMPARISONS):
             return True
         around = around.find_ancestor(exp.Select)
     return False
@@ -109,11 +109,11 @@ def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _P
     call, tokens, text = size.node, place.tokens, place.text
     while isinstance(call, _WRAPPINGS):
         call = call.this
-    ((first, past),) = spans([Searched(call, size.first, size.past)], text, tokens)
+    ((first, past),) = find_spans([SearchedNode(call, size.first, size.past)], text, tokens)
     aggregate = text[tokens[first].start : tokens[past - 1].end]
     if _reads_band(call, place):
-        ((first, past),) = spans([Searched(size.node, size.first, size.past)], text, tokens)
-        return _Proposal(Edit.of(tokens[first].start, tokens[past - 1].end, f"max({write_node(call.this)})"), 1)
+        ((first, past),) = find_spans([SearchedNode(size.node, size.first, size.past)], text, tokens)
+        return _Proposal(Edit.from_text(tokens[first].start, tokens[past - 1].end, f"max({write_node(call.this)})"), 1)
     bands = find_bands(call, place.scope, {key.name for key in keys})
     if bands is not None:
         band = band_sql(aggregate, bands)
@@ -122,8 +122,8 @@ def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _P
         if threshold is None or _asks_threshold(place):  # it asks already, of this or of something else
             return None
         band = f"{aggregate} > {threshold}"
-    ((first, past),) = spans([Searched(size.node, size.first, size.past)], text, tokens)
-    edit = Edit.of(tokens[first].start, tokens[past - 1].end, band)
+    ((first, past),) = find_spans([SearchedNode(size.node, size.first, size.past)], text, tokens)
+    edit = Edit.from_text(tokens[first].start, tokens[past - 1].end, band)
     return _Proposal(edit, 1 if bands is None else len(bands.thresholds))
 
 
@@ -131,7 +131,7 @@ def _reads_band(call: exp.Expr, place: ParsedQuestion) -> bool:
     """Return True if an aggregate is of a group's band, which is meaningful for some aggregates only."""
     column = call.this if isinstance(call, exp.AggFunc) else None
     known = {shown.name for shown in place.scope.table.band_columns}
-    return isinstance(column, exp.Column) and name(column.this) in known
+    return isinstance(column, exp.Column) and read_name(column.this) in known
 
 
 def _check_others(place: ParsedQuestion) -> None:
@@ -159,10 +159,10 @@ def _asks_threshold(place: ParsedQuestion) -> bool:
 
 def _cut_having(place: ParsedQuestion) -> tuple[Edit, ...]:
     """Return the edits that cut a HAVING which only says that there are rows, as tools write it."""
-    tokens, at = place.tokens, place.clauses.mark("having")
+    tokens, at = place.tokens, place.clauses.find_mark("having")
     if at is None or _asks_threshold(place):
         return ()
-    return (Edit.of(tokens[at - 1].end, tokens[place.clauses.end - 1].end, ""),)
+    return (Edit.from_text(tokens[at - 1].end, tokens[place.clauses.end - 1].end, ""),)
 
 
 def _write(place: ParsedQuestion, first: int, past: int, edits: list[Edit]) -> str:
@@ -208,11 +208,13 @@ def suggest_ranking(place: ParsedQuestion) -> str | None:
 
 def _find_sorted_size(ordered: exp.Expr, select: exp.Select) -> exp.Expr | None:
     """Return the aggregate that a statement is sorted by, itself or by the name or number of its item."""
-    node = bare(ordered.this)
+    node = strip_parentheses(ordered.this)
     items = select.expressions
     if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.name) <= len(items):
-        node = bare(items[int(node.name) - 1].unalias())
+        node = strip_parentheses(items[int(node.name) - 1].unalias())
     elif isinstance(node, exp.Column) and not node.table:
-        called = [one for one in items if isinstance(one, exp.Alias) and name(one.args["alias"]) == name(node.this)]
-        node = bare(called[0].this) if called else node
+        called = [
+            one for one in items if isinstance(one, exp.Alias) and read_name(one.args["alias"]) == read_name(node.this)
+        ]
+        node = strip_parentheses(called[0].this) if called else node
     return node if shows_size(node) and not find_predicates(node) else None

@@ -18,9 +18,9 @@ from planner.bind.from_clause import find_private_table, split_conjuncts
 from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.extract.outer_joins.missing_rows import counts_nothing, is_never_true, list_aggregates
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
-from planner.parser.tree import bare, locate_name, name, read_alias
+from planner.parser.tree import locate_name, read_name, strip_parentheses, read_alias
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 
@@ -38,7 +38,7 @@ class _Joined:
 
     def find_owner(self, column: exp.Column) -> str | None:
         """Return the name of the table that a column is certainly of."""
-        called, qualifier = name(column.this), name(column.args.get("table"))
+        called, qualifier = read_name(column.this), read_name(column.args.get("table"))
         if qualifier:
             return qualifier if qualifier in self.tables else None
         owners = [alias for alias, table in self.tables.items() if any(one.name == called for one in table.columns)]
@@ -77,7 +77,7 @@ def _read_joined(read: PrivateRead) -> _Joined | None:
     if not any(join.side for join in joins):
         return None
     nodes = [read.select.args["from_"].this, *(join.this for join in joins)]
-    hidden = {name(cte.args["alias"].this) for cte in read.select.root().find_all(exp.CTE)}
+    hidden = {read_name(cte.args["alias"].this) for cte in read.select.root().find_all(exp.CTE)}
     tables: dict[str, Table | PublicTable] = {}
     for node in nodes:
         found = _find_table(node, read.catalog, hidden)
@@ -86,14 +86,14 @@ def _read_joined(read: PrivateRead) -> _Joined | None:
         tables[read_alias(node)] = found
     using = [one for join in joins for one in join.args.get("using") or ()]
     return _Joined(
-        tables, joins, frozenset(name(one if isinstance(one, exp.Identifier) else one.this) for one in using)
+        tables, joins, frozenset(read_name(one if isinstance(one, exp.Identifier) else one.this) for one in using)
     )
 
 
 def _find_table(node: exp.Expr, catalog: Catalog, hidden: set[str]) -> Table | PublicTable | None:
-    if not isinstance(node, exp.Table) or (name(node.this) in hidden and node.args.get("db") is None):
+    if not isinstance(node, exp.Table) or (read_name(node.this) in hidden and node.args.get("db") is None):
         return None
-    public = (one for one in catalog.public_tables if one.name == name(node.this))
+    public = (one for one in catalog.public_tables if one.name == read_name(node.this))
     return find_private_table(node, catalog) or next(public, None)
 
 
@@ -134,7 +134,7 @@ def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
     units = {called for table in joined.tables.values() if isinstance(table, Table) for called in table.unit}
     shown = {str(place): one for place, one in enumerate(select.expressions, start=1)}
     return not any(
-        name(column.this) in units
+        read_name(column.this) in units
         for item in group.find_all(exp.Column, exp.Literal)
         for column in (shown.get(item.name, item) if isinstance(item, exp.Literal) else item).find_all(exp.Column)
     )
@@ -151,7 +151,7 @@ def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) ->
         owner = joined.find_owner(column)
         table = joined.tables.get(owner or "")
         if owner in missing and isinstance(table, Table):
-            known = next((one for one in table.columns if one.name == name(column.this)), None)
+            known = next((one for one in table.columns if one.name == read_name(column.this)), None)
             if known is not None and known.domain is not None:
                 return True
     return False
@@ -159,8 +159,8 @@ def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) ->
 
 def _list_columns(items: Sequence[exp.Expr], select: exp.Select) -> Iterator[exp.Column]:
     """Yield the columns by themselves in GROUP BY, also by position."""
-    shown = {str(place): bare(one.unalias()) for place, one in enumerate(select.expressions, start=1)}
-    for item in map(bare, items):
+    shown = {str(place): strip_parentheses(one.unalias()) for place, one in enumerate(select.expressions, start=1)}
+    for item in map(strip_parentheses, items):
         is_place = isinstance(item, exp.Literal) and not item.is_string
         column = shown.get(item.name, item) if is_place else item
         if isinstance(column, exp.Column):
@@ -182,6 +182,6 @@ def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[st
 def _write_inner_join(read: PrivateRead, join: exp.Join) -> Edit:
     """Return the edit that writes JOIN for LEFT OUTER JOIN."""
     node = join.this
-    at = at_offset(read.tokens, locate_name(node)) - 1
+    at = find_token(read.tokens, locate_name(node)) - 1
     first = at - 2 if read.tokens[at - 1].is_word("outer") else at - 1
-    return Edit.of(read.tokens[first].start, read.tokens[at].start, "")
+    return Edit.from_text(read.tokens[first].start, read.tokens[at].start, "")

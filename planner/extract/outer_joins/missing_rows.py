@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from planner.parser.tree import bare
+from planner.parser.tree import strip_parentheses
 
 IsMissing = Callable[[exp.Column], bool]
 _STRICT_OF_ONE = (
@@ -73,16 +73,22 @@ def is_null(node: exp.Expr, is_missing: IsMissing) -> bool:
 
 def is_never_true(node: exp.Expr, is_missing: IsMissing) -> bool:
     """Return True if a condition is certainly NULL or false where all missing columns are NULL."""
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.And | exp.Or) and not node.args.get("negate"):
         sides = [is_never_true(side, is_missing) for side in (node.this, node.expression)]
         return any(sides) if isinstance(node, exp.And) else all(sides)
     if isinstance(node, exp.Is):
-        asked, negated = bare(node.expression), bool(node.args.get("negate"))
+        asked, negated = strip_parentheses(node.expression), bool(node.args.get("negate"))
         wants_value = isinstance(asked, exp.Null) if negated else isinstance(asked, exp.Boolean)
-        return wants_value and is_null(bare(node.this), is_missing)
-    if isinstance(node, exp.Not) and isinstance(inner := bare(node.this), exp.Is) and not inner.args.get("negate"):
-        return isinstance(bare(inner.expression), exp.Null) and is_null(bare(inner.this), is_missing)
+        return wants_value and is_null(strip_parentheses(node.this), is_missing)
+    if (
+        isinstance(node, exp.Not)
+        and isinstance(inner := strip_parentheses(node.this), exp.Is)
+        and not inner.args.get("negate")
+    ):
+        return isinstance(strip_parentheses(inner.expression), exp.Null) and is_null(
+            strip_parentheses(inner.this), is_missing
+        )
     return is_null(node, is_missing)
 
 

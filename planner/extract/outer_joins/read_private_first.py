@@ -21,11 +21,11 @@ from planner.catalog.catalog import Catalog
 from planner.extract.extract_refusals import refuse_missing_groups
 from planner.extract.outer_joins.missing_rows import counts_nothing, list_aggregates
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import at_offset
+from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, locate_name, name, offset, read_alias
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import find_offset, locate_name, read_name, strip_parentheses, read_alias
 
 _ASKS_FOR_NULL = (exp.Is, exp.Coalesce, exp.Case, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -40,10 +40,10 @@ class _Tables:
 
     def is_private(self, column: exp.Column) -> bool:
         """Return True if a column is certainly the private table's."""
-        qualifier = name(column.args.get("table"))
+        qualifier = read_name(column.args.get("table"))
         if qualifier:
             return qualifier == self.private
-        return name(column.this) in self.columns - self.others
+        return read_name(column.this) in self.columns - self.others
 
 
 def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
@@ -83,16 +83,16 @@ def _check_groups(read: PrivateRead, *, parts: Sequence[exp.Expr], using: Sequen
     columns = [column for part in parts for column in part.find_all(exp.Column)]
     own = next((column.this for column in columns if tables.is_private(column)), *using[:1])
     other = next((column for column in columns if not tables.is_private(column)), *using[:1])
-    domain = next((one.domain for one in read.table.columns if one.name == name(own)), None)
-    called = name(other.this if isinstance(other, exp.Column) else other)
-    qualifier = name(other.args.get("table"))
-    joined = {name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", read_alias(node))}
+    domain = next((one.domain for one in read.table.columns if one.name == read_name(own)), None)
+    called = read_name(other.this if isinstance(other, exp.Column) else other)
+    qualifier = read_name(other.args.get("table"))
+    joined = {read_name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", read_alias(node))}
     if domain is None:
         return
     for public in read.catalog.public_tables:
         places = [place for place, column in enumerate(public.columns) if column.name == called]
         if public.name in joined and any(row[place] not in domain for place in places for row in public.rows):
-            raise refuse_missing_groups(public, called, name(own), own)
+            raise refuse_missing_groups(public, called, read_name(own), own)
 
 
 def _find_outer_join(read: PrivateRead) -> exp.Join | None:
@@ -127,12 +127,12 @@ def _name_tables(read: PrivateRead) -> _Tables | None:
 def _list_columns(node: exp.Expr, catalog: Catalog) -> set[str] | None:
     if not isinstance(node, exp.Table):
         return None
-    public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
+    public = next((one for one in catalog.public_tables if one.name == read_name(node.this)), None)
     return None if public is None else {column.name for column in public.columns}
 
 
 def _list_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    inner = None if node is None else bare(node)
+    inner = None if node is None else strip_parentheses(node)
     if isinstance(inner, exp.And):
         yield from _list_conjuncts(inner.this)
         yield from _list_conjuncts(inner.expression)
@@ -142,10 +142,10 @@ def _list_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 def _is_joining(part: exp.Expr, tables: _Tables) -> bool:
     """Return True if a condition is an equality of a private column with another table's."""
-    inner = bare(part)
+    inner = strip_parentheses(part)
     if not isinstance(inner, exp.EQ) or inner.args.get("negate"):
         return False
-    sides = bare(inner.this), bare(inner.expression)
+    sides = strip_parentheses(inner.this), strip_parentheses(inner.expression)
     found = [tables.is_private(column) for side in sides for column in side.find_all(exp.Column)]
     return len(found) == 2 and sorted(found) == [False, True]
 
@@ -161,10 +161,10 @@ def _reads_private_alone(node: exp.Expr, tables: _Tables) -> bool:
 
 def _find_span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
     """Return the first token of a table in FROM, and the one past its alias."""
-    first = at_offset(read.tokens, locate_name(node))
+    first = find_token(read.tokens, locate_name(node))
     alias = node.args.get("alias")
     last = alias.this if alias is not None and alias.this is not None else node.this
-    return first, at_offset(read.tokens, offset(last)) + 1
+    return first, find_token(read.tokens, find_offset(last)) + 1
 
 
 def _swap_tables(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
@@ -175,7 +175,7 @@ def _swap_tables(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
     places = [_find_span(read, node) for node in (first, join.this)]
     texts = [(read.tokens[begin].start, read.tokens[past - 1].end) for begin, past in places]
     for (start, end), (other, past) in zip(texts, texts[::-1], strict=True):
-        yield Edit.of(start, end, read.text[other:past], other)
+        yield Edit.from_text(start, end, read.text[other:past], other)
 
 
 def _write_inner_join(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
@@ -183,22 +183,22 @@ def _write_inner_join(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
     at = _find_span(read, join.this)[0] - 1
     last = at - 1
     first = last - 1 if read.tokens[last].is_word("outer") else last
-    yield Edit.of(read.tokens[first].start, read.tokens[at].start, "")
+    yield Edit.from_text(read.tokens[first].start, read.tokens[at].start, "")
 
 
 def _write_on(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
     """Yield the edits that write ON for USING. Its column is that of the table whose rows are all kept."""
     column = join.args["using"][0]
-    called = name(column if isinstance(column, exp.Identifier) else column.this)
+    called = read_name(column if isinstance(column, exp.Identifier) else column.this)
     public = join.this if join.this is not read.node else read.select.args["from_"].this
     owner = quote_identifier(read_alias(public))
-    at = at_offset(read.tokens, offset(column if isinstance(column, exp.Identifier) else column.this))
+    at = find_token(read.tokens, find_offset(column if isinstance(column, exp.Identifier) else column.this))
     equal = f"ON {quote_identifier(tables.private)}.{quote_identifier(called)} = {owner}.{quote_identifier(called)}"
-    yield Edit.of(read.tokens[at - 2].start, read.tokens[at + 1].end, equal)
+    yield Edit.from_text(read.tokens[at - 2].start, read.tokens[at + 1].end, equal)
     for found in read.select.find_all(exp.Column):
-        if name(found.this) == called and not found.args.get("table"):
-            start = offset(found.this)
-            yield Edit.of(start, start, f"{owner}.")
+        if read_name(found.this) == called and not found.args.get("table"):
+            start = find_offset(found.this)
+            yield Edit.from_text(start, start, f"{owner}.")
 
 
 def _move_conditions(
@@ -208,13 +208,13 @@ def _move_conditions(
     past = len(read.tokens)
     filtered = [one.expression.this for one in aggregates if isinstance(one, exp.Filter)]
     plain = [one for one in aggregates if not isinstance(one, exp.Filter)]
-    searched = [Searched(one, 0, past) for one in (on, joining, *others, *filtered, *plain)]
-    found = spans(searched, read.text, read.tokens)
+    searched = [SearchedNode(one, 0, past) for one in (on, joining, *others, *filtered, *plain)]
+    found = find_spans(searched, read.text, read.tokens)
     texts = [(read.tokens[first].start, read.tokens[past - 1].end) for first, past in found]
     (start, end), (begin, finish), *rest = texts
     conditions = " AND ".join(f"({read.text[one:two]})" for one, two in rest[: len(others)])
-    yield Edit.of(start, end, read.text[begin:finish], begin)
+    yield Edit.from_text(start, end, read.text[begin:finish], begin)
     for one, two in rest[len(others) : len(others) + len(filtered)]:
-        yield Edit.of(one, two, f"({read.text[one:two]}) AND {conditions}", one)
+        yield Edit.from_text(one, two, f"({read.text[one:two]}) AND {conditions}", one)
     for _, two in rest[len(others) + len(filtered) :]:
-        yield Edit.of(two, two, f" FILTER (WHERE {conditions})", rest[0][0])
+        yield Edit.from_text(two, two, f" FILTER (WHERE {conditions})", rest[0][0])

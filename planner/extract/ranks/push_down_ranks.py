@@ -37,12 +37,12 @@ from planner.extract.push_down_thresholds import (
     spell_inside,
     spell_item,
 )
-from planner.parser.clauses import Clauses, clauses, end_of, fits
-from planner.parser.edits import Edit, Room
+from planner.parser.clauses import Clauses, find_clauses, find_item_end, matches_tree
+from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, conjunct_spans, readers
-from planner.parser.tree import bare, is_star, name, read_limit
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import Reader, find_conjuncts, list_readers
+from planner.parser.tree import is_star, read_limit, read_name, strip_parentheses
 from planner.scorecard.shown_numbers import RANKS, is_cut_to_first
 
 _IN_READER = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset", "kind", "distinct"))
@@ -65,7 +65,7 @@ class _Around:
 
     reader: Reader
     items: Mapping[str, SelectItem]
-    room: Room
+    room: EditBudget
     text: str
     tokens: tuple[Token, ...]
 
@@ -76,20 +76,20 @@ class _Around:
 
     def find_item(self, node: exp.Expr) -> SelectItem | None:
         """Return the subquery's column that an item of ORDER BY or DISTINCT ON names, itself, by place or by alias."""
-        select, inner = self.reader.select, bare(node)
+        select, inner = self.reader.select, strip_parentheses(node)
         shown: list[exp.Expr] = []
         if isinstance(inner, exp.Literal) and inner.name.isdecimal() and not inner.is_string:
             shown = list(select.expressions[int(inner.name) - 1 :][:1]) if inner.name != "0" else []
             if any(map(is_star, select.expressions)) or not shown:
                 return None
         elif isinstance(inner, exp.Column) and not inner.args.get("table"):
-            called = name(inner.this)
+            called = read_name(inner.this)
             shown = [
                 one for one in select.expressions if isinstance(one, exp.Alias) and _read_output_name(one) == called
             ]
         if len(shown) > 1:
             return None
-        column = bare(shown[0].unalias()) if shown else inner
+        column = strip_parentheses(shown[0].unalias()) if shown else inner
         found = find_mentioned_item(column, self.reader, self.items) if isinstance(column, exp.Column) else None
         return None if found is None else self.items[found]
 
@@ -97,7 +97,7 @@ class _Around:
         """Yield the items of ORDER BY, each with its tokens."""
         first = self.reader.clauses.end + 2
         for item in self.reader.select.args["order"].expressions:
-            past = end_of(self.tokens, first, before=_ENDS_ORDER, commas=True)
+            past = find_item_end(self.tokens, first, before=_ENDS_ORDER, commas=True)
             yield item, first, past
             first = past + 1
 
@@ -124,7 +124,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     items = list_items(select, place, tokens)
     if items is None or not reader.alias:
         return []
-    around = _Around(reader, items, Room(text), text, tokens)
+    around = _Around(reader, items, EditBudget(text), text, tokens)
     moved = list(_find_windows(around))
     first_of_each = _find_first_of_each(around)
     moved += [first_of_each] if first_of_each is not None else _find_order(around)
@@ -139,7 +139,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     changes: list[Edit] = list(_write_out_stars(around)) if is_shown else []
     if conditions:
         spelled = [around.spell(*one) for one in conditions]
-        changes += [Edit.of(tokens[start].start, tokens[past - 1].end, "true") for start, past in conditions]
+        changes += [Edit.from_text(tokens[start].start, tokens[past - 1].end, "true") for start, past in conditions]
         changes += add_thresholds(select, place, spelled, tokens[conditions[0][0]].start, tokens)
     for one in moved:
         called = shown.setdefault(one.inside, _choose_unused_name(len(shown), items))
@@ -147,19 +147,19 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
         if one is first_of_each:
             changes += _keep_first(one, column, around)
         else:
-            changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, column + one.label))
+            changes.append(Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, column + one.label))
     added = "".join(f", {spelled} AS {quote_identifier(called)}" for spelled, called in shown.items())
     inside = [] if is_shown else drop_aggregates(select, place, items, tokens)
     if inside is None:
         return []
     end = tokens[place.items[-1][1] - 1].end
-    return [*changes, Edit.of(end, end, added, tokens[moved[0].first].start), *inside]
+    return [*changes, Edit.from_text(end, end, added, tokens[moved[0].first].start), *inside]
 
 
 def _list_conditions(around: _Around) -> tuple[tuple[int, int], ...] | None:
     """Return the conditions of the outer WHERE on the subquery's keys, by tokens. Return None if it has others."""
     reader, tokens = around.reader, around.tokens
-    found = conjunct_spans(reader.select, reader.clauses, tokens)
+    found = find_conjuncts(reader.select, reader.clauses, tokens)
     where = reader.select.args.get("where")
     for column in where.find_all(exp.Column) if where is not None else ():
         called = find_mentioned_item(column, reader, around.items)
@@ -177,7 +177,7 @@ def _may_show(around: _Around, read: PrivateRead) -> bool:
     if limit is not None and not is_cut_to_first(reader.select):
         return False  # what tools cut any answer to
     whole = reader.alias not in items and any(
-        not column.args.get("table") and name(column.this) == reader.alias for column in reader.columns()
+        not column.args.get("table") and read_name(column.this) == reader.alias for column in reader.list_columns()
     )
     stars = [item for item in reader.select.expressions if is_star(item)]
     return not whole and all(map(is_plain_star, stars))
@@ -190,7 +190,7 @@ def _write_out_stars(around: _Around) -> Iterator[Edit]:
     listed = ", ".join(f"{table}.{quote_identifier(called)}" for called in around.items)
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         if is_star(item):
-            yield Edit.of(tokens[first].start, tokens[past - 1].end, listed)
+            yield Edit.from_text(tokens[first].start, tokens[past - 1].end, listed)
 
 
 def is_plain_star(item: exp.Expr) -> bool:
@@ -206,9 +206,9 @@ def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
     if any(value for key, value in select.args.items() if key not in IN_QUESTION - {"order"}):
         return None
     first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
-    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
-    if found is None or len(found) != 1 or not found[0].alone or found[0].inner_queries():
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+    found = list_readers(select, place.select, tokens) if matches_tree(place, select, tokens) else None
+    if found is None or len(found) != 1 or not found[0].is_only_source or found[0].has_inner_queries():
         return None
     if any(value for key, value in found[0].select.args.items() if key not in _IN_READER):
         return None
@@ -218,14 +218,14 @@ def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
 def _find_windows(around: _Around) -> Iterator[_Moved]:
     """Yield the windows of the select list around that rank by an aggregate of the subquery."""
     reader, tokens = around.reader, around.tokens
-    found: list[tuple[exp.Window, Searched]] = []
+    found: list[tuple[exp.Window, SearchedNode]] = []
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         for window in item.find_all(exp.Window):
             order = window.args.get("order")
             plain = not window.args.get("spec") and not window.args.get("alias") and isinstance(window.this, RANKS)
             if plain and order is not None and _is_ranked(order.expressions[0], around):
-                found.append((window, Searched(window, first, past)))
-    places = spans([one for _, one in found], around.text, tokens)
+                found.append((window, SearchedNode(window, first, past)))
+    places = find_spans([one for _, one in found], around.text, tokens)
     for (window, searched), (start, end) in zip(found, places, strict=True):
         alone = (start, end) == (searched.first, searched.past)
         label = f" AS {tokens[start].value}" if alone and window.parent is reader.select else ""
@@ -233,7 +233,7 @@ def _find_windows(around: _Around) -> Iterator[_Moved]:
 
 
 def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
-    column = bare(ordered.this) if isinstance(ordered, exp.Ordered) else ordered
+    column = strip_parentheses(ordered.this) if isinstance(ordered, exp.Ordered) else ordered
     called = find_mentioned_item(column, around.reader, around.items) if isinstance(column, exp.Column) else None
     return called is not None and around.items[called].is_aggregate
 
@@ -278,15 +278,15 @@ def _find_first_of_each(around: _Around) -> _Moved | None:
 def _keep_first(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
     """Yield the edits that write WHERE for DISTINCT ON, which leaves its order."""
     tokens, place = around.tokens, around.reader.clauses
-    yield Edit.of(tokens[place.select].end, tokens[place.items[0][0]].start, " ")
+    yield Edit.from_text(tokens[place.select].end, tokens[place.items[0][0]].start, " ")
     end = tokens[place.end - 1].end
-    added = "WHERE" if place.mark("where") is None else "AND"
-    yield Edit.of(end, end, f" {added} {column} = 1", tokens[moved.first].start)
-    yield Edit.of(tokens[moved.first - 2].end, tokens[moved.past - 1].end, "")
+    added = "WHERE" if place.find_mark("where") is None else "AND"
+    yield Edit.from_text(end, end, f" {added} {column} = 1", tokens[moved.first].start)
+    yield Edit.from_text(tokens[moved.first - 2].end, tokens[moved.past - 1].end, "")
 
 
 def _read_output_name(item: exp.Alias) -> str:
-    return name(item.args["alias"])
+    return read_name(item.args["alias"])
 
 
 def _choose_unused_name(number: int, items: Mapping[str, SelectItem]) -> str:

@@ -36,12 +36,12 @@ from planner.extract.push_down_thresholds import (
     spell_inside,
 )
 from planner.extract.ranks.push_down_ranks import is_plain_star
-from planner.parser.clauses import Clauses, clauses, fits
-from planner.parser.edits import Edit, Room
+from planner.parser.clauses import Clauses, find_clauses, matches_tree
+from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
+from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses
 from planner.scorecard.find import shows_size
 from planner.scorecard.shown_numbers import default_name, is_carried, is_place
 
@@ -82,8 +82,8 @@ def _plan_edits(read: PrivateRead) -> list[Edit]:
     if any(value for key, value in select.args.items() if key not in IN_QUESTION) or may_be_unit_query(read):
         return []
     first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
-    if not fits(place, select, tokens):
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    if not matches_tree(place, select, tokens):
         return []
     columns, passed, taken = _list_columns(select, place, tokens), list[Reader](), set[str | None]()
     reader = _find_reader(select, place, tokens)
@@ -107,15 +107,21 @@ def _find_reader(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
     """Return the one query that reads a SELECT alone."""
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
-    found = readers(select, place.select, tokens)
-    if found is None or len(found) != 1 or not found[0].alone or not found[0].alias or found[0].inner_queries():
+    found = list_readers(select, place.select, tokens)
+    if (
+        found is None
+        or len(found) != 1
+        or not found[0].is_only_source
+        or not found[0].alias
+        or found[0].has_inner_queries()
+    ):
         return None
     return found[0]
 
 
 def _ranks_or_cuts(select: exp.Select) -> bool:
     cuts = any(select.args.get(clause) is not None for clause in ("limit", "offset"))
-    return cuts or any(contains(item, exp.Window) for item in select.expressions)
+    return cuts or any(contains_type(item, exp.Window) for item in select.expressions)
 
 
 def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> _Columns | None:
@@ -127,12 +133,12 @@ def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...])
         return None
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.unalias()
-        called = item.alias_or_name if not isinstance(item, exp.Alias) else name(item.args["alias"])
+        called = item.alias_or_name if not isinstance(item, exp.Alias) else read_name(item.args["alias"])
         if not isinstance(item, exp.Alias):
-            called = name(bare(node).this) if isinstance(bare(node), exp.Column) else ""
+            called = read_name(strip_parentheses(node).this) if isinstance(strip_parentheses(node), exp.Column) else ""
         names.append(called or None)
-        if called and not contains(node, exp.Window):
-            items[called] = SelectItem(called, first, unaliased_end(item, past, tokens), shows_size(node))
+        if called and not contains_type(node, exp.Window):
+            items[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), shows_size(node))
             expressions[called] = node
     return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
 
@@ -155,9 +161,9 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
             items |= columns.items
             expressions |= columns.expressions
             continue
-        node = bare(item.unalias())
-        inner = name(node.this) if isinstance(node, exp.Column) else ""
-        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else inner
+        node = strip_parentheses(item.unalias())
+        inner = read_name(node.this) if isinstance(node, exp.Column) else ""
+        called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else inner
         names.append(called or None)
         if called and inner in columns.items and _is_column_of(node, reader):
             items[called] = replace(columns.items[inner], name=called)
@@ -166,18 +172,18 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
 
 
 def _is_column_of(column: exp.Expr, reader: Reader) -> bool:
-    return column.args.get("db") is None and name(column.args.get("table")) in ("", reader.alias)
+    return column.args.get("db") is None and read_name(column.args.get("table")) in ("", reader.alias)
 
 
 def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: PrivateRead) -> list[Edit]:
     """Return the changes that move the conditions that WHERE joins by AND."""
-    text, tokens, room = read.text, read.tokens, Room(read.text)
+    text, tokens, room = read.text, read.tokens, EditBudget(read.text)
     conjuncts = list_outer_conjuncts(reader, columns.items, tokens)
     moving = [one for one in conjuncts or () if one.can_move]
     if not moving:
         return []
     spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in moving]
-    changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
+    changes = [Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
     return [*changes, *add_thresholds(read.select, place, spelled, tokens[moving[0].first].start, tokens)]
 
 
@@ -188,13 +194,13 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
     """
     tokens = read.tokens
     found = [
-        (Searched(node, first, past), is_item, in_where)
+        (SearchedNode(node, first, past), is_item, in_where)
         for part, first, past, in_where in _list_parts(reader, tokens)
         for node, is_item in find_movable(part, reader, columns.items, columns.expressions)
         if _is_known(node, reader, columns)
     ]
-    places = spans([one for one, _, _ in found], read.text, tokens)
-    known, room = {one for one in taken if one is not None}, Room(read.text)
+    places = find_spans([one for one, _, _ in found], read.text, tokens)
+    known, room = {one for one in taken if one is not None}, EditBudget(read.text)
     called: dict[exp.Expr, str] = {}
     moved = []
     for (one, is_item, in_where), (first, past) in zip(found, places, strict=True):
@@ -215,7 +221,7 @@ def _find_numbers(
 
     If it `skips_windows`, windows are left out, since they read other rows.
     """
-    select, tokens, room = reader.select, read.tokens, Room(read.text)
+    select, tokens, room = reader.select, read.tokens, EditBudget(read.text)
     known, moved = {one for one in taken if one is not None}, list[_Moved]()
     where = select.args.get("where")
     plain = set(select.args) - {key for key, value in select.args.items() if not value} <= _PASSES_ON
@@ -232,12 +238,12 @@ def _find_numbers(
             continue
         if any(not _is_over_rows(one) for one in node.find_all(exp.AggFunc)):
             return []
-        if contains(node, exp.Query) or any(
+        if contains_type(node, exp.Query) or any(
             True for _ in find_movable(node, reader, columns.items, columns.expressions)
         ):
             continue
-        end = unaliased_end(item, past, tokens)
-        shown = name(item.args["alias"]) if isinstance(item, exp.Alias) else default_name(node, tokens[first:end])
+        end = find_unaliased_end(item, past, tokens)
+        shown = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else default_name(node, tokens[first:end])
         called = shown if shown not in known and shown.isidentifier() else _choose_unused_name(known)
         known.add(called)
         spelled = spell_inside(Conjunct(first, end, can_move=True), reader, columns.items, room, read.text, tokens)
@@ -266,7 +272,7 @@ def _list_parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         yield item, first, past, False
     place = reader.clauses
-    if (where := reader.select.args.get("where")) is not None and (mark := place.mark("where")) is not None:
+    if (where := reader.select.args.get("where")) is not None and (mark := place.find_mark("where")) is not None:
         later = [index for _, index in place.marks if index > mark]
         yield where, mark, min(later, default=place.end), True
     if (order := reader.select.args.get("order")) is not None:
@@ -279,7 +285,7 @@ def _show(
     """Return the changes that show the moved expressions in the subquery and in each query up to the last one."""
     tokens, reader, changes = read.tokens, around[-1], list[Edit]()
     for one in moved:
-        changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.read))
+        changes.append(Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, one.read))
     names = dict.fromkeys(one.called for one in moved)
     for between in around[:-1]:
         if not any(map(is_star, between.select.expressions)):
@@ -297,10 +303,10 @@ def _show(
                 return []
             table = quote_identifier(reader.alias)
             written = ", ".join(f"{table}.{quote_identifier(one)}" for one in columns.names if one is not None)
-            changes.append(Edit.of(tokens[first].start, tokens[past - 1].end, written))
+            changes.append(Edit.from_text(tokens[first].start, tokens[past - 1].end, written))
     return changes
 
 
 def _append(listed: str, place: Clauses, tokens: tuple[Token, ...], origin: int | None = None) -> Edit:
     end = tokens[place.items[-1][1] - 1].end
-    return Edit.of(end, end, listed, origin)
+    return Edit.from_text(end, end, listed, origin)

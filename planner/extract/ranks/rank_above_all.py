@@ -15,10 +15,10 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import may_be_unit_query
 from planner.groups.computed_keys import add_computed_keys
-from planner.parser.clauses import clauses, end_of, fits
+from planner.parser.clauses import find_clauses, find_item_end, matches_tree
 from planner.parser.edits import Edit
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, is_number, name, read_alias, read_limit, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import is_number, read_limit, read_name, read_alias, strip_parentheses, write_node
 from planner.scope.group_by import read_group_by
 from planner.scope.name_resolution import Scope
 from planner.scorecard.ranked import is_size
@@ -39,7 +39,7 @@ def rank_above_all(read: PrivateRead) -> tuple[Edit, ...]:
     if any(value for key, value in select.args.items() if key not in _RANKED):
         return ()
     try:
-        return _plan_edits(read, bare(having.this))
+        return _plan_edits(read, strip_parentheses(having.this))
     except KeyholeError:
         return ()
 
@@ -51,17 +51,17 @@ def _plan_edits(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
         return ()
     size, largest = found
     first = select.args["from_"].this
-    place = clauses(first if isinstance(first, exp.Table) else read.node, tokens)
-    start = place.mark("having")
-    if start is None or not fits(place, select, tokens) or may_be_unit_query(read):
+    place = find_clauses(first if isinstance(first, exp.Table) else read.node, tokens)
+    start = place.find_mark("having")
+    if start is None or not matches_tree(place, select, tokens) or may_be_unit_query(read):
         return ()
-    ((begin, past),) = spans([Searched(size, start, place.end)], read.text, tokens)
+    ((begin, past),) = find_spans([SearchedNode(size, start, place.end)], read.text, tokens)
     end = place.end
     if select.args.get("order") is not None:  # of one group
-        end = end_of(tokens, place.end + 2, before=_AFTER, commas=False)
+        end = find_item_end(tokens, place.end + 2, before=_AFTER, commas=False)
     written = read.text[tokens[begin].start : tokens[past - 1].end]
     ranked = f"ORDER BY {written}{' DESC' if largest else ''} LIMIT 1"
-    return (Edit.of(tokens[start].start, tokens[end - 1].end, ranked),)
+    return (Edit.from_text(tokens[start].start, tokens[end - 1].end, ranked),)
 
 
 def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, bool] | None:
@@ -71,7 +71,7 @@ def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, boo
     """
     if not isinstance(condition, exp.EQ | exp.GTE | exp.LTE):
         return None
-    left, right = bare(condition.this), bare(condition.expression)
+    left, right = strip_parentheses(condition.this), strip_parentheses(condition.expression)
     for size, other in ((left, right), (right, left)):
         compared = _read_all(other, read) if isinstance(other, exp.All) else _read_extreme(other, read)
         if compared is None or not is_size(size):
@@ -89,7 +89,7 @@ def _read_all(node: exp.All, read: PrivateRead) -> tuple[exp.Expr, str, bool | N
     found = _read_groups(node.this, read, clauses=_GROUPED)
     if found is None or len(found[0].expressions) != 1:
         return None
-    return bare(found[0].expressions[0].unalias()), found[1], None
+    return strip_parentheses(found[0].expressions[0].unalias()), found[1], None
 
 
 def _read_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
@@ -99,7 +99,7 @@ def _read_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, boo
         return None
     if query.args.get("group") is not None:
         return _read_first(query, read)
-    shown = bare(query.expressions[0].unalias())
+    shown = strip_parentheses(query.expressions[0].unalias())
     source = query.args["from_"].this if query.args.get("from_") is not None else None
     if (
         not isinstance(shown, exp.Max | exp.Min)
@@ -109,13 +109,17 @@ def _read_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, boo
         return None
     if any(value for key, value in query.args.items() if key not in ("expressions", "from_")):
         return None
-    found, column = _read_groups(source.this, read, clauses=_GROUPED), bare(shown.this)
-    if found is None or not isinstance(column, exp.Column) or name(column.args.get("table")) not in ("", source.alias):
+    found, column = _read_groups(source.this, read, clauses=_GROUPED), strip_parentheses(shown.this)
+    if (
+        found is None
+        or not isinstance(column, exp.Column)
+        or read_name(column.args.get("table")) not in ("", source.alias)
+    ):
         return None
-    items = [one for one in found[0].expressions if one.alias_or_name == name(column.this)]
+    items = [one for one in found[0].expressions if one.alias_or_name == read_name(column.this)]
     if len(items) != 1 or (isinstance(source.args.get("alias"), exp.TableAlias) and source.args["alias"].columns):
         return None
-    return bare(items[0].unalias()), found[1], isinstance(shown, exp.Max)
+    return strip_parentheses(items[0].unalias()), found[1], isinstance(shown, exp.Max)
 
 
 def _read_first(query: exp.Select, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
@@ -123,9 +127,11 @@ def _read_first(query: exp.Select, read: PrivateRead) -> tuple[exp.Expr, str, bo
     order, limit = query.args.get("order"), read_limit(query)
     if found is None or order is None or not is_number(limit, 1) or isinstance(query.args["limit"], exp.Fetch):
         return None
-    shown, first = bare(query.expressions[0].unalias()), order.expressions[0]
-    by = bare(first.this)
-    named = isinstance(by, exp.Column) and by.args.get("table") is None and name(by.this) == query.expressions[0].alias
+    shown, first = strip_parentheses(query.expressions[0].unalias()), order.expressions[0]
+    by = strip_parentheses(first.this)
+    named = (
+        isinstance(by, exp.Column) and by.args.get("table") is None and read_name(by.this) == query.expressions[0].alias
+    )
     if not (by == shown or named or is_number(by, 1)):
         return None
     return shown, found[1], bool(first.args.get("desc"))
@@ -142,13 +148,13 @@ def _read_groups(
     if any(value for key, value in query.args.items() if key not in clauses):
         return None
     source = query.args["from_"].this if query.args.get("from_") is not None else None
-    if not isinstance(source, exp.Table) or name(source.this) != name(node.this):
+    if not isinstance(source, exp.Table) or read_name(source.this) != read_name(node.this):
         return None
     if any(value for key, value in source.args.items() if key not in ("this", "db", "alias")) or node is not (
         select.args["from_"].this
     ):
         return None
-    if name(source.args.get("db")) not in ("", "public"):
+    if read_name(source.args.get("db")) not in ("", "public"):
         return None
     own, other = read_alias(node), read_alias(source)
     if _spell(query.args.get("where"), other) != _spell(select.args.get("where"), own):
@@ -168,6 +174,6 @@ def _spell(node: exp.Expr | None, alias: str) -> str:
         return ""
     twin = node.copy()
     for column in twin.find_all(exp.Column):
-        if name(column.args.get("table")) == alias and column.args.get("db") is None:
+        if read_name(column.args.get("table")) == alias and column.args.get("db") is None:
             column.set("table", None)
     return write_node(twin)

@@ -19,12 +19,12 @@ from sqlglot import exp
 
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import find_mentioned_item, list_items, may_be_unit_query, plan_beside_sizes
-from planner.parser.clauses import Clauses, clauses, fits
+from planner.parser.clauses import Clauses, find_clauses, matches_tree
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
-from planner.parser.tree import bare, name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
+from planner.parser.tree import read_name, strip_parentheses
 from planner.scorecard.find import shows_size
 from planner.scorecard.ranked import is_size
 
@@ -77,8 +77,8 @@ def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
 def _plan_edits(read: PrivateRead) -> list[Edit]:
     select, tokens = read.select, read.tokens
     first_node = select.args["from_"].this
-    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
-    if not fits(place, select, tokens) or may_be_unit_query(read):
+    place = find_clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    if not matches_tree(place, select, tokens) or may_be_unit_query(read):
         return []
     for level in _list_levels(select, place, tokens):
         changes = _compare_in_list(level, read) or _compare_columns(level, read)
@@ -90,9 +90,9 @@ def _plan_edits(read: PrivateRead) -> list[Edit]:
 def _list_levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[_Level]:
     """Yield the grouped SELECT, and the one around that alone reads its rows."""
     yield _Level(select, place, is_size)
-    found = readers(select, place.select, tokens) if isinstance(select.parent, exp.Subquery | exp.CTE) else None
+    found = list_readers(select, place.select, tokens) if isinstance(select.parent, exp.Subquery | exp.CTE) else None
     items = list_items(select, place, tokens)
-    if items is None or found is None or len(found) != 1 or not found[0].alone:
+    if items is None or found is None or len(found) != 1 or not found[0].is_only_source:
         return
     (reader,) = found
 
@@ -112,11 +112,11 @@ def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
                 extreme = _read_extreme(other)
                 if extreme is None or not _is_reached(own, extreme, kind, level):
                     continue
-                written = [Searched(one, first, past) for one in (node, own, *extreme.partition)]
-                (start, end), *parts = spans(written, read.text, read.tokens)
+                written = [SearchedNode(one, first, past) for one in (node, own, *extreme.partition)]
+                (start, end), *parts = find_spans(written, read.text, read.tokens)
                 texts = [_copy_text(read, *part) for part in parts]
                 rank = _write_rank(texts[0], texts[1:], extreme.kind)
-                changes.append(Edit.of(read.tokens[start].start, read.tokens[end - 1].end, f"{rank} = 1"))
+                changes.append(Edit.from_text(read.tokens[start].start, read.tokens[end - 1].end, f"{rank} = 1"))
     return changes
 
 
@@ -125,13 +125,13 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
     tokens = read.tokens
     if not isinstance(level.select.parent, exp.Subquery | exp.CTE):
         return []
-    found = readers(level.select, level.place.select, tokens)
+    found = list_readers(level.select, level.place.select, tokens)
     items = _list_items(level.select, level.place, tokens)
     if found is None or len(found) != 1 or items is None:
         return []
     (outer,) = found
-    for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
-        for own, other, kind in _list_sides(bare(node)):
+    for (first, past), node in find_conjuncts(outer.select, outer.clauses, tokens) or ():
+        for own, other, kind in _list_sides(strip_parentheses(node)):
             size, largest = _find_item(own, outer, items), _find_item(other, outer, items)
             extreme = None if largest is None else _read_extreme(largest.node)
             if size is None or largest is None or extreme is None:
@@ -140,8 +140,8 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
                 continue
             if _mentions(outer, node, {size.name, largest.name}):
                 return []
-            written = [Searched(one, largest.first, largest.past) for one in extreme.partition]
-            parts = [_copy_text(read, *part) for part in spans(written, read.text, tokens)]
+            written = [SearchedNode(one, largest.first, largest.past) for one in extreme.partition]
+            parts = [_copy_text(read, *part) for part in find_spans(written, read.text, tokens)]
             return [
                 _write_rank_item(size, parts, extreme.kind, read),
                 _drop_item(largest, items, level.place, tokens),
@@ -156,13 +156,13 @@ def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -
     They are for `n = (SELECT max(n) FROM q)` and `n >= ALL (SELECT n FROM q)`.
     """
     tokens = read.tokens
-    found = readers(select, place.select, tokens) if isinstance(select.parent, exp.CTE) else None
+    found = list_readers(select, place.select, tokens) if isinstance(select.parent, exp.CTE) else None
     items = _list_items(select, place, tokens)
     if found is None or len(found) != 2 or items is None:
         return []
     for outer, inner in (found, found[::-1]):
-        for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
-            for own, other, kind in _list_sides(bare(node)):
+        for (first, past), node in find_conjuncts(outer.select, outer.clauses, tokens) or ():
+            for own, other, kind in _list_sides(strip_parentheses(node)):
                 size = _find_item(own, outer, items)
                 if size is None or not is_size(size.node) or not _is_extreme_of(other, size, kind, inner):
                     continue
@@ -178,46 +178,46 @@ def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -
 def _list_sides(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, type[exp.Expr]]]:
     """Yield both sides of a comparison, each once as the first, with its operator then."""
     if isinstance(node, exp.EQ | exp.GTE | exp.LTE):
-        own, other = bare(node.this), bare(node.expression)
+        own, other = strip_parentheses(node.this), strip_parentheses(node.expression)
         yield own, other, type(node)
         yield other, own, _MIRRORED[type(node)]
 
 
 def _read_extreme(node: exp.Expr) -> _Extreme | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     if not isinstance(node, exp.Window) or not isinstance(node.this, exp.Max | exp.Min):
         return None
     if any(node.args.get(clause) for clause in ("order", "spec", "alias")) or node.this.args.get("expressions"):
         return None
-    return _Extreme(type(node.this), bare(node.this.this), tuple(node.args.get("partition_by") or ()))
+    return _Extreme(type(node.this), strip_parentheses(node.this.this), tuple(node.args.get("partition_by") or ()))
 
 
 def _is_reached(size: exp.Expr, extreme: _Extreme, kind: type[exp.Expr], level: _Level) -> bool:
-    size, largest = bare(size), extreme.node
+    size, largest = strip_parentheses(size), extreme.node
     if kind not in _REACHES[extreme.kind] or not level.is_size(size) or not level.is_size(largest):
         return False
     columns = isinstance(size, exp.Column) and isinstance(largest, exp.Column)
-    return size == largest or (columns and name(size.this) == name(largest.this))
+    return size == largest or (columns and read_name(size.this) == read_name(largest.this))
 
 
 def _is_extreme_of(other: exp.Expr, size: _Item, kind: type[exp.Expr], inner: Reader) -> bool:
     """Return True if the other side of a comparison is a SELECT of a column's largest or least, which is reached."""
-    query = bare(other.this) if isinstance(other, exp.Subquery | exp.All) else other
+    query = strip_parentheses(other.this) if isinstance(other, exp.Subquery | exp.All) else other
     query = query.this if isinstance(query, exp.Subquery) else query
-    if query is not inner.select or not inner.alone or len(inner.select.expressions) != 1:
+    if query is not inner.select or not inner.is_only_source or len(inner.select.expressions) != 1:
         return False
     if any(value for key, value in inner.select.args.items() if key not in _IN_COMPARED):
         return False
-    shown = bare(inner.select.expressions[0].unalias())
+    shown = strip_parentheses(inner.select.expressions[0].unalias())
     if isinstance(other, exp.All):
         reached = kind in (exp.GTE, exp.LTE)
     else:
         reached = isinstance(shown, exp.Max | exp.Min) and kind in _REACHES[type(shown)]
         reached = reached and not shown.args.get("expressions")
-        shown = bare(shown.this) if reached else shown
-    if not reached or not isinstance(shown, exp.Column) or name(shown.this) != size.name:
+        shown = strip_parentheses(shown.this) if reached else shown
+    if not reached or not isinstance(shown, exp.Column) or read_name(shown.this) != size.name:
         return False
-    return shown.args.get("db") is None and name(shown.args.get("table")) in ("", inner.alias)
+    return shown.args.get("db") is None and read_name(shown.args.get("table")) in ("", inner.alias)
 
 
 def _is_largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
@@ -231,12 +231,16 @@ def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> li
         return []
     found: list[_Item] = []
     for one in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
-        equal = bare(one)
-        left, right = (bare(equal.this), bare(equal.expression)) if isinstance(equal, exp.EQ) else (equal, equal)
+        equal = strip_parentheses(one)
+        left, right = (
+            (strip_parentheses(equal.this), strip_parentheses(equal.expression))
+            if isinstance(equal, exp.EQ)
+            else (equal, equal)
+        )
         if not isinstance(left, exp.Column) or not isinstance(right, exp.Column) or outer.alias == inner.alias:
             return None
-        sides = {name(side.args.get("table")) for side in (left, right)}
-        key = next((item for item in items if item.name == name(left.this) == name(right.this)), None)
+        sides = {read_name(side.args.get("table")) for side in (left, right)}
+        key = next((item for item in items if item.name == read_name(left.this) == read_name(right.this)), None)
         if sides not in ({outer.alias, inner.alias}, {outer.alias, ""}) or key is None or shows_size(key.node):
             return None
         found.append(key)
@@ -250,21 +254,23 @@ def _list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -
         return None
     for number, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=True)):
         node = item.unalias()
-        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
+        called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
         if not called and isinstance(node, exp.Column):
-            called = name(node.this)
+            called = read_name(node.this)
         if not called or called in {one.name for one in found}:
             return None
-        found.append(_Item(number, called, bare(node), first, unaliased_end(item, past, tokens), past))
+        found.append(
+            _Item(number, called, strip_parentheses(node), first, find_unaliased_end(item, past, tokens), past)
+        )
     return found
 
 
 def _find_item(node: exp.Expr, outer: Reader, items: Sequence[_Item]) -> _Item | None:
     if not isinstance(node, exp.Column) or node.args.get("db") is not None:
         return None
-    if name(node.args.get("table")) not in ("", outer.alias):
+    if read_name(node.args.get("table")) not in ("", outer.alias):
         return None
-    return next((item for item in items if item.name == name(node.this)), None)
+    return next((item for item in items if item.name == read_name(node.this)), None)
 
 
 def _mentions(outer: Reader, conjunct: exp.Expr, names: set[str]) -> bool:
@@ -272,8 +278,8 @@ def _mentions(outer: Reader, conjunct: exp.Expr, names: set[str]) -> bool:
     within = {id(node) for node in conjunct.walk()}
     if any(isinstance(item, exp.Star) for item in outer.select.expressions):
         return True
-    for column in outer.columns():
-        qualifier, called = name(column.args.get("table")), name(column.this)
+    for column in outer.list_columns():
+        qualifier, called = read_name(column.args.get("table")), read_name(column.this)
         if id(column) in within or qualifier not in ("", outer.alias):
             continue
         if isinstance(column.this, exp.Star) or called in names or (not qualifier and called == outer.alias):
@@ -289,7 +295,7 @@ def _write_rank(size: str, partition: Sequence[str], kind: type[exp.Expr]) -> st
 def _write_rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr], read: PrivateRead) -> Edit:
     rank = _write_rank(_copy_text(read, size.first, size.past), partition, kind)
     start, end = read.tokens[size.first].start, read.tokens[size.end - 1].end
-    return Edit.of(start, end, f"{rank} AS {quote_identifier(size.name)}")
+    return Edit.from_text(start, end, f"{rank} AS {quote_identifier(size.name)}")
 
 
 def _drop_item(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Edit:
@@ -298,14 +304,14 @@ def _drop_item(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tupl
     One before others becomes 1, as numbers may count items behind it.
     """
     if item.number == len(items) - 1 and item.number > 0:
-        return Edit.of(tokens[place.items[item.number - 1][1] - 1].end, tokens[item.end - 1].end, "")
-    return Edit.of(tokens[item.first].start, tokens[item.end - 1].end, f"1 AS {quote_identifier(item.name)}")
+        return Edit.from_text(tokens[place.items[item.number - 1][1] - 1].end, tokens[item.end - 1].end, "")
+    return Edit.from_text(tokens[item.first].start, tokens[item.end - 1].end, f"1 AS {quote_identifier(item.name)}")
 
 
 def _write_first_place(own: exp.Expr, first: int, past: int, read: PrivateRead) -> Edit:
-    table = f"{quote_identifier(name(own.args['table']))}." if own.args.get("table") else ""
-    written = f"{table}{quote_identifier(name(own.this))} = 1"
-    return Edit.of(read.tokens[first].start, read.tokens[past - 1].end, written)
+    table = f"{quote_identifier(read_name(own.args['table']))}." if own.args.get("table") else ""
+    written = f"{table}{quote_identifier(read_name(own.this))} = 1"
+    return Edit.from_text(read.tokens[first].start, read.tokens[past - 1].end, written)
 
 
 def _copy_text(read: PrivateRead, first: int, past: int) -> str:

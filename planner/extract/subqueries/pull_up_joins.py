@@ -31,12 +31,19 @@ from planner.extract.subqueries.pull_up_subqueries import (
     requalify,
     takes_constant,
 )
-from planner.parser.clauses import Clauses, at_offset, clauses, fits
-from planner.parser.edits import Edit, Room
-from planner.parser.lexer import Token, readable
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, locate_name, name, nodes, offset, read_alias
+from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tree
+from planner.parser.edits import Edit, EditBudget
+from planner.parser.lexer import Token, spell_name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
+from planner.parser.tree import (
+    contains_type,
+    find_offset,
+    is_star,
+    list_nodes,
+    locate_name,
+    read_name,
+    strip_parentheses, offset, read_alias
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where"))
 _OUTER = ("RIGHT", "FULL")
@@ -119,8 +126,8 @@ def _find_subqueries(read: PrivateRead) -> Iterator[exp.Select]:
 def _find_with_query(source: exp.Expr) -> exp.Expr | None:
     if not isinstance(source, exp.Table) or source.args.get("db") is not None:
         return None
-    every = (one for one in nodes(source.root()) if isinstance(one, exp.CTE))
-    ctes = [cte for cte in every if name(cte.args["alias"].this) == name(source.this)]
+    every = (one for one in list_nodes(source.root()) if isinstance(one, exp.CTE))
+    ctes = [cte for cte in every if read_name(cte.args["alias"].this) == read_name(source.this)]
     return ctes[0].this if len(ctes) == 1 else None
 
 
@@ -128,14 +135,14 @@ def _pull_up(select: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
     inner = _read_inner(select, read)
     if inner is None:
         return ()
-    found = readers(select, inner.place.select, read.tokens)
+    found = list_readers(select, inner.place.select, read.tokens)
     if not found:
         return ()
     if select is not read.select:  # other readers of public tables are no question
         found = tuple(reader for reader in found if reader.select is read.select)
-    elif all(reader.alone for reader in found) and inner.is_single:
+    elif all(reader.is_only_source for reader in found) and inner.is_single:
         return ()  # `pull_up_subqueries` has that
-    room = Room(read.text)
+    room = EditBudget(read.text)
     changes: list[Edit] = []
     for reader in found:
         made = _edit_reader(reader, inner, room, read)
@@ -149,9 +156,11 @@ def _pull_up(select: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
 
 def _is_read_by(cte: exp.CTE, found: Sequence[Reader]) -> bool:
     """Return True if these are all that read a WITH query."""
-    called = name(cte.args["alias"].this)
+    called = read_name(cte.args["alias"].this)
     named = [
-        node for node in cte.root().find_all(exp.Table) if name(node.this) == called and node.args.get("db") is None
+        node
+        for node in cte.root().find_all(exp.Table)
+        if read_name(node.this) == called and node.args.get("db") is None
     ]
     return len(named) == len(found)
 
@@ -164,11 +173,11 @@ def _read_inner(select: exp.Select, read: PrivateRead) -> _Inner | None:
     if any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
     where = select.args.get("where")
-    if where is not None and contains(where, exp.Query, exp.AggFunc, exp.Window):
+    if where is not None and contains_type(where, exp.Query, exp.AggFunc, exp.Window):
         return None
-    place = clauses(first.this, tokens)
+    place = find_clauses(first.this, tokens)
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
-    if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
+    if not closed or not matches_tree(place, select, tokens) or len(select.expressions) != len(place.items):
         return None
     whole = select if select.args.get("joins") else _copy_source(select)
     tables = read_from_clause(whole, read.catalog)
@@ -196,7 +205,7 @@ def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] 
     star = item.this if isinstance(item, exp.Column) else item
     if any(star.args.values()):
         return None
-    qualifier = name(item.args.get("table")) if isinstance(item, exp.Column) else ""
+    qualifier = read_name(item.args.get("table")) if isinstance(item, exp.Column) else ""
     found = []
     for relation in tables.relations:
         if qualifier not in ("", relation.alias):
@@ -214,8 +223,8 @@ def _read_item(
 ) -> list[tuple[str, _Column]] | None:
     """Return a column of the subquery by its name. Return None for other expressions and uncertain names."""
     node = item.this if isinstance(item, exp.Alias) else item
-    called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
-    past = unaliased_end(item, past, tokens)
+    called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
+    past = find_unaliased_end(item, past, tokens)
     if not all(tables.find_owner(column) for column in node.find_all(exp.Column)):
         return None
     owner = tables.find_owner(node)
@@ -229,7 +238,7 @@ def _read_item(
 class _Spelling:
     """The spelling of the subquery's columns where it is read."""
 
-    def __init__(self, reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> None:
+    def __init__(self, reader: Reader, inner: _Inner, room: EditBudget, read: PrivateRead) -> None:
         self._inner, self._room, self._text, self._tokens = inner, room, read.text, read.tokens
         self._alias = reader.alias if inner.is_single else ""
 
@@ -245,8 +254,9 @@ class _Spelling:
 
     def spell_column(self, column: _Column) -> str:
         if column.past == 0:
-            written = f"{readable(self.find_alias(column.owner))}.{readable(name(bare(column.node).this))}"
-            self._room.take(len(written))
+            own = read_name(strip_parentheses(column.node).this)
+            written = f"{spell_name(self.find_alias(column.owner))}.{spell_name(own)}"
+            self._room.reserve(len(written))
             return written
         written = self.spell(column.node, column.first, column.past)
         return written if column.is_plain else f"({written})"
@@ -263,11 +273,11 @@ class _Spelling:
                 column = self._inner.shown[called]
                 if column is None:
                     return None
-                parts.append(f"{self.spell_column(column)} AS {readable(called)}")
+                parts.append(f"{self.spell_column(column)} AS {spell_name(called)}")
             elif isinstance(item, exp.Column):
-                parts.append(f"{readable(self.find_alias(name(item.args.get('table'))))}.*")
+                parts.append(f"{spell_name(self.find_alias(read_name(item.args.get('table'))))}.*")
             elif not any(tables.merged.values()):
-                parts += [f"{readable(self.find_alias(one.alias))}.*" for one in tables.relations]
+                parts += [f"{spell_name(self.find_alias(one.alias))}.*" for one in tables.relations]
             elif around.names:
                 return None
             else:
@@ -275,7 +285,7 @@ class _Spelling:
         return ", ".join(parts)
 
 
-def _edit_reader(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[Edit] | None:
+def _edit_reader(reader: Reader, inner: _Inner, room: EditBudget, read: PrivateRead) -> list[Edit] | None:
     """Return the changes to one SELECT that reads the subquery."""
     text, tokens, select = read.text, read.tokens, reader.select
     if reader.alias == "" or len(select.expressions) != len(reader.clauses.items) or select.args.get("laterals"):
@@ -289,14 +299,14 @@ def _edit_reader(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -
         return None
     first, last = tokens[reader.first].start, tokens[_find_last_token(reader, tokens)].end
     place = inner.place
-    past = place.mark("where") or place.end
+    past = place.find_mark("where") or place.end
     begin, end = tokens[place.source + 1].start, tokens[past - 1].end
     source = text[begin:end]
     if inner.is_single:
         node = inner.tables.relations[0].node
-        source = f"{text[begin : tokens[at_offset(tokens, offset(node.this))].end]} AS {readable(reader.alias)}"
-    room.take(len(source))
-    changes.append(Edit.of(first, last, f" {source} ", begin))
+        source = f"{text[begin : tokens[find_token(tokens, find_offset(node.this))].end]} AS {spell_name(reader.alias)}"
+    room.reserve(len(source))
+    changes.append(Edit.from_text(first, last, f" {source} ", begin))
     where = inner.select.args.get("where")
     if where is not None:
         condition = spelling.spell(where.this, past + 1, place.end)
@@ -310,16 +320,16 @@ def _edit_reader(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -
 
 def _add_to_join(join: exp.Join, condition: str, first: int, read: PrivateRead) -> Iterator[Edit]:
     """Yield the edits that add a condition, after the token at `first`, to the ON of a join that keeps failing rows."""
-    ((begin, past),) = spans([Searched(join.args["on"], 0, len(read.tokens))], read.text, read.tokens)
+    ((begin, past),) = find_spans([SearchedNode(join.args["on"], 0, len(read.tokens))], read.text, read.tokens)
     start, end = read.tokens[begin].start, read.tokens[past - 1].end
-    yield Edit.of(start, start, "(")
-    yield Edit.of(end, end, f") AND ({condition})", read.tokens[first + 1].start)
+    yield Edit.from_text(start, start, "(")
+    yield Edit.from_text(end, end, f") AND ({condition})", read.tokens[first + 1].start)
 
 
 def _find_last_token(reader: Reader, tokens: tuple[Token, ...]) -> int:
     """Return the last token of the relation that is read, its alias included."""
     alias = reader.node.args.get("alias")
-    return at_offset(tokens, offset(alias.this)) if reader.named and alias is not None else reader.last
+    return find_token(tokens, find_offset(alias.this)) if reader.is_named and alias is not None else reader.last
 
 
 def _list_sources(select: exp.Select) -> list[exp.Expr]:
@@ -329,7 +339,7 @@ def _list_sources(select: exp.Select) -> list[exp.Expr]:
 def _read_around(reader: Reader, catalog: Catalog) -> _Around | None:
     """Return the other tables that a reader reads. Return None if one is not known."""
     names: dict[str, frozenset[str] | None] = {}
-    hidden = {name(cte.args["alias"].this) for cte in reader.select.root().find_all(exp.CTE)}
+    hidden = {read_name(cte.args["alias"].this) for cte in reader.select.root().find_all(exp.CTE)}
     for source in _list_sources(reader.select):
         if source is reader.node:
             continue
@@ -346,17 +356,17 @@ def _read_around(reader: Reader, catalog: Catalog) -> _Around | None:
 def _list_using(select: exp.Select) -> Iterator[str]:
     for join in select.args.get("joins") or ():
         for one in join.args.get("using") or ():
-            yield name(one if isinstance(one, exp.Identifier) else one.this)
+            yield read_name(one if isinstance(one, exp.Identifier) else one.this)
 
 
 def _list_columns(source: exp.Table | exp.Subquery, catalog: Catalog, hidden: set[str]) -> frozenset[str] | None:
     """Return the columns of a table, or those that a subquery or WITH query shows. Return None if unknown."""
-    if isinstance(source, exp.Table) and (source.args.get("db") is not None or name(source.this) not in hidden):
-        found = catalog.find_table(name(source.this))
+    if isinstance(source, exp.Table) and (source.args.get("db") is not None or read_name(source.this) not in hidden):
+        found = catalog.find_table(read_name(source.this))
         if found is not None:
             own = frozenset(column.name for column in found.columns)
             return own | {band.name for band in found.band_columns}
-        public = next((one for one in catalog.public_tables if one.name == name(source.this)), None)
+        public = next((one for one in catalog.public_tables if one.name == read_name(source.this)), None)
         return None if public is None else frozenset(column.name for column in public.columns)
     query = source.this if isinstance(source, exp.Subquery) else _find_with_query(source)
     if not isinstance(query, exp.Select) or query.args.get("from_") is None:
@@ -382,7 +392,11 @@ def _fits_join(reader: Reader, inner: _Inner, around: _Around) -> bool:
         return False
     for called in around.using:  # each must be a column of the subquery's one table, under its own name
         column = inner.shown.get(called)
-        if not inner.is_single or column is None or not column.is_plain or name(bare(column.node).this) != called:
+        if (
+            not inner.is_single
+            or column is None
+            or not column.is_plain or read_name(strip_parentheses(column.node).this) != called
+        ):
             return False
     source = reader.node.parent
     if not isinstance(source, exp.Join):
@@ -427,7 +441,7 @@ def _write_columns(
         return None
     for column in columns:
         if isinstance(column.this, exp.Star):
-            if column.parent is not select or name(column.args.get("table")) not in (reader.alias, *around.names):
+            if column.parent is not select or read_name(column.args.get("table")) not in (reader.alias, *around.names):
                 return None
             continue
         made = _write_column(column, reader, inner, around, spelling, tokens)
@@ -435,7 +449,7 @@ def _write_columns(
             return None
         changes |= made
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
-        if not is_star(item) or (isinstance(item, exp.Column) and name(item.args.get("table")) != reader.alias):
+        if not is_star(item) or (isinstance(item, exp.Column) and read_name(item.args.get("table")) != reader.alias):
             continue
         star = item.this if isinstance(item, exp.Column) else item
         written = spelling.spell_list(around)
@@ -444,10 +458,10 @@ def _write_columns(
         if not isinstance(item, exp.Column) and around.names:
             if around.using:
                 return None
-            stars = [f"{readable(alias)}.*" for alias in around.names]
+            stars = [f"{spell_name(alias)}.*" for alias in around.names]
             at = _list_sources(select).index(reader.node)
             written = ", ".join([*stars[:at], written, *stars[at:]])
-        changes[tokens[first].start] = Edit.of(tokens[first].start, tokens[past - 1].end, written)
+        changes[tokens[first].start] = Edit.from_text(tokens[first].start, tokens[past - 1].end, written)
     return list(changes.values())
 
 
@@ -455,7 +469,7 @@ def _write_column(
     column: exp.Column, reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, tokens: tuple[Token, ...]
 ) -> dict[int, Edit] | None:
     """Return the changes for one mention of a column, by offset. Return None if its table is not known."""
-    select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
+    select, called, qualifier = reader.select, read_name(column.this), read_name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", reader.alias, *around.names):
         return None
     if qualifier in around.names or (qualifier == "" and called in around.using):
@@ -463,7 +477,7 @@ def _write_column(
     outputs = [find_output_name(item) for item in select.expressions]
     if qualifier == "" and called in outputs and is_sorted_by(column, select):
         return {}
-    at = tokens[at_offset(tokens, offset(column.this))]
+    at = tokens[find_token(tokens, find_offset(column.this))]
     others = around.find_owners(called) if qualifier == "" else []
     pulled = any(called in relation.names for relation in inner.tables.relations)
     if called not in inner.shown:
@@ -471,15 +485,15 @@ def _write_column(
     shown = inner.shown[called]
     if shown is None or others or (qualifier == "" and not around.is_known):
         return None
-    if not shown.is_plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
+    if not shown.is_plain and not contains_type(shown.node, exp.Column) and not takes_constant(column, shown.node):
         return None
     labelled: dict[int, Edit] | None = {}
-    if not shown.is_plain or name(bare(shown.node).this) != called:
+    if not shown.is_plain or read_name(strip_parentheses(shown.node).this) != called:
         labelled = keep_label(column, reader, tokens)
     if labelled is None:
         return None
-    start = tokens[at_offset(tokens, locate_name(column))].start
-    return {start: Edit.of(start, at.end, spelling.spell_column(shown)), **labelled}
+    start = tokens[find_token(tokens, locate_name(column))].start
+    return {start: Edit.from_text(start, at.end, spelling.spell_column(shown)), **labelled}
 
 
 def _write_other(
@@ -496,11 +510,11 @@ def _write_other(
 
     It is qualified if its tables have one of that name.
     """
-    if name(column.args.get("table")):
+    if read_name(column.args.get("table")):
         return None
     if len(others) == 1:
-        return {at.start: Edit.of(at.start, at.start, f"{readable(others[0])}.")} if is_pulled_up else {}
-    called = name(column.this)
+        return {at.start: Edit.from_text(at.start, at.start, f"{spell_name(others[0])}.")} if is_pulled_up else {}
+    called = read_name(column.this)
     if not others and outputs.count(called) == 1 and is_grouped_by(column, select) and around.is_known:
-        return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
+        return {at.start: Edit.from_text(at.start, at.end, str(outputs.index(called) + 1))}
     return {} if not others and not is_pulled_up and not around.is_known else None

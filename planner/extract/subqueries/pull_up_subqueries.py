@@ -13,11 +13,11 @@ from planner.bind.select_list import computes_each_row
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import Clauses, at_offset, clauses, fits
-from planner.parser.edits import Edit, Room
-from planner.parser.lexer import Token, readable
-from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, locate_name, name, offset, read_alias
+from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tree
+from planner.parser.edits import Edit, EditBudget
+from planner.parser.lexer import Token, spell_name
+from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
+from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses, read_alias
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 NOTHING = "SELECT NULL"
@@ -65,10 +65,10 @@ def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
     inner = _read_inner(select, read.node, read.table, text, tokens)
     if inner is None:
         return ()
-    found = readers(select, inner.clauses.select, tokens)
+    found = list_readers(select, inner.clauses.select, tokens)
     if not found:
         return ()
-    room = Room(text)
+    room = EditBudget(text)
     changes: list[Edit] = []
     for reader in found:
         made = _edit_reader(reader, inner, room, text, tokens)
@@ -93,9 +93,9 @@ def _read_inner(
     where = select.args.get("where")
     if where is not None and _reads_groups(where, select):
         return None
-    place = clauses(node, tokens)
+    place = find_clauses(node, tokens)
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
-    if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
+    if not closed or not matches_tree(place, select, tokens) or len(select.expressions) != len(place.items):
         return None  # an empty item of the list is among these; PostgreSQL will refuse it
     own = {column.name for column in table.columns} | {shown.name for shown in table.band_columns}
     everything = False
@@ -112,8 +112,8 @@ def _read_inner(
         shown[one[0]] = one[1]
     if everything and own & set(shown):
         return None
-    start = at_offset(tokens, locate_name(node))
-    written = text[tokens[start].start : tokens[at_offset(tokens, offset(node.this))].end]
+    start = find_token(tokens, locate_name(node))
+    written = text[tokens[start].start : tokens[find_token(tokens, find_offset(node.this))].end]
     return _Inner(table, place, shown, everything, written, where, read_alias(node))
 
 
@@ -124,7 +124,7 @@ def _reads_groups(where: exp.Expr, select: exp.Select) -> bool:
 
 def _is_own(column: exp.Column, where: exp.Expr, alias: str) -> bool:
     """Return True if a name is qualified as a column of the subquery's table, also in another subquery in its WHERE."""
-    if name(column.args.get("table")) != alias:
+    if read_name(column.args.get("table")) != alias:
         return False
     select = column.find_ancestor(exp.Select)
     while select is not None and select is not where.parent:
@@ -144,30 +144,34 @@ def _is_star(item: exp.Expr) -> bool:
 def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _ShownColumn] | None:
     """Return a column of the subquery by its name. Return None for other expressions and uncertain names."""
     node = item.this if isinstance(item, exp.Alias) else item
-    called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
-    past = unaliased_end(item, past, tokens)
-    column = bare(node)
+    called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
+    past = find_unaliased_end(item, past, tokens)
+    column = strip_parentheses(node)
     if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
-        called = called or name(column.this)
-        same = called == name(column.this) and node is column
+        called = called or read_name(column.this)
+        same = called == read_name(column.this) and node is column
         return called, _ShownColumn(node, first, past, is_plain=True, keeps_name=same)
     if not called or not computes_each_row(node):
         return None
     return called, _ShownColumn(node, first, past, is_plain=False, keeps_name=False)
 
 
-def _edit_reader(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
+def _edit_reader(reader: Reader, inner: _Inner, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
     """Return the changes to one SELECT that reads the subquery."""
-    if not reader.alone or reader.inner_queries() or len(reader.select.expressions) != len(reader.clauses.items):
+    if (
+        not reader.is_only_source
+        or reader.has_inner_queries()
+        or len(reader.select.expressions) != len(reader.clauses.items)
+    ):
         return None  # an empty select list has one item among the tokens
     alias = reader.alias or inner.table.name
     changes = _edit_references(reader, inner, alias, room, text, tokens)
     if changes is None:
         return None
-    needs = isinstance(reader.node, exp.Table) and not reader.named
-    source = f"{inner.name} AS {readable(alias)}" if needs else f" {inner.name} "
-    changes.append(Edit.of(tokens[reader.first].start, tokens[reader.last].end, source))
-    first = inner.clauses.mark("where")
+    needs = isinstance(reader.node, exp.Table) and not reader.is_named
+    source = f"{inner.name} AS {spell_name(alias)}" if needs else f" {inner.name} "
+    changes.append(Edit.from_text(tokens[reader.first].start, tokens[reader.last].end, source))
+    first = inner.clauses.find_mark("where")
     if inner.where is not None and first is not None:
         written = [column for column in inner.where.find_all(exp.Column) if _is_own(column, inner.where, inner.alias)]
         columns = [(column, alias) for column in written]
@@ -178,40 +182,45 @@ def _edit_reader(reader: Reader, inner: _Inner, room: Room, text: str, tokens: t
 
 def add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Yield edits that add a condition, after the token at `first`, to the WHERE of the SELECT around the subquery."""
-    where = reader.clauses.mark("where")
+    where = reader.clauses.find_mark("where")
     later = [index for _, index in reader.clauses.marks if where is None or index > where]
     end = tokens[min(later, default=reader.clauses.end) - 1].end
     written = tokens[first + 1].start
     if where is None:
-        yield Edit.of(end, end, f" WHERE {condition}", written)
+        yield Edit.from_text(end, end, f" WHERE {condition}", written)
     else:
-        yield Edit.of(tokens[where].end, tokens[where].end, f" ({condition}) AND (", written)
-        yield Edit.of(end, end, ")")
+        yield Edit.from_text(tokens[where].end, tokens[where].end, f" ({condition}) AND (", written)
+        yield Edit.from_text(end, end, ")")
 
 
 def requalify(
-    columns: Sequence[tuple[exp.Column, str]], first: int, past: int, room: Room, text: str, tokens: tuple[Token, ...]
+    columns: Sequence[tuple[exp.Column, str]],
+    first: int,
+    past: int,
+    room: EditBudget,
+    text: str,
+    tokens: tuple[Token, ...],
 ) -> str:
     """Return the text of some tokens of the subquery, with its columns qualified by the outer query's aliases."""
     parts: list[str] = []
     at = tokens[first].start
-    room.take(tokens[past - 1].end - at + sum(len(readable(alias)) for _, alias in columns))
+    room.reserve(tokens[past - 1].end - at + sum(len(spell_name(alias)) for _, alias in columns))
     for start, column, alias in sorted((locate_name(column), column.this, alias) for column, alias in columns):
-        begin = tokens[at_offset(tokens, start)].start
-        name_ = tokens[at_offset(tokens, offset(column))]
-        parts.append(f"{text[at:begin]}{readable(alias)}.{text[name_.start : name_.end]}")
+        begin = tokens[find_token(tokens, start)].start
+        name_ = tokens[find_token(tokens, find_offset(column))]
+        parts.append(f"{text[at:begin]}{spell_name(alias)}.{text[name_.start : name_.end]}")
         at = name_.end
     parts.append(text[at : tokens[past - 1].end])
     return "".join(parts)
 
 
 def _edit_references(
-    reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+    reader: Reader, inner: _Inner, alias: str, room: EditBudget, text: str, tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
     """Return the changes to the columns that the outer SELECT reads. Return None for an unknown column."""
     select = reader.select
     changes: dict[int, Edit] = {}
-    for column in reader.columns():
+    for column in reader.list_columns():
         made = _keep_star(column, select, alias) if isinstance(column.this, exp.Star) else None
         if made is None:
             made = _edit_reference(column, reader, inner, alias, room, text, tokens)
@@ -221,41 +230,47 @@ def _edit_references(
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         if _is_star(item) and not (inner.shows_everything and not inner.shown):
             start, end = tokens[first].start, tokens[past - 1].end
-            changes[start] = Edit.of(start, end, _expand_star(inner, alias, room, text, tokens))
+            changes[start] = Edit.from_text(start, end, _expand_star(inner, alias, room, text, tokens))
     return list(changes.values())
 
 
 def _keep_star(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Edit] | None:
     """Return no changes for `alias.*` in a select list, which is expanded as a whole. Return None for others."""
-    return {} if column.parent is select and name(column.args.get("table")) == alias else None
+    return {} if column.parent is select and read_name(column.args.get("table")) == alias else None
 
 
 def _edit_reference(
-    column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+    column: exp.Column,
+    reader: Reader,
+    inner: _Inner,
+    alias: str,
+    room: EditBudget,
+    text: str,
+    tokens: tuple[Token, ...],
 ) -> dict[int, Edit] | None:
     """Return the changes for one mention of a column, by offset. Return None if the subquery has no such column."""
-    select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
+    select, called, qualifier = reader.select, read_name(column.this), read_name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", alias) or isinstance(column.this, exp.Star):
         return None
     outputs = [find_output_name(item) for item in select.expressions]
     if qualifier == "" and called in outputs and is_sorted_by(column, select):
         return {}
     known = inner.shows_everything and any(one.name == called for one in inner.table.columns)
-    at = tokens[at_offset(tokens, offset(column.this))]
+    at = tokens[find_token(tokens, find_offset(column.this))]
     shown = inner.shown.get(called)
     if shown is None and not known:
         if qualifier == "" and outputs.count(called) == 1 and is_grouped_by(column, select):
-            return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
+            return {at.start: Edit.from_text(at.start, at.end, str(outputs.index(called) + 1))}
         return None
     if shown is None or shown.keeps_name:
         return {}
-    if not shown.is_plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
+    if not shown.is_plain and not contains_type(shown.node, exp.Column) and not takes_constant(column, shown.node):
         return None
     labelled = keep_label(column, reader, tokens)
     if labelled is None:
         return None
-    start = tokens[at_offset(tokens, locate_name(column))].start
-    return {start: Edit.of(start, at.end, _spell_item(shown, alias, room, text, tokens)), **labelled}
+    start = tokens[find_token(tokens, locate_name(column))].start
+    return {start: Edit.from_text(start, at.end, _spell_item(shown, alias, room, text, tokens)), **labelled}
 
 
 def takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
@@ -280,7 +295,7 @@ def keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) ->
     if label is None:
         return None
     end = tokens[reader.clauses.items[_find_index(item, reader.select)][1] - 1].end
-    return {-end: Edit.of(end, end, f" AS {readable(label)}")} if label else {}
+    return {-end: Edit.from_text(end, end, f" AS {spell_name(label)}")} if label else {}
 
 
 def _find_index(item: exp.Expr, select: exp.Select) -> int:
@@ -290,9 +305,9 @@ def _find_index(item: exp.Expr, select: exp.Select) -> int:
 def find_output_name(item: exp.Expr) -> str:
     """Return the name of a column in the answer. Return an empty text if only PostgreSQL knows it."""
     if isinstance(item, exp.Alias):
-        return name(item.args["alias"])
-    node = bare(item)
-    return name(node.this) if isinstance(node, exp.Column) else ""
+        return read_name(item.args["alias"])
+    node = strip_parentheses(item)
+    return read_name(node.this) if isinstance(node, exp.Column) else ""
 
 
 def is_sorted_by(column: exp.Column, select: exp.Select) -> bool:
@@ -329,28 +344,28 @@ def _find_label(item: exp.Expr) -> str | None:
 
     Empty if it keeps its own, None if unsure.
     """
-    node = bare(item)
+    node = strip_parentheses(item)
     while isinstance(node, exp.Cast):
-        node = bare(node.this)
+        node = strip_parentheses(node.this)
     if isinstance(node, exp.Column):
-        return name(node.this)
+        return read_name(node.this)
     return "" if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Connector) else None
 
 
-def _spell_item(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def _spell_item(shown: _ShownColumn, alias: str, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> str:
     columns = [(column, alias) for column in shown.node.find_all(exp.Column)]
     spelled = requalify(columns, shown.first, shown.past, room, text, tokens)
     return spelled if shown.is_plain else f"({spelled})"
 
 
-def _expand_star(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def _expand_star(inner: _Inner, alias: str, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> str:
     """Return the columns that * stands for in a SELECT around the subquery."""
-    every = [f"{readable(alias)}.*"] if inner.shows_everything else []
+    every = [f"{spell_name(alias)}.*"] if inner.shows_everything else []
     return ", ".join(
         [
             *every,
             *(
-                f"{_spell_item(one, alias, room, text, tokens)} AS {readable(called)}"
+                f"{_spell_item(one, alias, room, text, tokens)} AS {spell_name(called)}"
                 for called, one in inner.shown.items()
             ),
         ]
@@ -364,12 +379,12 @@ def remove_cte(cte: exp.CTE, inner: Clauses, tokens: tuple[Token, ...]) -> Edit:
     """
     with_ = cte.parent
     opening, end = inner.select - 1, inner.end
-    at = at_offset(tokens, offset(cte.args["alias"].this))
+    at = find_token(tokens, find_offset(cte.args["alias"].this))
     if (
         with_ is not None
         and len(with_.expressions) == 1
         and tokens[at - 1].is_word("with")
         and tokens[end].is_symbol(")")
     ):
-        return Edit.of(tokens[at - 1].start, tokens[end].end, "")
-    return Edit.of(tokens[opening + 1].start, tokens[end - 1].end, NOTHING)
+        return Edit.from_text(tokens[at - 1].start, tokens[end].end, "")
+    return Edit.from_text(tokens[opening + 1].start, tokens[end - 1].end, NOTHING)

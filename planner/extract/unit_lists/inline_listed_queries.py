@@ -15,11 +15,11 @@ from planner.bind.unit_lists.find_lists import find_lists, list_selects, list_so
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.subqueries.pull_up_subqueries import NOTHING
-from planner.parser.clauses import at_offset, closing_index
-from planner.parser.edits import Edit, Room
+from planner.parser.clauses import find_closing, find_token
+from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier
-from planner.parser.subquery_readers import references
-from planner.parser.tree import name, offset
+from planner.parser.subquery_readers import list_references
+from planner.parser.tree import find_offset, read_name
 
 _MOST_READERS = 16  # each takes a copy of the query
 
@@ -38,28 +38,28 @@ def inline_listed_queries(read: PrivateRead) -> tuple[Edit, ...]:
 
 def _inline(cte: exp.CTE, read: PrivateRead) -> Iterator[Edit]:
     with_, alias = cte.parent, cte.args["alias"]
-    called = name(alias.this)
-    same = [one for one in cte.root().find_all(exp.CTE) if name(one.args["alias"].this) == called]
+    called = read_name(alias.this)
+    same = [one for one in cte.root().find_all(exp.CTE) if read_name(one.args["alias"].this) == called]
     if with_ is None or with_.args.get("recursive") or alias.args.get("columns") or len(same) > 1:
         return
-    found = list(references(cte))
+    found = list(list_references(cte))
     if not found or len(found) > _MOST_READERS or not all(map(_is_listed, found)):
         return
     tokens, text = read.tokens, read.text
-    at = at_offset(tokens, offset(alias.this))
+    at = find_token(tokens, find_offset(alias.this))
     opening = next(index for index in range(at, len(tokens)) if tokens[index].is_symbol("("))
-    closing = closing_index(tokens, opening)
+    closing = find_closing(tokens, opening)
     body = text[tokens[opening].start : tokens[closing].end]
-    room = Room(text)
+    room = EditBudget(text)
     for node in found:
-        place = tokens[at_offset(tokens, offset(node.this))]
+        place = tokens[find_token(tokens, find_offset(node.this))]
         named = "" if node.args.get("alias") is not None else f" AS {quote_identifier(called)}"
-        room.take(len(body))
-        yield Edit.of(place.start, place.end, f"{body}{named}", tokens[opening].start)
+        room.reserve(len(body))
+        yield Edit.from_text(place.start, place.end, f"{body}{named}", tokens[opening].start)
     if len(with_.expressions) == 1 and tokens[at - 1].is_word("with"):
-        yield Edit.of(tokens[at - 1].start, tokens[closing].end, "")
+        yield Edit.from_text(tokens[at - 1].start, tokens[closing].end, "")
     else:
-        yield Edit.of(tokens[opening].end, tokens[closing].start, NOTHING)
+        yield Edit.from_text(tokens[opening].end, tokens[closing].start, NOTHING)
 
 
 def _is_listed(node: exp.Table) -> bool:

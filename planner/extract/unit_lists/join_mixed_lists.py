@@ -18,11 +18,11 @@ from planner.bind.unit_lists.find_lists import AskedList, find_lists, list_sourc
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.unit_values.value_names import name_joined, write_values
-from planner.parser.clauses import Clauses, clauses, fits
-from planner.parser.edits import Edit, Room
-from planner.parser.lexer import quote_identifier, readable
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, name, read_alias, write_node
+from planner.parser.clauses import Clauses, find_clauses, matches_tree
+from planner.parser.edits import Edit, EditBudget
+from planner.parser.lexer import quote_identifier, spell_name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import read_name, strip_parentheses, read_alias, write_node
 
 _JOINED = "joined by keyhole"  # stands for the subquery until all have a name
 _MOST_LISTS = 8  # in one question: each is joined once
@@ -37,8 +37,8 @@ def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
     if select.args["from_"].this is not read.node or select.args.get("joins") or read.table.is_row_unit:
         return ()
     try:
-        place = clauses(read.node, read.tokens)
-        return tuple(_join_lists(read, place)) if fits(place, select, read.tokens) else ()
+        place = find_clauses(read.node, read.tokens)
+        return tuple(_join_lists(read, place)) if matches_tree(place, select, read.tokens) else ()
     except KeyholeError:
         return ()
 
@@ -47,21 +47,23 @@ def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
     found = [(node, listed) for node in _find_leaves(read.select) for listed in _read_leaf(node)]
     kept = [(node, listed, made) for node, listed in found if (made := _write_units(listed, read)) is not None]
     joined = list(dict.fromkeys(text for _, _, (text, _) in kept))
-    tables = {text: name(next(list_sources(listed.inner)).this) for _, listed, (text, _) in kept}
+    tables = {text: read_name(next(list_sources(listed.inner)).this) for _, listed, (text, _) in kept}
     called = dict(zip(joined, name_joined([tables[text] for text in joined], read), strict=True))
     if not joined or len(joined) > _MOST_LISTS:
         return
-    room = Room(read.text)
-    searched = [Searched(node, place.select, place.end) for node, _, _ in kept]
-    for (first, past), (_, listed, (text, asked)) in zip(spans(searched, read.text, read.tokens), kept, strict=True):
-        test = asked.replace(quote_identifier(_JOINED), readable(called[text]))
+    room = EditBudget(read.text)
+    searched = [SearchedNode(node, place.select, place.end) for node, _, _ in kept]
+    for (first, past), (_, listed, (text, asked)) in zip(
+        find_spans(searched, read.text, read.tokens), kept, strict=True
+    ):
+        test = asked.replace(quote_identifier(_JOINED), spell_name(called[text]))
         wanted = "IS NOT TRUE" if listed.is_absent else "IS TRUE"
-        yield Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"(({test}) {wanted})")
+        yield Edit.from_text(read.tokens[first].start, read.tokens[past - 1].end, f"(({test}) {wanted})")
     end = read.tokens[min((index for _, index in place.marks), default=place.end) - 1].end
     units = ", ".join(map(quote_identifier, read.table.unit))
-    texts = [f" LEFT JOIN ({text}) AS {readable(called[text])} USING ({units})" for text in joined]
-    room.take(sum(map(len, texts)))
-    yield Edit.of(end, end, "".join(texts))
+    texts = [f" LEFT JOIN ({text}) AS {spell_name(called[text])} USING ({units})" for text in joined]
+    room.reserve(sum(map(len, texts)))
+    yield Edit.from_text(end, end, "".join(texts))
 
 
 def _find_leaves(select: exp.Select) -> Iterator[exp.Expr]:
@@ -91,29 +93,35 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
     source = next(list_sources(inner), None)
     if source is None or any(value for key, value in inner.args.items() if value and key not in IN_GROUPED_QUERY):
         return None
-    if not any(one.name == name(source.this) for one in read.catalog.tables) or inner.find(exp.Subquery) is not None:
+    if (
+        not any(one.name == read_name(source.this) for one in read.catalog.tables)
+        or inner.find(exp.Subquery) is not None
+    ):
         return None
     where = inner.args.get("where")
     rows = list(split_conjuncts(None if where is None else where.this))
-    pairs = [(bare(one), bare(item)) for one, item in zip(listed.members, inner.expressions, strict=False)]
+    pairs = [
+        (strip_parentheses(one), strip_parentheses(item))
+        for one, item in zip(listed.members, inner.expressions, strict=False)
+    ]
     if isinstance(listed.asked, exp.Exists):
         tied = [(part, pair) for part in rows if (pair := _find_pair(part, source, read)) is not None]
         pairs = [pair for _, pair in tied]
         rows = [part for part in rows if not any(part is one for one, _ in tied)]
     elif len(listed.members) != len(inner.expressions):
         return None
-    columns = {name(outer.this): own for outer, own in pairs if isinstance(outer, exp.Column)}
+    columns = {read_name(outer.this): own for outer, own in pairs if isinstance(outer, exp.Column)}
     if set(columns) != set(read.table.unit) or len(pairs) != len(columns):
         return None
     if not all(isinstance(own, exp.Column) for own in columns.values()):
         return None
     shown = ", ".join(
-        write_node(own) if name(own.this) == called else f"{write_node(own)} AS {quote_identifier(called)}"
+        write_node(own) if read_name(own.this) == called else f"{write_node(own)} AS {quote_identifier(called)}"
         for called, own in sorted(columns.items())
     )
     said = f" WHERE {' AND '.join(f'({write_node(row)})' for row in rows)}" if rows else ""
     having, group = inner.args.get("having"), inner.args.get("group")
-    units = {name(own.this) for own in columns.values()}
+    units = {read_name(own.this) for own in columns.values()}
     if having is not None and (group is None or not _groups_units(group, inner, units)):
         return None
     present = exp.Count(this=exp.Star(), big_int=True)
@@ -128,20 +136,23 @@ def _groups_units(group: exp.Expr, inner: exp.Select, units: set[str]) -> bool:
     """Return True if each group is all rows of one unit. Without GROUP BY there is a group even of no rows."""
     grouped = set()
     for item in group.expressions:
-        node = bare(item)
+        node = strip_parentheses(item)
         if isinstance(node, exp.Literal) and str(node.this).isdigit() and 0 < int(node.this) <= len(inner.expressions):
-            node = bare(inner.expressions[int(node.this) - 1])
-        grouped.add(name(node.this) if isinstance(node, exp.Column) else "")
+            node = strip_parentheses(inner.expressions[int(node.this) - 1])
+        grouped.add(read_name(node.this) if isinstance(node, exp.Column) else "")
     return grouped == units
 
 
 def _find_pair(part: exp.Expr, source: exp.Table, read: PrivateRead) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the question's column and that of the list's table that a condition equates."""
-    sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
+    sides = [strip_parentheses(part.this), strip_parentheses(part.expression)] if isinstance(part, exp.EQ) else []
     if len(sides) != 2 or not all(isinstance(side, exp.Column) for side in sides):
         return None
     inside, outside = (read_alias(node) for node in (source, read.node))
     for one, other in (sides, sides[::-1]):
-        if (name(one.args.get("table")), name(other.args.get("table"))) == (outside, inside) and inside != outside:
+        if (read_name(one.args.get("table")), read_name(other.args.get("table"))) == (
+            outside,
+            inside,
+        ) and inside != outside:
             return one, other
     return None

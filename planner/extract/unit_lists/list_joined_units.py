@@ -25,11 +25,11 @@ from planner.bind.from_clause import split_conjuncts
 from planner.bind.unit_lists.key_pairs import list_key_columns
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import Clauses, at_offset, clauses, end_of, fits, opening_index
+from planner.parser.clauses import Clauses, find_clauses, find_item_end, find_opening, find_token, matches_tree
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, contains, name, offset, write_node
+from planner.parser.subquery_readers import find_conjuncts
+from planner.parser.tree import contains_type, find_offset, read_name, strip_parentheses, write_node
 
 _BEFORE = ("join", "left", "right", "full", "inner", "cross", "natural", "where", "group", "having", "order", "limit")
 _AFTER = ("offset", "fetch", "union", "intersect", "except", "window", "for")
@@ -66,8 +66,8 @@ def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
     if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.is_row_unit:
         return ()
     try:
-        place = clauses(read.node, read.tokens)
-        if not fits(place, select, read.tokens):
+        place = find_clauses(read.node, read.tokens)
+        if not matches_tree(place, select, read.tokens):
             return ()
         for join in select.args["joins"]:
             joined = _read_join(join, read)
@@ -91,20 +91,22 @@ def _read_join(join: exp.Join, read: PrivateRead) -> _Joined | None:
         return None
     if alias is not None and alias.args.get("columns"):
         return None
-    called = name(alias.this) if alias is not None else name(source.this) if isinstance(source, exp.Table) else ""
+    called = (
+        read_name(alias.this) if alias is not None else read_name(source.this) if isinstance(source, exp.Table) else ""
+    )
     query = source.this if isinstance(source, exp.Subquery) else _find_with_query(source)
-    is_table = query is None and any(one.name == name(source.this) for one in read.catalog.tables)
+    is_table = query is None and any(one.name == read_name(source.this) for one in read.catalog.tables)
     if not called or (query is None and not is_table):
         return None
     if not isinstance(query, exp.Query | None) or (query is not None and not _reads_private(query, read)):
         return None
-    known = (table for table in read.catalog.tables if table.name == name(source.this))
+    known = (table for table in read.catalog.tables if table.name == read_name(source.this))
     shown = {one.name for table in known for one in table.columns} if query is None else set(_list_shown(query))
     said, place = _read_on(join, called, shown, read), _find_source(source, read)
     if said is None or place is None:
         return None
     pairs, others, met = said
-    keyed = {name(column.this) for column, _ in pairs} != set(read.table.unit)
+    keyed = {read_name(column.this) for column, _ in pairs} != set(read.table.unit)
     return _Joined(join, called, *place, query, pairs, others, met, keyed)
 
 
@@ -114,7 +116,7 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
 
 def _find_with_query(node: exp.Table) -> exp.Query | None:
     """Return the WITH query that a name stands for, if it is one that others may stand in the place of."""
-    found = [one for one in node.root().find_all(exp.CTE) if name(one.args["alias"].this) == name(node.this)]
+    found = [one for one in node.root().find_all(exp.CTE) if read_name(one.args["alias"].this) == read_name(node.this)]
     if len(found) != 1 or found[0].args["alias"].args.get("columns"):
         return None
     with_ = found[0].parent
@@ -125,9 +127,9 @@ def _find_with_query(node: exp.Table) -> exp.Query | None:
 def _reads_private(query: exp.Query, read: PrivateRead) -> bool:
     names = {table.name for table in read.catalog.tables}
     for cte in read.query.tree.find_all(exp.CTE):  # each may read those before it
-        if any(name(node.this) in names for node in cte.find_all(exp.Table)):
-            names.add(name(cte.args["alias"].this))
-    return any(name(node.this) in names for node in query.find_all(exp.Table))
+        if any(read_name(node.this) in names for node in cte.find_all(exp.Table)):
+            names.add(read_name(cte.args["alias"].this))
+    return any(read_name(node.this) in names for node in query.find_all(exp.Table))
 
 
 def _list_shown(query: exp.Query) -> Iterator[str]:
@@ -135,9 +137,9 @@ def _list_shown(query: exp.Query) -> Iterator[str]:
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     for item in query.expressions if isinstance(query, exp.Select) else ():
-        column = bare(item)
+        column = strip_parentheses(item)
         called = item.args["alias"] if isinstance(item, exp.Alias) else column.this
-        yield name(called) if isinstance(item, exp.Alias) or isinstance(column, exp.Column) else ""
+        yield read_name(called) if isinstance(item, exp.Alias) or isinstance(column, exp.Column) else ""
 
 
 def _read_on(
@@ -154,31 +156,33 @@ def _read_on(
     others: list[exp.Expr] = []
     for one in join.args.get("using") or ():
         identifier = one if isinstance(one, exp.Identifier) else one.this
-        pairs.append((exp.column(identifier.copy()), name(identifier)))
+        pairs.append((exp.column(identifier.copy()), read_name(identifier)))
 
     alone = len(read.select.args["joins"]) == 1
     only = shown - {column.name for column in read.table.columns} if alone else set[str]()
 
     def is_joined(column: exp.Column) -> bool:
-        qualifier = name(column.args.get("table"))
-        return column.args.get("db") is None and (qualifier == called or (not qualifier and name(column.this) in only))
+        qualifier = read_name(column.args.get("table"))
+        return column.args.get("db") is None and (
+            qualifier == called or (not qualifier and read_name(column.this) in only)
+        )
 
     for part in split_conjuncts(where.this if is_comma and where is not None else join.args.get("on")):
         columns = list(part.find_all(exp.Column))
-        sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
+        sides = [strip_parentheses(part.this), strip_parentheses(part.expression)] if isinstance(part, exp.EQ) else []
         if len(sides) == 2 and len(columns) == 2 and all(isinstance(side, exp.Column) for side in sides):
             inside = [side for side in columns if is_joined(side)]
-            outside = [side for side in columns if not is_joined(side) and name(side.args.get("table"))]
+            outside = [side for side in columns if not is_joined(side) and read_name(side.args.get("table"))]
             if len(inside) == len(outside) == 1:
-                pairs.append((outside[0], name(inside[0].this)))
+                pairs.append((outside[0], read_name(inside[0].this)))
                 met += [part] if is_comma else []
                 continue
         if is_comma:
             continue
-        if not all(map(is_joined, columns)) or contains(part, exp.Query) or contains_aggregate(part):
+        if not all(map(is_joined, columns)) or contains_type(part, exp.Query) or contains_aggregate(part):
             return None
         others.append(part)
-    equated = [name(column.this) for column, _ in pairs]
+    equated = [read_name(column.this) for column, _ in pairs]
     if len(set(equated)) != len(equated) or not equated:
         return None
     if set(equated) != unit and not set(equated) <= list_key_columns(read.catalog.tables):
@@ -190,19 +194,19 @@ def _find_source(source: exp.Expr, read: PrivateRead) -> tuple[int, int] | None:
     """Return the tokens of a source of FROM with its alias: the first, and the one past the last."""
     tokens, alias = read.tokens, source.args.get("alias")
     if isinstance(source, exp.Table):
-        first = at_offset(tokens, offset(source.this))
-        return first, at_offset(tokens, offset(alias.this)) + 1 if alias is not None else first + 1
+        first = find_token(tokens, find_offset(source.this))
+        return first, find_token(tokens, find_offset(alias.this)) + 1 if alias is not None else first + 1
     if alias is None:
         return None
-    last = at_offset(tokens, offset(alias.this))
+    last = find_token(tokens, find_offset(alias.this))
     closing = last - 2 if tokens[last - 1].is_word("as") else last - 1
-    opening = opening_index(tokens, closing) if tokens[closing].is_symbol(")") else None
+    opening = find_opening(tokens, closing) if tokens[closing].is_symbol(")") else None
     return None if opening is None else (opening, last + 1)
 
 
 def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[Edit]:
     tokens, select = read.tokens, read.select
-    spans = conjunct_spans(select, place, tokens)
+    spans = find_conjuncts(select, place, tokens)
     if spans is None:
         return
     outer = bool(joined.join.side)
@@ -228,43 +232,47 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     start = joined.first - 1
     while tokens[start - 1].is_word("left", "outer", "inner"):
         start -= 1
-    past = end_of(tokens, joined.past, before=(*_BEFORE, *_AFTER), commas=True)
-    yield Edit.of(tokens[start].start, tokens[past - 1].end, "")
+    past = find_item_end(tokens, joined.past, before=(*_BEFORE, *_AFTER), commas=True)
+    yield Edit.from_text(tokens[start].start, tokens[past - 1].end, "")
     yield from changes
     if outer:
         (first, last), _, _ = tested[0]
-        yield Edit.of(tokens[first].start, tokens[last - 1].end, condition, origin)
+        yield Edit.from_text(tokens[first].start, tokens[last - 1].end, condition, origin)
         return
     for i, ((first, last), _) in enumerate((*met, *moved)):
-        yield Edit.of(tokens[first].start, tokens[last - 1].end, condition if met and i == 0 else "TRUE", origin)
+        yield Edit.from_text(tokens[first].start, tokens[last - 1].end, condition if met and i == 0 else "TRUE", origin)
     if met:
         return
-    where = place.mark("where")
+    where = place.find_mark("where")
     later = [index for _, index in place.marks if where is None or index > where]
     end = tokens[min(later, default=place.end) - 1].end
     if where is None:
-        yield Edit.of(end, end, f" WHERE {condition}", origin)
+        yield Edit.from_text(end, end, f" WHERE {condition}", origin)
     else:
-        yield Edit.of(tokens[where].end, tokens[where].end, f" {condition} AND (", origin)
-        yield Edit.of(end, end, ")")
+        yield Edit.from_text(tokens[where].end, tokens[where].end, f" {condition} AND (", origin)
+        yield Edit.from_text(end, end, ")")
 
 
 def _is_of_joined(node: exp.Expr, joined: _Joined) -> bool:
     """Return True if a condition reads only columns of the joined source."""
     columns = list(node.find_all(exp.Column))
-    alone = all(name(column.args.get("table")) == joined.alias for column in columns)
-    return bool(columns) and alone and not contains(node, exp.Query) and not contains_aggregate(node)
+    alone = all(read_name(column.args.get("table")) == joined.alias for column in columns)
+    return bool(columns) and alone and not contains_type(node, exp.Query) and not contains_aggregate(node)
 
 
 def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
     """Return the column of the joined source that a condition tests for NULL."""
-    found = bare(node)
-    if not isinstance(found, exp.Is) or found.args.get("negate") or not isinstance(bare(found.expression), exp.Null):
+    found = strip_parentheses(node)
+    if (
+        not isinstance(found, exp.Is)
+        or found.args.get("negate")
+        or not isinstance(strip_parentheses(found.expression), exp.Null)
+    ):
         return None
-    column = bare(found.this)
-    if not isinstance(column, exp.Column) or name(column.args.get("table")) != joined.alias:
+    column = strip_parentheses(found.this)
+    if not isinstance(column, exp.Column) or read_name(column.args.get("table")) != joined.alias:
         return None
-    return name(column.this)
+    return read_name(column.this)
 
 
 def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, is_outer: bool) -> list[Edit] | None:
@@ -274,10 +282,12 @@ def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, is_outer
     if with_ is not None:
         hidden |= {id(column) for column in with_.find_all(exp.Column)}
     shown = set(_list_shown(joined.query)) if joined.query is not None else set()
-    merged = {name(one if isinstance(one, exp.Identifier) else one.this) for one in joined.join.args.get("using") or ()}
+    merged = {
+        read_name(one if isinstance(one, exp.Identifier) else one.this) for one in joined.join.args.get("using") or ()
+    }
     changes: list[Edit] = []
     for column in read.select.find_all(exp.Column):
-        called, qualifier = name(column.this), name(column.args.get("table"))
+        called, qualifier = read_name(column.this), read_name(column.args.get("table"))
         if id(column) in hidden or (qualifier and qualifier != joined.alias):
             continue
         if isinstance(column.this, exp.Star):
@@ -290,8 +300,12 @@ def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, is_outer
         own = next((one for one, other in joined.pairs if other == called), None)
         if own is None or is_outer or not within:
             return None
-        start = read.tokens[at_offset(read.tokens, offset(column.args["table"]))].start
-        changes.append(Edit.of(start, read.tokens[at_offset(read.tokens, offset(column.this))].end, _write_column(own)))
+        start = read.tokens[find_token(read.tokens, find_offset(column.args["table"]))].start
+        changes.append(
+            Edit.from_text(
+                start, read.tokens[find_token(read.tokens, find_offset(column.this))].end, _write_column(own)
+            )
+        )
     return None if any(isinstance(item, exp.Star) for item in read.select.expressions) else changes
 
 
@@ -313,13 +327,17 @@ def _has_one_row(query: exp.Query, equated: frozenset[str]) -> bool:
 
 def _find_shown(item: exp.Expr, query: exp.Select, shown: list[str]) -> str | None:
     """Return the name under which the SELECT shows a grouped expression."""
-    node = bare(item)
+    node = strip_parentheses(item)
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
         place = int(str(node.this)) - 1
         return shown[place] if 0 <= place < len(shown) else None
     for called, one in zip(shown, query.expressions, strict=True):
-        inner = bare(one.this if isinstance(one, exp.Alias) else one)
-        if isinstance(inner, exp.Column) and isinstance(node, exp.Column) and name(inner.this) == name(node.this):
+        inner = strip_parentheses(one.this if isinstance(one, exp.Alias) else one)
+        if (
+            isinstance(inner, exp.Column)
+            and isinstance(node, exp.Column)
+            and read_name(inner.this) == read_name(node.this)
+        ):
             return called
     return None
 
@@ -336,5 +354,5 @@ def _write_list(joined: _Joined, others: list[exp.Expr], read: PrivateRead, *, i
 
 def _write_column(column: exp.Column) -> str:
     qualifier = column.args.get("table")
-    called = quote_identifier(name(column.this))
-    return called if qualifier is None else f"{quote_identifier(name(qualifier))}.{called}"
+    called = quote_identifier(read_name(column.this))
+    return called if qualifier is None else f"{quote_identifier(read_name(qualifier))}.{called}"

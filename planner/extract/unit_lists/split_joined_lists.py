@@ -18,9 +18,9 @@ from planner.bind.from_clause import ON_TABLE, find_private_table, split_conjunc
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import clauses, fits
+from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit
-from planner.parser.tree import bare, contains, name, read_alias, write_node
+from planner.parser.tree import contains_type, read_name, strip_parentheses, read_alias, write_node
 
 _CLAUSES = frozenset(("expressions", "from_", "joins", "where", "distinct"))
 _ON_JOIN = frozenset(("this", "on", "using", "kind"))
@@ -48,14 +48,14 @@ def _split(inner: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
     tables = _find_tables(inner, read)
     if tables is None:
         return ()
-    units = [_find_unit(bare(one.unalias()), tables) for one in inner.expressions]
+    units = [_find_unit(strip_parentheses(one.unalias()), tables) for one in inner.expressions]
     shown = [unit[1] for unit in units if unit is not None]
     texts = _write_lists(inner, shown, tables) if len(shown) == len(units) else None
-    place = clauses(inner.args["from_"].this, read.tokens)
-    if texts is None or not fits(place, inner, read.tokens):
+    place = find_clauses(inner.args["from_"].this, read.tokens)
+    if texts is None or not matches_tree(place, inner, read.tokens):
         return ()
     start, end = read.tokens[place.select].start, read.tokens[place.end - 1].end
-    return (Edit.of(start, end, " INTERSECT ".join(texts)),)
+    return (Edit.from_text(start, end, " INTERSECT ".join(texts)),)
 
 
 def _is_list(select: exp.Select) -> bool:
@@ -88,7 +88,7 @@ def _find_tables(inner: exp.Select, read: PrivateRead) -> _Tables | None:
 
 def _find_owner(column: exp.Column, tables: _Tables) -> str | None:
     """Return the alias of the table whose column a name is."""
-    called, qualifier = name(column.this), name(column.args.get("table"))
+    called, qualifier = read_name(column.this), read_name(column.args.get("table"))
     owners = [
         alias
         for alias, (_, table) in tables.items()
@@ -100,9 +100,9 @@ def _find_owner(column: exp.Column, tables: _Tables) -> str | None:
 def _find_unit(node: exp.Expr, tables: _Tables) -> tuple[str, int] | None:
     """Return the alias of the table, and the place in its unit, of a column."""
     alias = _find_owner(node, tables) if isinstance(node, exp.Column) else None
-    if alias is None or name(node.this) not in tables[alias][1].unit:
+    if alias is None or read_name(node.this) not in tables[alias][1].unit:
         return None
-    return alias, tables[alias][1].unit.index(name(node.this))
+    return alias, tables[alias][1].unit.index(read_name(node.this))
 
 
 def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[str] | None:
@@ -117,7 +117,7 @@ def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[s
     keys: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for part in parts:
         ends = (part.this, part.expression) if isinstance(part, exp.EQ) else (part, part)
-        one, other = (_find_unit(bare(side), tables) for side in ends)
+        one, other = (_find_unit(strip_parentheses(side), tables) for side in ends)
         if one is not None and other is not None and one[0] != other[0] and one[1] == other[1]:
             joined.append((one[0], other[0], one[1]))
             continue
@@ -125,7 +125,7 @@ def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[s
             continue
         owners = {_find_owner(column, tables) for column in part.find_all(exp.Column)}
         alias = next(iter(owners), None)
-        if len(owners) != 1 or alias is None or contains(part, exp.Query) or contains_aggregate(part):
+        if len(owners) != 1 or alias is None or contains_type(part, exp.Query) or contains_aggregate(part):
             return None
         rows[alias].append(f"({write_node(part)})")
     left_out = {other for (one, other), pairs in keys.items() if _is_path(tables[one][1], tables[other][1], pairs)}
@@ -145,7 +145,7 @@ def _read_using(inner: exp.Select, first: str, tables: _Tables) -> list[tuple[st
     joined: list[tuple[str, str, int]] = []
     for join in inner.args["joins"]:
         for one in join.args.get("using") or ():
-            called = name(one if isinstance(one, exp.Identifier) else one.this)
+            called = read_name(one if isinstance(one, exp.Identifier) else one.this)
             places = {table.unit.index(called) if called in table.unit else -1 for _, table in tables.values()}
             if len(places) > 1 or -1 in places:
                 return None
@@ -165,14 +165,14 @@ def _add_key(
     ends: tuple[exp.Expr, exp.Expr], tables: _Tables, keys: dict[tuple[str, str], set[tuple[str, str]]]
 ) -> bool:
     """Add two equated columns to the keys by which rows of a table lead to another. Return False for others."""
-    sides = [bare(end) for end in ends]
+    sides = [strip_parentheses(end) for end in ends]
     columns = [side for side in sides if isinstance(side, exp.Column)]
     owners = [_find_owner(column, tables) for column in columns]
     if len(columns) < 2 or owners[0] == owners[1]:
         return False
     for (column, alias), (other, reached) in permutations(zip(columns, owners, strict=True)):
         path = None if alias is None or reached is None else tables[alias][1].path
-        pair = (name(column.this), name(other.this))
+        pair = (read_name(column.this), read_name(other.this))
         if (
             alias is not None
             and reached is not None

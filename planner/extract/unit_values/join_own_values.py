@@ -21,11 +21,11 @@ from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.unit_values.value_names import name_joined, name_values, write_values
-from planner.parser.clauses import clauses, fits
-from planner.parser.edits import Edit, Room
-from planner.parser.lexer import quote_identifier, readable
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, name, read_alias, write_node
+from planner.parser.clauses import find_clauses, matches_tree
+from planner.parser.edits import Edit, EditBudget
+from planner.parser.lexer import quote_identifier, spell_name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, read_name, strip_parentheses, read_alias, write_node
 
 _MOST_VALUES = 8  # in one question: each is joined once
 _CLAUSES = frozenset(("expressions", "from_", "where"))
@@ -52,11 +52,11 @@ def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
         return ()  # what stands behind a comma is not seen by ON
     try:
         found = [made for node in _list_scalars(select) if (made := _read_scalar(node, read)) is not None]
-        place = clauses(read.node, read.tokens)
-        if not found or len(found) > _MOST_VALUES or not fits(place, select, read.tokens):
+        place = find_clauses(read.node, read.tokens)
+        if not found or len(found) > _MOST_VALUES or not matches_tree(place, select, read.tokens):
             return ()
-        searched = [Searched(one.node, place.select, place.end) for one in found]
-        places = spans(searched, read.text, read.tokens)
+        searched = [SearchedNode(one.node, place.select, place.end) for one in found]
+        places = find_spans(searched, read.text, read.tokens)
         end = read.tokens[min((index for _, index in place.marks), default=place.end) - 1].end
         return tuple(_join(found, places, end, read))
     except KeyholeError:
@@ -95,9 +95,14 @@ def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
         return None
     if not isinstance(source, exp.Table) or _has_more(source, _ON_SOURCE):
         return None
-    table = next((one for one in read.catalog.tables if one.name == name(source.this)), None)
+    table = next((one for one in read.catalog.tables if one.name == read_name(source.this)), None)
     value = inner.expressions[0].unalias()
-    if table is None or table.is_row_unit or not contains_aggregate(value) or contains(value, exp.Query, exp.Window):
+    if (
+        table is None
+        or table.is_row_unit
+        or not contains_aggregate(value)
+        or contains_type(value, exp.Query, exp.Window)
+    ):
         return None
     own, where = read_alias(source), inner.args.get("where")
     pairs: list[tuple[exp.Column, exp.Column]] = []
@@ -106,11 +111,11 @@ def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
         pair = _read_pair(part, own, table)
         if pair is not None:
             pairs.append(pair)
-        elif contains(part, exp.Query) or not all(_is_own(one, own, table) for one in part.find_all(exp.Column)):
+        elif contains_type(part, exp.Query) or not all(_is_own(one, own, table) for one in part.find_all(exp.Column)):
             return None
         else:
             rows.append(part)
-    if sorted(name(one.this) for one, _ in pairs) != sorted(table.unit):
+    if sorted(read_name(one.this) for one, _ in pairs) != sorted(table.unit):
         return None
     read_there = all(_is_own(one, own, table) for one in value.find_all(exp.Column))
     return _Scalar(node, source, value, tuple(pairs), tuple(rows)) if read_there else None
@@ -123,13 +128,13 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
 def _is_own(column: exp.Column, alias: str, table: Table) -> bool:
     """Return True if a name in the subquery means a column of its own table."""
     if column.args.get("table") is not None:
-        return name(column.args["table"]) == alias and column.args.get("db") is None
-    return any(one.name == name(column.this) for one in table.columns)
+        return read_name(column.args["table"]) == alias and column.args.get("db") is None
+    return any(one.name == read_name(column.this) for one in table.columns)
 
 
 def _read_pair(part: exp.Expr, alias: str, table: Table) -> tuple[exp.Column, exp.Column] | None:
     """Return the subquery's column and the question's that a condition equates."""
-    sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
+    sides = [strip_parentheses(part.this), strip_parentheses(part.expression)] if isinstance(part, exp.EQ) else []
     columns = [side for side in sides if isinstance(side, exp.Column)]
     inside = [one for one in columns if _is_own(one, alias, table)]
     outside = [one for one in columns if one not in inside]
@@ -138,22 +143,22 @@ def _read_pair(part: exp.Expr, alias: str, table: Table) -> tuple[exp.Column, ex
 
 def _join(found: list[_Scalar], places: tuple[tuple[int, int], ...], end: int, read: PrivateRead) -> Iterator[Edit]:
     tokens = read.tokens
-    aliases = name_joined([name(one.source.this) for one in found], read)
+    aliases = name_joined([read_name(one.source.this) for one in found], read)
     joined = []
     for one, alias, (first, past) in zip(found, aliases, places, strict=True):
         asked, values = write_values(one.value, alias, read, counts_nothing=True)
         label = find_value_name(one.node.this.expressions[0]) if one.node.parent is read.select else ""
-        shown_as = f" AS {readable(label)}" if label else ""  # what PostgreSQL calls it
-        yield Edit.of(tokens[first].start, tokens[past - 1].end, f"({asked}){shown_as}")
+        shown_as = f" AS {spell_name(label)}" if label else ""  # what PostgreSQL calls it
+        yield Edit.from_text(tokens[first].start, tokens[past - 1].end, f"({asked}){shown_as}")
         units = [write_node(own) for own, _ in one.pairs]
-        called = name_values([f"{name(own.this)} of {alias}" for own, _ in one.pairs], read)
+        called = name_values([f"{read_name(own.this)} of {alias}" for own, _ in one.pairs], read)
         shown = [f"{own} AS {quote_identifier(unit)}" for own, unit in zip(units, called, strict=True)]
         rows = f" WHERE {' AND '.join(f'({write_node(row)})' for row in one.rows)}" if one.rows else ""
         listed, source = ", ".join((*shown, *values)), write_node(one.source)
         query = f"SELECT {listed} FROM {source}{rows} GROUP BY {', '.join(units)}"
         equated = zip(called, (write_node(outer) for _, outer in one.pairs), strict=True)
-        met = " AND ".join(f"{readable(alias)}.{quote_identifier(unit)} = {outer}" for unit, outer in equated)
-        joined.append(f" LEFT JOIN ({query}) AS {readable(alias)} ON {met}")
-    room = Room(read.text)
-    room.take(sum(map(len, joined)))
-    yield Edit.of(end, end, "".join(joined))
+        met = " AND ".join(f"{spell_name(alias)}.{quote_identifier(unit)} = {outer}" for unit, outer in equated)
+        joined.append(f" LEFT JOIN ({query}) AS {spell_name(alias)} ON {met}")
+    room = EditBudget(read.text)
+    room.reserve(sum(map(len, joined)))
+    yield Edit.from_text(end, end, "".join(joined))

@@ -19,12 +19,12 @@ from planner.bind.unit_values.read_rows import reads_totals
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.unit_values.value_names import name_values
-from planner.parser.clauses import at_offset, clauses, fits
+from planner.parser.clauses import find_clauses, find_token, matches_tree
 from planner.parser.edits import Edit
-from planner.parser.lexer import quote_identifier, readable
-from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import readers, references, unaliased_end
-from planner.parser.tree import bare, name, offset
+from planner.parser.lexer import quote_identifier, spell_name
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.subquery_readers import find_unaliased_end, list_readers, list_references
+from planner.parser.tree import find_offset, read_name, strip_parentheses
 
 _AGGREGATES = (exp.Filter, exp.AggFunc, exp.Window)
 _NULL_OF_NULLS = (
@@ -63,13 +63,17 @@ def move_out_of_values(read: PrivateRead) -> tuple[Edit, ...]:
 
 def _list_reads(read: PrivateRead) -> Iterator[_Read]:
     for source in find_sources(read.select):
-        alone = source.cte is None or sum(1 for _ in references(source.cte)) == 1
-        if alone and reads_values(read.select, source) and read.catalog.find_table(name(source.table.this)) is not None:
+        alone = source.cte is None or sum(1 for _ in list_references(source.cte)) == 1
+        if (
+            alone
+            and reads_values(read.select, source)
+            and read.catalog.find_table(read_name(source.table.this)) is not None
+        ):
             is_padded = source.join is not None and bool(source.join.side)
             yield _Read(source.inner, source.table, read.select, source.alias, is_padded)
     if isinstance(read.select.parent, exp.Subquery | exp.CTE):
-        found = readers(read.select, clauses(read.node, read.tokens).select, read.tokens) or ()
-        if len(found) == 1 and found[0].alone and _has_values(read, found[0].select):
+        found = list_readers(read.select, find_clauses(read.node, read.tokens).select, read.tokens) or ()
+        if len(found) == 1 and found[0].is_only_source and _has_values(read, found[0].select):
             yield _Read(read.select, read.node, found[0].select, found[0].alias, is_padded=False)
 
 
@@ -89,21 +93,21 @@ def _has_values(read: PrivateRead, outer: exp.Select) -> bool:
 
 def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
     text, tokens = where.text, where.tokens
-    place = clauses(read.table, tokens)
-    if not fits(place, read.inner, tokens) or len(place.items) != len(read.inner.expressions):
+    place = find_clauses(read.table, tokens)
+    if not matches_tree(place, read.inner, tokens) or len(place.items) != len(read.inner.expressions):
         return ()
     for item, (first, past) in zip(read.inner.expressions, place.items, strict=True):
-        node = bare(item.this) if isinstance(item, exp.Alias) else None
+        node = strip_parentheses(item.this) if isinstance(item, exp.Alias) else None
         if node is None or isinstance(node, (*_AGGREGATES, exp.Column)) or not _is_moved(node, read.inner):
             continue
         if read.is_padded and not _is_null_of_nulls(node):
             continue
-        called = name(item.args["alias"])
-        if any(name(column.this) == called for column in _list_sorting(read.inner)):
+        called = read_name(item.args["alias"])
+        if any(read_name(column.this) == called for column in _list_sorting(read.inner)):
             return ()
         parts = list(_list_parts(node))
-        end = unaliased_end(item, past, tokens)
-        found = spans([Searched(part, first, end) for part in parts], text, tokens)
+        end = find_unaliased_end(item, past, tokens)
+        found = find_spans([SearchedNode(part, first, end) for part in parts], text, tokens)
         if len({begin for begin, _ in found}) < len(found):
             return ()
         inside, outside, at, places = [], [], tokens[first].start, sorted(found)
@@ -111,13 +115,13 @@ def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
         for (begin, stop), part, value in zip(places, written, name_values(written, where), strict=True):
             inside.append(f"{part} AS {quote_identifier(value)}")
             outside.append(text[at : tokens[begin].start])
-            outside.append(f"{f'{readable(read.alias)}.' if read.alias else ''}{quote_identifier(value)}")
+            outside.append(f"{f'{spell_name(read.alias)}.' if read.alias else ''}{quote_identifier(value)}")
             at = tokens[stop - 1].end
         outside.append(text[at : tokens[end - 1].end])
         spelled = f"({''.join(outside)})"
-        edits = [Edit.of(tokens[first].start, tokens[past - 1].end, ", ".join(inside), tokens[first].start)]
+        edits = [Edit.from_text(tokens[first].start, tokens[past - 1].end, ", ".join(inside), tokens[first].start)]
         for column in list_columns(read.outer):
-            if name(column.this) == called and name(column.args.get("table")) in ("", read.alias):
+            if read_name(column.this) == called and read_name(column.args.get("table")) in ("", read.alias):
                 edits += _put(column, spelled, called, read.outer, where)
         return tuple(edits)
     return ()
@@ -164,13 +168,13 @@ def _put(column: exp.Column, spelled: str, called: str, outer: exp.Select, where
     It is shown under it where it is an item by itself.
     """
     shown = any(
-        name(item.args["alias"]) == called if isinstance(item, exp.Alias) else item is column
+        read_name(item.args["alias"]) == called if isinstance(item, exp.Alias) else item is column
         for item in outer.expressions
     )
     if isinstance(column.parent, exp.Ordered) and not column.args.get("table") and shown:
         return  # the name of what is shown
     table = column.args.get("table")
-    start = where.tokens[at_offset(where.tokens, offset(column.this if table is None else table))].start
-    end = where.tokens[at_offset(where.tokens, offset(column.this))].end
-    label = f" AS {readable(called)}" if column.parent is outer and column.arg_key == "expressions" else ""
-    yield Edit.of(start, end, f"{spelled}{label}", start)
+    start = where.tokens[find_token(where.tokens, find_offset(column.this if table is None else table))].start
+    end = where.tokens[find_token(where.tokens, find_offset(column.this))].end
+    label = f" AS {spell_name(called)}" if column.parent is outer and column.arg_key == "expressions" else ""
+    yield Edit.from_text(start, end, f"{spelled}{label}", start)

@@ -72,7 +72,7 @@ def _is_inside(node: exp.Expr, root: exp.Expr) -> bool:
 
 
 def _list_named(read: PrivateRead) -> Iterable[str]:
-    return (token.value for token in read.tokens if token.names)
+    return (token.value for token in read.tokens if token.is_name)
 
 
 def find_free_name(wanted: str, taken: set[str]) -> str:

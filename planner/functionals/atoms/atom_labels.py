@@ -6,7 +6,7 @@ from mechanisms.formula import Formula, list_literals
 from planner.aggregates.comparison import Comparison, Slack
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.question.question import Atom
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
@@ -34,8 +34,8 @@ def describe_atom(
         label=make_label(number),
         text=comparison.text,
         functional=index,
-        lower=decimal(threshold - below * step),
-        upper=decimal(threshold + beyond * step),
+        lower=convert_to_decimal(threshold - below * step),
+        upper=convert_to_decimal(threshold + beyond * step),
         literals=tuple((cut.cut, cut.above) for cut in list_literals(formula)),
         counted=_COUNTED[comparison.slack],
         guard=collected.find_guard_text(comparison),

@@ -12,7 +12,7 @@ from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.guard_remedy import WORTH, find_next_round
 from planner.functionals.row_range import find_bound, find_reach
 from planner.question.question import Functional, Measure
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 
 def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: FormulaCollector) -> int:
@@ -34,7 +34,7 @@ def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, col
         )
     exact = _find_allowed_steps(comparison, amount, made, size, collected)
     if amount.is_percent and made.offsets is not None:
-        least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
+        least = f"{amount.number}% of {convert_to_decimal(comparison.threshold)}, the least of the groups' thresholds"
         collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
     if 0 < exact < 1:
         what = "one row" if made.measure is not Measure.TOTAL else f"one step of {made.unit_size}"

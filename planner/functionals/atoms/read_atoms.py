@@ -35,7 +35,7 @@ from planner.functionals.settled import refuse_undecidable, replace_settled
 from planner.functionals.variance_centres import replace_variances
 from planner.question.condition import Condition
 from planner.question.question import NEAR_EMPTY, Accuracy, Atom, Functional
-from planner.values.operators import OPPOSITE
+from planner.values.operators import OPPOSITE_OPERATORS
 
 MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the time that formulas of so many take
 
@@ -202,13 +202,13 @@ def _spell_as_else(formula: Having) -> str:
     if not isinstance(formula, Comparison):
         return ""
     left, operator, right = formula.text.rpartition(f" {formula.operator} ")
-    return f": CASE WHEN {left} {OPPOSITE[formula.operator]} {right} THEN 0 ELSE 1 END" if operator else ""
+    return f": CASE WHEN {left} {OPPOSITE_OPERATORS[formula.operator]} {right} THEN 0 ELSE 1 END" if operator else ""
 
 
 def _negate(formula: Having) -> Having:
     """Return the opposite formula. It is NULL if the formula is NULL."""
     return formula.fold(
-        lambda leaf: replace(leaf, operator=OPPOSITE[leaf.operator]),
+        lambda leaf: replace(leaf, operator=OPPOSITE_OPERATORS[leaf.operator]),
         outside=Outside,
         every=lambda children: Some(tuple(children)),
         some=lambda children: Every(tuple(children)),

@@ -19,7 +19,7 @@ from planner.functionals.row_range import find_row_range, find_row_range_without
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
 from planner.question.condition_text import canonical
 from planner.question.question import Functional, Measure
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 
 def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guarded:
@@ -130,7 +130,9 @@ def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
     A percentage tolerance is one of the least absolute threshold.
     """
     least, most = min(own.known), max(own.known)
-    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    shown = (
+        f"{convert_to_decimal(least)} to {convert_to_decimal(most)}" if least < most else f"{convert_to_decimal(least)}"
+    )
     return replace(
         comparison,
         text=f"{comparison.text} ({shown})",

@@ -6,7 +6,7 @@ from datetime import date
 from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Table, Value
 from planner.catalog.derived_columns import DATE_PARTS, is_derivable
 from planner.question.condition import Condition, columns
-from planner.values.datetimes import extract_part, midnight, truncate_to_unit
+from planner.values.datetimes import extract_part, move_to_midnight, truncate_to_unit
 
 CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"))
 """Parts of a time that recur."""
@@ -31,7 +31,7 @@ def derive_value(derived: Derivation, value: Value | None) -> Value | None:
     if value is None:
         return None
     assert isinstance(value, date)
-    moment = midnight(value)
+    moment = move_to_midnight(value)
     match derived.function:
         case "extract":
             return extract_part(derived.part, moment)

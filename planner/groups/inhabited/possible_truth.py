@@ -17,7 +17,7 @@ import numpy.typing as npt
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.question.condition import Compare, Condition, IsNull, Leaf, Like, Within
 from planner.values.like import find_matcher
-from planner.values.operators import COMPARISONS, FLIPPED
+from planner.values.operators import COMPARISONS, FLIPPED_OPERATORS
 
 Places = npt.NDArray[np.bool_]
 
@@ -46,7 +46,7 @@ def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> P
         case IsNull():
             return PossibleTruths(~present, present)
         case Compare(_, operator, value):
-            holds = partial(COMPARISONS[FLIPPED[operator]], _convert_values(column, [value])[0])
+            holds = partial(COMPARISONS[FLIPPED_OPERATORS[operator]], _convert_values(column, [value])[0])
         case Within(_, listed):
             holds = frozenset(_convert_values(column, listed)).__contains__
         case Like(_, pattern):

@@ -31,7 +31,7 @@ from planner.groups.inhabited.possible_truth import (
 )
 from planner.groups.number_parts import find_column_unit
 from planner.question.condition import Compare, Condition, IsNull, Leaf, Within, columns
-from planner.values.datetimes import STEPS, midnight, shift_moment, truncate_to_unit
+from planner.values.datetimes import STEPS, move_to_midnight, shift_moment, truncate_to_unit
 
 MOST_MOMENTS = 10_000
 """The most days, hours or minutes that are tested one by one: some twenty milliseconds."""
@@ -72,9 +72,9 @@ class RootLine:
     def _find_place(self, value: Any, *, after: bool) -> Key:
         match self.column.sql_type:
             case SqlType.DATE:
-                return midnight(value).toordinal() + after
+                return move_to_midnight(value).toordinal() + after
             case SqlType.TIMESTAMP:
-                return 2 * ((midnight(value) - _EPOCH) // _MICROSECOND) + after
+                return 2 * ((move_to_midnight(value) - _EPOCH) // _MICROSECOND) + after
             case SqlType.DOUBLE:
                 number = float(value)
                 return nextafter(number, inf) if after else number
@@ -202,7 +202,7 @@ class RisingColumn:
         unit = "day" if self.derived.function == "date" else self.derived.part
         start = truncate_to_unit(value, unit)
         past = self._find_next(start, unit)
-        return (self.line.find_place(start) if start == midnight(value) else past), past
+        return (self.line.find_place(start) if start == move_to_midnight(value) else past), past
 
     def _find_next(self, start: datetime, unit: str) -> Key:
         try:

@@ -26,7 +26,7 @@ from planner.catalog.derived_columns import PART_RANGES
 from planner.catalog.steps import Run, Steps
 from planner.lower.dialects.dialect import Dialect
 from planner.question.condition import And, Condition, Leaf, Not, Or
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 _FEW_STEPS = 8  # cuts that are compared one by one
 _FARTHEST = 2**62  # whole numbers whose differences have 64 bits
@@ -62,9 +62,9 @@ class GroupedRow(Protocol):
 def write_group_number(row: GroupedRow, parts: ValueGroups) -> str:
     """Return the SQL of a row's group number, NULL for a row in no group."""
     if isinstance(parts.column, ComputedName) and parts.tests:
-        return row.dialect.spelling.cast(_write_truth_number(row, parts), "integer")
+        return row.dialect.spelling.write_cast(_write_truth_number(row, parts), "integer")
     base = row.table.get_column(parts.column)
-    value, cast = row.write_column(base.name), row.dialect.spelling.cast
+    value, cast = row.write_column(base.name), row.dialect.spelling.write_cast
 
     def between(first: int, past: int) -> str:
         groups = set(parts.groups[first : past + 1])
@@ -100,7 +100,7 @@ def _write_part_group(row: GroupedRow, parts: ValueGroups, derived: Derivation) 
     found = f"({row.write_column(parts.column)}) - {first}"
     if groups != list(range(len(groups))):
         place = f"({found}) * {width} + 1"
-        found = row.dialect.spelling.cast(row.dialect.pick_digits(listed, place, width), "integer")
+        found = row.dialect.spelling.write_cast(row.dialect.pick_digits(listed, place, width), "integer")
     nulls = f"CASE WHEN ({row.write_column(derived.column)}) IS NULL THEN {_write_number(parts.null_group)} END"
     return f"COALESCE({found}, {nulls})"
 
@@ -119,7 +119,7 @@ def _write_truth_number(row: GroupedRow, parts: ValueGroups) -> str:
     if first == second:
         return f"CASE WHEN {held} IS NULL THEN {_write_number(nulls)} ELSE {_write_number(first)} END"
     assert (first, second) == (0, 1)
-    return f"COALESCE({row.dialect.spelling.cast(held, 'integer')}, {_write_number(nulls)})"
+    return f"COALESCE({row.dialect.spelling.write_cast(held, 'integer')}, {_write_number(nulls)})"
 
 
 def _write_number(group: int | None) -> str:
@@ -146,9 +146,14 @@ def _write_step_number(row: GroupedRow, base: Column, steps: Steps, groups: Sequ
     arms += f" WHEN {row.write_comparison(value, base, '>=', last)} THEN {_write_number(groups[-1])}"
     low, high = steps.runs[0].first, steps.runs[-1].last
     if base.sql_type is SqlType.INTEGER:  # clamped before anything is subtracted: nothing overflows
-        units = f"LEAST(GREATEST({dialect.spelling.cast(value, 'bigint')}, {integer(low)}), {integer(high)})"
+        units = (
+            f"LEAST(GREATEST({dialect.spelling.write_cast(value, 'bigint')}, {write_integer(low)}), "
+            f"{write_integer(high)})"
+        )
     elif isinstance(base.derivation, Computed):
-        units = dialect.spelling.cast(f"LEAST(GREATEST({value}, {integer(low)}), {integer(high)})", "bigint")
+        units = dialect.spelling.write_cast(
+            f"LEAST(GREATEST({value}, {write_integer(low)}), {write_integer(high)})", "bigint"
+        )
     else:
         assert steps.scale is not None
         digits = max(len(str(max(abs(low), abs(high)))) - steps.scale, 1)
@@ -156,9 +161,9 @@ def _write_step_number(row: GroupedRow, base: Column, steps: Steps, groups: Sequ
     number = 0 if groups[0] is None else 1
     counted: list[tuple[Run, str]] = []
     for run, after in zip_longest(steps.runs, steps.runs[1:]):
-        quotient = dialect.divide_down(f"({units}) - {integer(run.first)}", run.step)
+        quotient = dialect.divide_down(f"({units}) - {write_integer(run.first)}", run.step)
         if after is not None and after.first - run.last > run.step:  # its last step is a longer one
-            quotient = f"LEAST({quotient}, {integer(run.count - 1)})"
+            quotient = f"LEAST({quotient}, {write_integer(run.count - 1)})"
         counted.append((run, f"{quotient} + {number}" if number else quotient))
         number += run.count
     for (_, found), (after, _) in pairwise(counted):
@@ -181,7 +186,7 @@ def write_combination_number(row: GroupedRow, merged: MergedKeys) -> str:
         groups = np.take(groups, [same[0] for same in alike.values()], axis=axis)
         own = _write_value_number(row, name, values, tuple(map(tuple, alike.values())))
         place = f"({place}) * {len(alike)} + {own}" if place else own
-    return row.dialect.spelling.cast(_write_look_up(row, place, groups.reshape(-1).tolist()), "integer")
+    return row.dialect.spelling.write_cast(_write_look_up(row, place, groups.reshape(-1).tolist()), "integer")
 
 
 def _write_value_number(
@@ -206,4 +211,4 @@ def _write_look_up(row: GroupedRow, place: str, listed: Sequence[int]) -> str:
         return place
     width = len(str(max(listed)))
     texts = "".join(str(number).rjust(width, "0") for number in listed)
-    return row.dialect.spelling.cast(row.dialect.pick_digits(texts, f"({place}) * {width} + 1", width), "integer")
+    return row.dialect.spelling.write_cast(row.dialect.pick_digits(texts, f"({place}) * {width} + 1", width), "integer")

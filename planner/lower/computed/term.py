@@ -17,7 +17,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.predicates.computed import times
 from planner.predicates.computed.number_arithmetic import DOUBLE_DIGITS
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 _BIGINT = 2**63  # the end of bigint
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
@@ -99,12 +99,12 @@ def _write_column(row: StoredRow, term: RowTerm) -> str:
             return _write_within_range(row, x, term.limit)
         case _:
             counted = dialect.count_days(x) if term.kind is TermKind.DAY else dialect.count_microseconds(x)
-            return f"CASE WHEN {x} BETWEEN {dialect.spelling.years(column.sql_type)} THEN {counted} END"
+            return f"CASE WHEN {x} BETWEEN {dialect.spelling.write_years(column.sql_type)} THEN {counted} END"
 
 
 def _write_within_range(row: StoredRow, x: str, exponent: int) -> str:
     """Return the SQL of a double, NULL if it or its inverse is larger than 10^exponent."""
-    spelled = row.dialect.spelling.double
+    spelled = row.dialect.spelling.write_double
     low, high = spelled(float(f"1e-{exponent}")), spelled(float(f"1e{exponent}"))
     return f"CASE WHEN abs({x}) BETWEEN {low} AND {high} OR {x} = {spelled(0.0)} THEN {x} END"
 
@@ -114,9 +114,9 @@ def _write_constant(row: StoredRow, term: RowTerm) -> str:
     if isinstance(value, str):
         return spelling.text(value)
     if isinstance(value, float):
-        return spelling.double(value)
-    spelled = integer(value) if abs(value) < _BIGINT else f"'{value}'"
-    return spelling.cast(spelled, row.dialect.choose_whole_type(max(term.limit, abs(value))))
+        return spelling.write_double(value)
+    spelled = write_integer(value) if abs(value) < _BIGINT else f"'{value}'"
+    return spelling.write_cast(spelled, row.dialect.choose_whole_type(max(term.limit, abs(value))))
 
 
 def _write_read_number(row: StoredRow, term: RowTerm) -> str:
@@ -135,11 +135,11 @@ def _write_read_number(row: StoredRow, term: RowTerm) -> str:
         pattern = f"0*[0-9]{{1,{digits}}}"
     found = f"CASE WHEN {dialect.match_regex(said, f'^[+-]?{pattern}$')} THEN {said} END"
     if term.kind is TermKind.FLOATING:
-        return _write_within_range(row, f"({spelling.cast(found, spelling.double_type)})", term.limit)
+        return _write_within_range(row, f"({spelling.write_cast(found, spelling.double_type)})", term.limit)
     if not term.scale:
-        return spelling.cast(found, "bigint")
+        return spelling.write_cast(found, "bigint")
     modifier = f"({digits + term.scale}, {term.scale})"
-    made = f"({spelling.cast(found, f'decimal{modifier}')})"
+    made = f"({spelling.write_cast(found, f'decimal{modifier}')})"
     return dialect.convert_to_whole(
         made, f"numeric{modifier}", digits, term.scale, dialect.choose_whole_type(term.limit)
     )
@@ -155,8 +155,8 @@ def _write_age(row: StoredRow, term: RowTerm) -> str:
     back, forth = f"{a.at} >= {b.at} AND {a.into} < {b.into}", f"{a.at} < {b.at} AND {a.into} > {b.into}"
     if term.function == "months":
         months = f"({a.number} - {b.number} + CASE WHEN {back} THEN -1 WHEN {forth} THEN 1 ELSE 0 END)"
-        return row.dialect.spelling.cast(months, "bigint")
-    least = integer(_COUNTED_MONTH)
+        return row.dialect.spelling.write_cast(months, "bigint")
+    least = write_integer(_COUNTED_MONTH)
     taken = f"CASE WHEN {back} THEN {b.length} - {least} WHEN {forth} THEN {least} - {a.length} ELSE 0 END"
     return f"({least} * ({a.number} - {b.number}) + ({a.into} - {b.into}) + {taken})"
 
@@ -172,7 +172,7 @@ class _MonthSql:
 
 
 def _measure_month(row: StoredRow, time: RowTerm) -> _MonthSql:
-    kept, divide = row.dialect.spelling.cast, row.dialect.divide_down
+    kept, divide = row.dialect.spelling.write_cast, row.dialect.divide_down
     start = times.truncate("month", time)
     at, began = (f"{kept(_write_sql(row, one), 'bigint')}" for one in (times.moment(time), start))
     (days, _) = start.arguments
@@ -187,8 +187,8 @@ def _write_calendar(row: StoredRow, term: RowTerm) -> str:
     if not term.reads_stored:
         at, spelling = _write_moment(row, term.arguments[1]), row.dialect.spelling
         if term.function == "part":
-            return spelling.cast(row.dialect.extract_part(unit, at), "integer")
-        return row.dialect.count_days(spelling.cast(row.dialect.truncate_moment(unit, at), "date"))
+            return spelling.write_cast(row.dialect.extract_part(unit, at), "integer")
+        return row.dialect.count_days(spelling.write_cast(row.dialect.truncate_moment(unit, at), "date"))
     if term.function == "part":
         made = Column("", SqlType.INTEGER, "integer", derivation=Derivation("extract", unit, str(term.value)))
         return row.write_derived(made)
@@ -204,15 +204,15 @@ def _write_moved(row: StoredRow, term: RowTerm) -> str:
     if not term.reads_stored:
         return row.dialect.count_microseconds(f"({_write_moment(row, term.arguments[1])} + INTERVAL '{months}' MONTH)")
     x, spelling = row.write_column(name), row.dialect.spelling
-    moved = row.dialect.count_microseconds(f"({spelling.as_moment(x)} + INTERVAL '{months}' MONTH)")
-    return f"CASE WHEN {x} BETWEEN {spelling.years(row.table.get_column(name).sql_type)} THEN {moved} END"
+    moved = row.dialect.count_microseconds(f"({spelling.convert_to_timestamp(x)} + INTERVAL '{months}' MONTH)")
+    return f"CASE WHEN {x} BETWEEN {spelling.write_years(row.table.get_column(name).sql_type)} THEN {moved} END"
 
 
 def _write_moment(row: StoredRow, term: RowTerm) -> str:
     """Return the SQL of a computed moment as a timestamp, NULL outside of the years 1 to 9999."""
     sql, spelling = f"({_write_sql(row, term)})", row.dialect.spelling
-    within = f"CASE WHEN {sql} BETWEEN {integer(_FIRST)} AND {integer(_LAST)} THEN {sql} END"
-    return row.dialect.make_moment(f"({spelling.cast(within, 'bigint')})")
+    within = f"CASE WHEN {sql} BETWEEN {write_integer(_FIRST)} AND {write_integer(_LAST)} THEN {sql} END"
+    return row.dialect.make_moment(f"({spelling.write_cast(within, 'bigint')})")
 
 
 def _write_operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 0) -> list[str]:
@@ -222,7 +222,7 @@ def _write_operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 
     if terms[0].kind is TermKind.FLOATING:
         return [f"({_write_sql(row, one)})" for one in terms]
     kind = row.dialect.choose_whole_type(max(limit, *(one.limit for one in terms)))
-    return [row.dialect.spelling.cast(_write_sql(row, one), kind) for one in terms]
+    return [row.dialect.spelling.write_cast(_write_sql(row, one), kind) for one in terms]
 
 
 def _write_comparison(row: StoredRow, term: RowTerm) -> str:
@@ -240,7 +240,7 @@ def _write_comparison(row: StoredRow, term: RowTerm) -> str:
 
 def _write_unsigned_zero(row: StoredRow, term: RowTerm) -> str:
     """Return the SQL of a double whose 0 has no sign, because some engines distinguish the two zeros."""
-    sql, spelled = _write_sql(row, term), row.dialect.spelling.double
+    sql, spelled = _write_sql(row, term), row.dialect.spelling.write_double
     if term.function in ("column", "constant", "double"):
         return sql
     return f"CASE WHEN abs({sql}) < {spelled(_TINY)} THEN {spelled(0.0)} ELSE {sql} END"
@@ -248,7 +248,7 @@ def _write_unsigned_zero(row: StoredRow, term: RowTerm) -> str:
 
 def _write_whole(row: StoredRow, term: RowTerm) -> str:
     dialect = row.dialect
-    cast, kind = dialect.spelling.cast, dialect.choose_whole_type(term.limit)
+    cast, kind = dialect.spelling.write_cast, dialect.choose_whole_type(term.limit)
     match term.function:
         case "+" | "*" | "coalesce" | "greatest" | "least" | "nullif":
             operands = _write_operands(row, term.arguments, limit=term.limit)
@@ -295,14 +295,14 @@ def _write_coarser_steps(row: StoredRow, term: RowTerm) -> str:
     value, by = term.arguments
     step = by.value
     assert isinstance(step, int)
-    x = row.dialect.spelling.cast(_write_sql(row, value), "bigint")
+    x = row.dialect.spelling.write_cast(_write_sql(row, value), "bigint")
     divide = row.dialect.divide_down
     if term.function in ("floor", "ceil"):
         steps = value.limit // step + 1
         more = steps * step + (step - 1 if term.function == "ceil" else 0)
-        return f"{divide(f'{x} + {integer(more)}', step)} - {integer(steps)}"
+        return f"{divide(f'{x} + {write_integer(more)}', step)} - {write_integer(steps)}"
     half = step // 2 if term.function == "round" else 0
-    up, down = divide(f"abs({x}) + {integer(half)}", step), divide(f"abs({x}) + {integer(half)}", step)
+    up, down = divide(f"abs({x}) + {write_integer(half)}", step), divide(f"abs({x}) + {write_integer(half)}", step)
     return f"CASE WHEN {x} >= 0 THEN {up} ELSE -({down}) END"
 
 
@@ -311,7 +311,7 @@ def _write_rounded_double(row: StoredRow, term: RowTerm) -> str:
 
     It is rounded up if its first fifteen digits reach a half, or a whole step.
     """
-    spelled, cast = row.dialect.spelling.double, row.dialect.spelling.cast
+    spelled, cast = row.dialect.spelling.write_double, row.dialect.spelling.write_cast
     x = f"({_write_sql(row, term.arguments[0])})"
     steps = f"(abs({x}) * {spelled(float(10**term.scale))})"
     small = f"(CASE WHEN {steps} < {spelled(float(DOUBLE_DIGITS))} THEN {steps} END)"
@@ -324,7 +324,7 @@ def _write_rounded_double(row: StoredRow, term: RowTerm) -> str:
 
 def _write_nearest(row: StoredRow, term: RowTerm) -> str:
     """Return the SQL of the integer nearest to a double, the even one of two."""
-    spelled, x = row.dialect.spelling.double, f"({_write_sql(row, term.arguments[0])})"
+    spelled, x = row.dialect.spelling.write_double, f"({_write_sql(row, term.arguments[0])})"
     small = f"(CASE WHEN abs({x}) < {spelled(4e15)} THEN {x} END)"  # beyond 2^52 every double is whole
     below = f"floor({small})"
     even = f"2 * floor(({below} + 1) / {spelled(2.0)})"
@@ -337,15 +337,15 @@ def _write_double(row: StoredRow, term: RowTerm) -> str:
     spelling = row.dialect.spelling
     if term.function == "double":
         (whole,) = term.arguments
-        found = spelling.cast(_write_sql(row, whole), spelling.double_type)
-        return f"({found} / {spelling.double(float(10**whole.scale))})" if whole.scale else found
+        found = spelling.write_cast(_write_sql(row, whole), spelling.double_type)
+        return f"({found} / {spelling.write_double(float(10**whole.scale))})" if whole.scale else found
     operands = _write_operands(row, term.arguments)
     match term.function:
         case "+" | "*":
             return f"({f' {term.function} '.join(operands)})"
         case "/":
             divisor = _write_unsigned_zero(row, term.arguments[1])
-            return f"({operands[0]} / NULLIF({divisor}, {spelling.double(0.0)}))"
+            return f"({operands[0]} / NULLIF({divisor}, {spelling.write_double(0.0)}))"
         case "negate":
             return f"(-{operands[0]})"
         case "abs":
@@ -353,8 +353,8 @@ def _write_double(row: StoredRow, term: RowTerm) -> str:
         case "floor" | "ceil":
             # beyond 2^53 every double is whole, and an engine whose floor is a bigint would fail
             (x,) = operands
-            small = f"CASE WHEN abs({x}) < {spelling.double(9e15)} THEN {x} END"
-            return f"COALESCE({spelling.cast(f'{term.function}({small})', spelling.double_type)}, {x})"
+            small = f"CASE WHEN abs({x}) < {spelling.write_double(9e15)} THEN {x} END"
+            return f"COALESCE({spelling.write_cast(f'{term.function}({small})', spelling.double_type)}, {x})"
         case "nullif":
             left, right = (_write_unsigned_zero(row, one) for one in term.arguments)
             return f"NULLIF({left}, {right})"

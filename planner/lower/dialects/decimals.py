@@ -5,13 +5,13 @@ from functools import lru_cache
 
 from planner.lower.dialects.dialect import ExactValues
 from planner.lower.dialects.grid import Grid
-from planner.values.sql_literals import duckdb_numeric
+from planner.values.sql_literals import find_duckdb_numeric
 
 
 @lru_cache(maxsize=256)
 def find_exact_values(declared: str) -> ExactValues:
     """Return the values of a declared type."""
-    precision, scale = duckdb_numeric(declared)
+    precision, scale = find_duckdb_numeric(declared)
     limit = Fraction(10**precision - 1, 10**scale)
     return ExactValues(scale=scale, low=-limit, high=limit)
 

@@ -169,7 +169,7 @@ class Dialect:
 
     def cast_whole(self, expression: str, largest: int) -> str:
         """Return SQL for a whole number in a type for numbers of that size."""
-        return self.spelling.cast(expression, self.choose_whole_type(largest))
+        return self.spelling.write_cast(expression, self.choose_whole_type(largest))
 
     def choose_whole_type(self, largest: int) -> str:
         """Return the narrowest type of whole numbers of that size."""

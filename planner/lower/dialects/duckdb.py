@@ -18,7 +18,7 @@ from planner.lower.dialects.standard import (
     truncate_moment,
 )
 from planner.values.spelling import STANDARD
-from planner.values.sql_literals import duckdb_numeric
+from planner.values.sql_literals import find_duckdb_numeric
 
 _MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LIMIT leaves out none
 _PIECES = 8  # of generated rows: threads that read one do not share it
@@ -31,13 +31,13 @@ _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
 
 def _read_stored_column(name: str, column: Column) -> str:
     # a cast keeps a column's own collation, and DuckDB does not tell which columns have one
-    cast = f"TRY_CAST({name} AS {STANDARD.type_name(column)})"
+    cast = f"TRY_CAST({name} AS {STANDARD.write_type(column)})"
     return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
 
 
 def _write_canonical_numeric(expression: str, declared: str) -> str:
     spelled = f"CAST({expression} AS text)"
-    return f"rtrim(rtrim({spelled}, '0'), '.')" if duckdb_numeric(declared)[1] > 0 else spelled
+    return f"rtrim(rtrim({spelled}, '0'), '.')" if find_duckdb_numeric(declared)[1] > 0 else spelled
 
 
 def _write_moment(moment: str) -> str:
@@ -55,7 +55,7 @@ def _divide_down(dividend: str, divisor: int) -> str:
 
 def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
     p, q = grid.p, grid.q
-    scale = duckdb_numeric(column.declared)[1]
+    scale = find_duckdb_numeric(column.declared)[1]
     largest = 2 * q * (grid.largest_whole + 1)
     if largest * 10**scale >= _LONGEST_DECIMAL or 2 * largest + 2 * p >= _LARGEST_HUGEINT:
         raise KeyholeError(
@@ -64,7 +64,7 @@ def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
             detail="DuckDB computes with 38 digits, and on larger numbers the statement would fail.",
             hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
         )
-    x, precision = expression, duckdb_numeric(column.declared)[0]
+    x, precision = expression, find_duckdb_numeric(column.declared)[0]
     if precision + len(str(q if grid.rounds_by_cast else 2 * q)) > _SHORT_DIGITS:
         # within the bounds fewer digits suffice, which leaves room for the multiplication
         precision = len(str(max(grid.largest_whole, 1))) + 1 + scale
@@ -80,7 +80,7 @@ def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
     widest = 10 ** (precision - scale) * 2 * q + 2 * p * (abs(grid.low) + 1)
     whole = "bigint" if widest < INT8 else "hugeint"
     rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS {whole})", _divide_down)
-    return RoundedSql(STANDARD.cast(rounded, grid.whole_type))
+    return RoundedSql(STANDARD.write_cast(rounded, grid.whole_type))
 
 
 def _hide_statistics(name: str) -> str:
@@ -88,7 +88,7 @@ def _hide_statistics(name: str) -> str:
 
 
 def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
-    return f"time_bucket({STANDARD.interval(step)}, {moment}, {STANDARD.timestamp(origin)})"
+    return f"time_bucket({STANDARD.write_interval(step)}, {moment}, {STANDARD.write_timestamp(origin)})"
 
 
 def _generate_rows(count: int) -> str:
@@ -114,7 +114,7 @@ def _convert_to_whole(expression: str, declared: str, digits: int, scale: int, k
     # of 38 digits, so that the product with 10^scale is kept in 128 bits
     x = f"TRY_CAST({expression} AS decimal(38, {scale}))"
     fits = f"{x} > {-(10**digits)} AND {x} < {10**digits}"
-    if duckdb_numeric(declared)[1] > scale:
+    if find_duckdb_numeric(declared)[1] > scale:
         fits += f" AND {x} = {expression}"
     return f"CASE WHEN {fits} THEN CAST({x} * {10**scale} AS {kind}) END"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 INT4 = 2**31  # the end of integer
 INT8 = 2**63  # the end of bigint
@@ -52,8 +52,8 @@ class Grid:
         Parameters:
             doubled: 2q times the value, rounded down to a whole number.
         """
-        dividend = f"{doubled} + {integer(self.p - 2 * self.p * self.low)}"
-        return f"{floor_quotient(dividend, 2 * self.p)} + {integer(self.low)}"
+        dividend = f"{doubled} + {write_integer(self.p - 2 * self.p * self.low)}"
+        return f"{floor_quotient(dividend, 2 * self.p)} + {write_integer(self.low)}"
 
     @property
     def rounds_by_cast(self) -> bool:

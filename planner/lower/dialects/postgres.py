@@ -14,7 +14,7 @@ from planner.lower.dialects.standard import (
     truncate_moment,
 )
 from planner.values.spelling import STANDARD
-from planner.values.sql_literals import numeric_modifier
+from planner.values.sql_literals import read_numeric_modifier
 
 _SINGLE = frozenset({"real", "float4"})
 # of a numeric without a precision, which may have 16,000 digits behind the point and more before it: no constant that a
@@ -32,7 +32,7 @@ def _read_stored_column(name: str, column: Column) -> str:
 
 
 def _find_exact_values(declared: str) -> ExactValues:
-    modifier = numeric_modifier(declared)
+    modifier = read_numeric_modifier(declared)
     return ExactValues(scale=None if modifier is None else max(0, modifier[1]), low=None, high=None)
 
 
@@ -42,7 +42,7 @@ def _write_canonical_numeric(expression: str, _: str) -> str:
 
 def _shorten_numeric(expression: str, declared: str) -> str:
     """Cut a number's magnitude and decimals. An md5 of the whole number behind the cut keeps order and differences."""
-    if numeric_modifier(declared) is not None:
+    if read_numeric_modifier(declared) is not None:
         return expression
     cut = f"trunc({expression}, {_PLACES})"
     whole = f"md5({_write_canonical_numeric(expression, declared)})"
@@ -61,7 +61,7 @@ def _shorten_numeric(expression: str, declared: str) -> str:
 
 
 def _write_moment(moment: str) -> str:
-    return STANDARD.cast(moment, STANDARD.text_type)
+    return STANDARD.write_cast(moment, STANDARD.text_type)
 
 
 def _divide_down(dividend: str, divisor: int) -> str:
@@ -70,18 +70,18 @@ def _divide_down(dividend: str, divisor: int) -> str:
 
 def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
     p, q = grid.p, grid.q
-    modifier = numeric_modifier(column.declared)
+    modifier = read_numeric_modifier(column.declared)
     if p == 1 and modifier is not None and q % 10 ** max(0, modifier[1]) == 0:
         # every value is a multiple of the grid already: sum as numeric, in the user's unit
         return RoundedSql(expression, steps=q)
     if grid.rounds_by_cast:
         return RoundedSql(grid.round_away(expression if q == 1 else f"{expression} * {q}", cast="CAST"))
     rounded = grid.round_doubled(f"floor({expression} * {2 * q})", _divide_down)
-    return RoundedSql(STANDARD.cast(rounded, grid.whole_type))
+    return RoundedSql(STANDARD.write_cast(rounded, grid.whole_type))
 
 
 def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
-    return f"date_bin({STANDARD.interval(step)}, {moment}, {STANDARD.timestamp(origin)})"
+    return f"date_bin({STANDARD.write_interval(step)}, {moment}, {STANDARD.write_timestamp(origin)})"
 
 
 def _generate_rows(count: int) -> str:
@@ -103,7 +103,7 @@ def _count_days(day: str) -> str:
 
 
 def _convert_to_whole(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
-    modifier = numeric_modifier(declared)
+    modifier = read_numeric_modifier(declared)
     fits = f"abs({expression}) < {10**digits}"
     if modifier is None or modifier[1] > scale:
         fits += f" AND {expression} = trunc({expression}, {scale})"

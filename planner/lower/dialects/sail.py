@@ -21,7 +21,7 @@ def _read_stored_column(name: str, column: Column) -> str:
     plain = SPARK.read_stored_column(name, column)
     if column.sql_type is not SqlType.DOUBLE:
         return plain
-    zero = SPELLING.double(0.0)
+    zero = SPELLING.write_double(0.0)
     return f"CASE WHEN isnan({plain}) THEN {SPELLING.nan} WHEN {plain} = {zero} THEN {zero} ELSE {plain} END"
 
 
@@ -30,7 +30,7 @@ def _read_ordered_column(name: str, column: Column) -> str:
 
 
 def _find_extreme_double(function: str, expression: str) -> str:
-    infinity, minus_infinity = SPELLING.double(inf), SPELLING.double(-inf)
+    infinity, minus_infinity = SPELLING.write_double(inf), SPELLING.write_double(-inf)
     is_finite = f"{expression} > {minus_infinity} AND {expression} < {infinity}"
     falling = [
         (f"isnan({expression})", SPELLING.nan),

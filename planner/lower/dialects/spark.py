@@ -24,7 +24,7 @@ from planner.lower.dialects.dialect import Dialect, RoundedSql
 from planner.lower.dialects.grid import INT4, INT8, Grid
 from planner.lower.dialects.standard import find_extreme_double, pick_digits, translate_case
 from planner.values.spelling import Spelling
-from planner.values.sql_literals import duckdb_numeric, text
+from planner.values.sql_literals import find_duckdb_numeric, quote_text
 
 REQUIRED_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -89,7 +89,7 @@ def _identifier(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    text(value)  # raises on what no engine's text can hold
+    quote_text(value)  # raises on what no engine's text can hold
     quoted = value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
     return "'" + quoted.replace("\n", "\\n") + "'"  # statements are indented line by line, outside of constants
 
@@ -105,18 +105,18 @@ SPELLING = Spelling(
 
 
 def _read_stored_column(name: str, column: Column) -> str:
-    return SPELLING.cast(name, SPELLING.type_name(column))
+    return SPELLING.write_cast(name, SPELLING.write_type(column))
 
 
 def _write_canonical_numeric(expression: str, declared: str) -> str:
-    spelled = SPELLING.cast(expression, SPELLING.text_type)
-    if duckdb_numeric(declared)[1] == 0:
+    spelled = SPELLING.write_cast(expression, SPELLING.text_type)
+    if find_duckdb_numeric(declared)[1] == 0:
         return spelled
     return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {spelled}))"
 
 
 def _write_moment(moment: str) -> str:
-    return SPELLING.cast(moment, SPELLING.text_type)
+    return SPELLING.write_cast(moment, SPELLING.text_type)
 
 
 def _divide_down(dividend: str, divisor: int) -> str:
@@ -125,7 +125,7 @@ def _divide_down(dividend: str, divisor: int) -> str:
 
 def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
     p, q = grid.p, grid.q
-    scale = duckdb_numeric(column.declared)[1]
+    scale = find_duckdb_numeric(column.declared)[1]
     largest = 2 * q * (grid.largest_whole + 1)
     # `div` gives a bigint
     if max(largest * 10**scale, 2 * (largest + p)) >= _LONGEST_DECIMAL or grid.high - grid.low >= INT8:
@@ -135,23 +135,23 @@ def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
             detail="Spark computes with 38 digits, and on larger numbers the statement would fail.",
             hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
         )
-    x = SPELLING.cast(expression, f"decimal({count_digits(grid, scale)}, {scale})")
+    x = SPELLING.write_cast(expression, f"decimal({count_digits(grid, scale)}, {scale})")
     if p == 1 and q % 10**scale == 0:
-        return RoundedSql(SPELLING.cast(f"{x} * {q}", grid.whole_type))
-    return RoundedSql(SPELLING.cast(grid.round_doubled(f"floor({x} * {2 * q})", _divide_down), grid.whole_type))
+        return RoundedSql(SPELLING.write_cast(f"{x} * {q}", grid.whole_type))
+    return RoundedSql(SPELLING.write_cast(grid.round_doubled(f"floor({x} * {2 * q})", _divide_down), grid.whole_type))
 
 
 def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
     size = step // _MICROSECOND
     begins = (origin - _EPOCH) // _MICROSECOND % size
-    micros = f"unix_micros({SPELLING.cast(moment, 'timestamp_ltz')})"
-    return SPELLING.as_moment(f"timestamp_micros({micros} - pmod({micros} - {begins}, {size}))")
+    micros = f"unix_micros({SPELLING.write_cast(moment, 'timestamp_ltz')})"
+    return SPELLING.convert_to_timestamp(f"timestamp_micros({micros} - pmod({micros} - {begins}, {size}))")
 
 
 def _truncate_moment(part: str, moment: str) -> str:
     if part == "hour":
         return _floor_moment(moment, _HOUR, _EPOCH)
-    return _DATES[part].format(moment=moment, date=SPELLING.cast(moment, "date"))
+    return _DATES[part].format(moment=moment, date=SPELLING.write_cast(moment, "date"))
 
 
 def _extract_part(part: str, moment: str) -> str:
@@ -169,7 +169,7 @@ def _match_pattern(expression: str, pattern: str) -> str:
 
 
 def _sum_whole(expression: str, largest: int) -> str:
-    return f"sum({expression})" if largest < INT4 else f"sum({SPELLING.cast(expression, 'decimal(38, 0)')})"
+    return f"sum({expression})" if largest < INT4 else f"sum({SPELLING.write_cast(expression, 'decimal(38, 0)')})"
 
 
 def _generate_rows(count: int) -> str:
@@ -177,11 +177,11 @@ def _generate_rows(count: int) -> str:
 
 
 def _count_microseconds(moment: str) -> str:
-    return f"unix_micros({SPELLING.cast(moment, 'timestamp_ltz')})"
+    return f"unix_micros({SPELLING.write_cast(moment, 'timestamp_ltz')})"
 
 
 def _make_moment(microseconds: str) -> str:
-    return SPELLING.as_moment(f"timestamp_micros({microseconds})")
+    return SPELLING.convert_to_timestamp(f"timestamp_micros({microseconds})")
 
 
 def _count_days(day: str) -> str:
@@ -189,10 +189,10 @@ def _count_days(day: str) -> str:
 
 
 def _convert_to_whole(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
-    x = SPELLING.cast(expression, f"decimal({digits + scale}, {scale})")
-    fits = f"{x} IS NOT NULL" if duckdb_numeric(declared)[1] <= scale else f"{x} = {expression}"
-    factor = SPELLING.cast(str(10**scale), f"decimal({scale + 1}, 0)")
-    return f"CASE WHEN {fits} THEN {SPELLING.cast(f'{x} * {factor}', kind)} END"
+    x = SPELLING.write_cast(expression, f"decimal({digits + scale}, {scale})")
+    fits = f"{x} IS NOT NULL" if find_duckdb_numeric(declared)[1] <= scale else f"{x} = {expression}"
+    factor = SPELLING.write_cast(str(10**scale), f"decimal({scale + 1}, 0)")
+    return f"CASE WHEN {fits} THEN {SPELLING.write_cast(f'{x} * {factor}', kind)} END"
 
 
 def _divide_whole(dividend: str, divisor: str) -> str:

@@ -20,7 +20,7 @@ from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import list_parts
 from planner.lower.whole_joins.fences import write_any_value
 from planner.question.question import Functional, Measure
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 _SUMMED = frozenset({Measure.ROWS, Measure.TOTAL})
 
@@ -83,4 +83,4 @@ def _list_excess_tests(row: RowSql, functional: Functional) -> Iterator[str]:
     for signed, bound in ((parts, high), ([f"-({part})" for part in parts], -low)):
         added = " + ".join(f"GREATEST({part}, 0)" for part in signed)
         if added:
-            yield f"{row.dialect.sum_whole(added, largest)} > {integer(max(bound, 0))}"
+            yield f"{row.dialect.sum_whole(added, largest)} > {write_integer(max(bound, 0))}"

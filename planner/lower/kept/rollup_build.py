@@ -15,7 +15,7 @@ from planner.lower.domain import write_restriction
 from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
 from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 COUNT = "keyhole_rows"
 MOST = 2**31 - 1  # the end of integer, in which a rollup keeps counts; larger ones are only known to be large
@@ -61,7 +61,7 @@ def build_rollup(bounding: Bounding, *, within: Sequence[Column] = ()) -> list[s
         "-- how many rows each privacy unit has in each key",
         "pairs AS (",
         *indent_blocks(
-            write_select([*paired, f"{spelling.cast(f'LEAST(count(*), {MOST})', 'integer')} AS {COUNT}"]),
+            write_select([*paired, f"{spelling.write_cast(f'LEAST(count(*), {MOST})', 'integer')} AS {COUNT}"]),
             ["FROM eligible"],
             write_where(counted),
             write_group_by(len(paired)),
@@ -93,7 +93,7 @@ def find_stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
         value = make_row_value(row, column)
         largest = max(abs(value.low), abs(value.high))
         if largest < INT8:
-            scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
+            scaled = value.sql if value.steps == 1 else f"({value.sql}) * {write_integer(value.steps)}"
             found[column.name] = (f"{_MEASURE}{i}", row.dialect.cast_whole(scaled, largest))
     return found
 

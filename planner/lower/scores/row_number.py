@@ -5,7 +5,7 @@ from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
 from planner.question.question import Term
 from planner.question.scores import RowNumber, ScoreAxis
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 
 def write_cell(row: RowSql, axis: ScoreAxis) -> str:
@@ -13,10 +13,10 @@ def write_cell(row: RowSql, axis: ScoreAxis) -> str:
     reach = axis.width * axis.cells
     largest = _bound_sums(row, axis.number) + abs(axis.start) + reach
     added = [_write_term(row, term, largest) for term in axis.number.terms]
-    from_start = " + ".join([*added, row.dialect.cast_whole(integer(-axis.start), largest)])
-    clamped = row.dialect.cast_whole(f"LEAST(GREATEST({from_start}, 0), {integer(reach - 1)})", largest)
+    from_start = " + ".join([*added, row.dialect.cast_whole(write_integer(-axis.start), largest)])
+    clamped = row.dialect.cast_whole(f"LEAST(GREATEST({from_start}, 0), {write_integer(reach - 1)})", largest)
     cell = clamped if axis.width == 1 else row.dialect.divide_down(clamped, axis.width)
-    return f"CASE WHEN {_write_number_test(row, axis.number)} THEN {row.dialect.spelling.cast(cell, 'bigint')} END"
+    return f"CASE WHEN {_write_number_test(row, axis.number)} THEN {row.dialect.spelling.write_cast(cell, 'bigint')} END"
 
 
 def _write_number_test(row: RowSql, number: RowNumber) -> str:
@@ -44,10 +44,10 @@ def _bound_sums(row: RowSql, number: RowNumber) -> int:
 def _write_term(row: RowSql, term: Term, largest: int) -> str:
     """Return SQL for a row's summand by one term, zero if it does not count."""
     tests = [] if term.condition == ALWAYS else [f"({row.write_condition(term.condition)})"]
-    amount = row.dialect.cast_whole(integer(term.coefficient), largest)
+    amount = row.dialect.cast_whole(write_integer(term.coefficient), largest)
     if term.column is not None and term.power:
         value = make_row_value(row, row.table.get_column(term.column))
-        factor = row.dialect.cast_whole(integer(term.coefficient * value.steps), largest)
+        factor = row.dialect.cast_whole(write_integer(term.coefficient * value.steps), largest)
         stepped = row.dialect.cast_whole(value.sql, largest) if value.steps == 1 else value.sql
         amount = f"COALESCE({stepped}, 0) * {factor}"
     elif term.column is not None:

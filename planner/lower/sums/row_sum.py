@@ -20,7 +20,7 @@ from planner.lower.sums.factors import FactoredPolynomial, LinearFactor, Polynom
 from planner.lower.sums.null_tests import list_conjuncts, list_factors
 from planner.question.condition import ALWAYS, Condition, IsNull, Not
 from planner.question.question import Term
-from planner.values.sql_literals import integer
+from planner.values.sql_literals import write_integer
 
 
 def write_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, adds_zero: bool = False) -> str:
@@ -169,8 +169,12 @@ class _TermGroup:
             wide.append(self._write_rest(product.rest, kind))
         parts = wide + [self._write_whole(one, "" if wide or i else kind) for i, one in enumerate(whole)]
         if not parts:
-            return integer(content) if kind == "integer" else self.row.dialect.spelling.cast(integer(content), kind)
-        return " * ".join(parts if content == 1 else [*parts, integer(content)])
+            return (
+                write_integer(content)
+                if kind == "integer"
+                else self.row.dialect.spelling.write_cast(write_integer(content), kind)
+            )
+        return " * ".join(parts if content == 1 else [*parts, write_integer(content)])
 
     def _write_whole(self, factor: LinearFactor, kind: str) -> str:
         """Return SQL for a linear factor of a value in whole steps, in that type or the narrowest that holds it."""
@@ -186,7 +190,7 @@ class _TermGroup:
         values = sorted((self._make_value(name) for name in names), key=lambda value: value.steps == 1)
         number *= prod(value.steps for value in values)
         parts = [value.sql if value.steps > 1 else value.cast(self.row.dialect, kind) for value in values]
-        return " * ".join([*parts, integer(number)] if number != 1 or not parts else parts)
+        return " * ".join([*parts, write_integer(number)] if number != 1 or not parts else parts)
 
 
 def _multiply_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
@@ -205,7 +209,7 @@ def _write_decimal(factor: LinearFactor, value: RowValue) -> tuple[int, str]:
 def _write_linear(value: str, slope: int, constant: int) -> str:
     scaled = value if abs(slope) == 1 else f"{value} * {abs(slope)}"
     if constant:
-        return f"({integer(constant)} {'-' if slope < 0 else '+'} {scaled})"
+        return f"({write_integer(constant)} {'-' if slope < 0 else '+'} {scaled})"
     return scaled if slope > 0 else f"(-({scaled}))"
 
 

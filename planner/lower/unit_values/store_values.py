@@ -26,7 +26,7 @@ from planner.lower.whole_joins.fences import add_any_row, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions
 from planner.question.condition import ALWAYS, columns
 from planner.question.question import OwnOrder, OwnValue, Term, ValuesOfRows
-from planner.values.sql_literals import decimal, integer
+from planner.values.sql_literals import write_decimal, write_integer
 
 
 def join_with_values(
@@ -110,9 +110,9 @@ def _write_window_value(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str
     read = "" if value.column is None else row.write_column(value.column)
     match value.kind:
         case "place":
-            found = row.dialect.spelling.cast(f"row_number() {window}", "bigint")
+            found = row.dialect.spelling.write_cast(f"row_number() {window}", "bigint")
         case "rank":
-            found = row.dialect.spelling.cast(f"rank() {window}", "bigint")
+            found = row.dialect.spelling.write_cast(f"rank() {window}", "bigint")
         case "first":
             found = f"first_value({read}) {window}"
         case "earlier":
@@ -154,7 +154,9 @@ def _write_in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect
     if kind.kind not in ("total", "mean") or column.sql_type is SqlType.INTEGER or column.grid is None:
         return value
     scale = max(0, -int(column.grid.normalize().as_tuple().exponent))
-    return f"{dialect.spelling.cast(value, 'numeric(19,0)')} * {decimal(Fraction(column.grid), scale=scale)}"
+    return (
+        f"{dialect.spelling.write_cast(value, 'numeric(19,0)')} * {write_decimal(Fraction(column.grid), scale=scale)}"
+    )
 
 
 def _compute_values(
@@ -202,12 +204,12 @@ def _write_value(value: OwnValue, row: RowSql) -> str:
 def _write_column(column: Column, value: OwnValue, row: RowSql) -> str:
     if value.kind in ("total", "mean"):
         measure = make_row_value(row, column)
-        return measure.sql if measure.steps == 1 else f"({measure.sql}) * {integer(measure.steps)}"
+        return measure.sql if measure.steps == 1 else f"({measure.sql}) * {write_integer(measure.steps)}"
     return row.write_cut_text(column.name) if column.sql_type is SqlType.TEXT else row.write_column(column.name)
 
 
 def _write_aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
-    cast = row.dialect.spelling.cast
+    cast = row.dialect.spelling.write_cast
     match value.kind:
         case "least" | "greatest":
             function = "min" if value.kind == "least" else "max"
@@ -235,12 +237,12 @@ def _write_sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
         found = dialect.sum_whole(added, max(-measure.low, measure.high, 1))
     else:  # above the least value, so that nothing is negative and all engines round down alike
         parts = find_parts_of_step(measure.low, measure.high)
-        whole = dialect.spelling.cast(f"({added}) - {integer(measure.low)}", "bigint")
+        whole = dialect.spelling.write_cast(f"({added}) - {write_integer(measure.low)}", "bigint")
         above, count = (
-            f"{dialect.sum_whole(whole, measure.high - measure.low + 1)} * {integer(parts)}",
+            f"{dialect.sum_whole(whole, measure.high - measure.low + 1)} * {write_integer(parts)}",
             f"count({added})",
         )
         halves = (dialect.divide_large(one, count) for one in (above, f"{above} + {count} - 1"))
-        found = f"{' + '.join(halves)} + {integer(2 * parts * measure.low)}"
-    clipped = f"LEAST(GREATEST({found}, {integer(low)}), {integer(high)})"
-    return f"CASE WHEN count({added}) > 0 THEN {dialect.spelling.cast(clipped, 'bigint')} END"
+        found = f"{' + '.join(halves)} + {write_integer(2 * parts * measure.low)}"
+    clipped = f"LEAST(GREATEST({found}, {write_integer(low)}), {write_integer(high)})"
+    return f"CASE WHEN count({added}) > 0 THEN {dialect.spelling.write_cast(clipped, 'bigint')} END"

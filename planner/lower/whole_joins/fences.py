@@ -46,7 +46,9 @@ def write_any_value(dialect: Dialect, column: Column) -> str:
     Raise KeyError for a type without one.
     """
     spelling = dialect.spelling
-    return spelling.cast(spelling.constant(_ANY_VALUE[column.sql_type], column=column), spelling.type_name(column))
+    return spelling.write_cast(
+        spelling.write_constant(_ANY_VALUE[column.sql_type], column=column), spelling.write_type(column)
+    )
 
 
 def add_any_row(rows: str, columns: Sequence[Column], *, beside: int, dialect: Dialect) -> str:

@@ -8,7 +8,7 @@ from planner.catalog.fault import Fault, Faults, suggest_nearest
 from planner.catalog.monitor import SILENT_STREAM, STREAMS
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.policy.compile_monitors import find_horizon
 from planner.policy.durations import find_nearest_divisor, write_duration
 from planner.policy.relation_names import FILE_ENDINGS
@@ -115,7 +115,7 @@ def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: P
     if not hold or not url.startswith("duckdb:") or not urlsplit(url).path.strip("/"):
         return
     try:
-        named = {token.value for token in tokens(section.sql) if token.names}
+        named = {token.value for token in read_tokens(section.sql) if token.is_name}
     except KeyholeError:
         return  # whoever plans it says what is wrong with it
     for name, table in policy.private_tables.items():

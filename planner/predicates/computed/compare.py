@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, Computed, ComputedName, Lookup, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.parser.tree import bare, write_short
+from planner.parser.tree import strip_parentheses, write_short
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import number_arithmetic, ratios, times
 from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS, NoTermError
@@ -24,9 +24,9 @@ from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import Compare
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.scope.name_resolution import find_column
-from planner.values.constant import Clock, Constant, Number, Span, Untyped, number, wrong
-from planner.values.datetimes import midnight, moment, span, time_of_day
-from planner.values.decimals import terminating_decimal
+from planner.values.constant import Constant, Interval, Number, TimeOfDay, Untyped, read_number, refuse_constant
+from planner.values.datetimes import move_to_midnight, read_interval, read_moment, read_time_of_day
+from planner.values.decimals import convert_to_exact_decimal
 
 _BIGINT = 2**63  # the end of bigint
 _MOST_STEPS = 10**6  # of the range of a measure
@@ -146,7 +146,7 @@ def _grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, whole: bool) 
 
 
 def _exact(value: Fraction | int) -> Decimal:
-    found = terminating_decimal(Fraction(value))
+    found = convert_to_exact_decimal(Fraction(value))
     assert found is not None, "bounds are whole multiples of a power of ten"
     return found
 
@@ -169,7 +169,7 @@ def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
         if constant is None:
             return UNKNOWN
         steps = _steps(term, constant, at)
-        return compare_column(column, operator, Number(steps, integral=steps.denominator == 1), at)
+        return compare_column(column, operator, Number(steps, is_integral=steps.denominator == 1), at)
 
     return ColumnTerm(column, compare)
 
@@ -178,25 +178,25 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
     """Return a constant in the steps of the term that it is compared with."""
     match term.kind, constant:
         case ((TermKind.WHOLE | TermKind.EXACT), (Number() | Untyped())):
-            found = number(constant.text, at) if isinstance(constant, Untyped) else constant
+            found = read_number(constant.text, at) if isinstance(constant, Untyped) else constant
             assert isinstance(found, Number)
-            if term.kind is TermKind.WHOLE and isinstance(constant, Untyped) and not found.integral:
-                raise wrong(at, f"{write_short(at)} is not an integer")
+            if term.kind is TermKind.WHOLE and isinstance(constant, Untyped) and not found.is_integral:
+                raise refuse_constant(at, f"{write_short(at)} is not an integer")
             return found.value * Fraction(10**term.scale)
-        case TermKind.CLOCK, (Clock() | Untyped()):
-            time = time_of_day(constant.text, at) if isinstance(constant, Untyped) else constant
+        case TermKind.CLOCK, (TimeOfDay() | Untyped()):
+            time = read_time_of_day(constant.text, at) if isinstance(constant, Untyped) else constant
             return Fraction(time.microseconds)
-        case ((TermKind.LENGTH | TermKind.AGE), (Span() | Untyped())):
-            length = span(constant.text, at) if isinstance(constant, Untyped) else constant
+        case ((TermKind.LENGTH | TermKind.AGE), (Interval() | Untyped())):
+            length = read_interval(constant.text, at) if isinstance(constant, Untyped) else constant
             return Fraction(times.span_microseconds(length))
         case ((TermKind.DAY | TermKind.MOMENT), (Untyped() | date())):
-            value = midnight(constant) if isinstance(constant, date) else moment(constant.text, at)
+            value = move_to_midnight(constant) if isinstance(constant, date) else read_moment(constant.text, at)
             if isinstance(constant, Untyped) and term.kind is TermKind.DAY:
-                value = midnight(value.date())
+                value = move_to_midnight(value.date())
             steps = (value - _EPOCH) // timedelta(microseconds=1)
             return Fraction(steps, times.DAY if term.kind is TermKind.DAY else 1)
         case _:
-            raise wrong(at, f"{write_short(at)} is not of the type that it is compared with")
+            raise refuse_constant(at, f"{write_short(at)} is not of the type that it is compared with")
 
 
 def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
@@ -207,11 +207,11 @@ def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        found = number(constant.text, at) if isinstance(constant, Untyped) else constant
+        found = read_number(constant.text, at) if isinstance(constant, Untyped) else constant
         if not isinstance(found, Number):
-            raise wrong(at, f"{write_short(at)} is not a number")
+            raise refuse_constant(at, f"{write_short(at)} is not a number")
         try:
-            other = number_arithmetic.constant(found.value, integral=found.integral)
+            other = number_arithmetic.constant(found.value, integral=found.is_integral)
             return _truth(term, operator, other, within)
         except (NoTermError, number_arithmetic.TooWideError):
             raise unlisted_refusal(
@@ -252,7 +252,7 @@ def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
 
 
 def _find_stored(node: exp.Expr, within: RowScope) -> Column | None:
-    node = bare(node)
+    node = strip_parentheses(node)
     if not isinstance(node, exp.Column) or within.scope.listed is not None:
         return None
     column = find_column(node, within.scope)

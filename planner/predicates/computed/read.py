@@ -9,16 +9,16 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, Computed, Derivation, Product, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.parser.tree import bare, contains
+from planner.parser.tree import contains_type, strip_parentheses
 from planner.predicates.column_comparison import is_real
 from planner.predicates.computed import number_arithmetic, ratios, texts, times
 from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS, NoTermError, TooWideError
 from planner.predicates.row_scope import RowScope
 from planner.scope.name_resolution import find_column, kind_of, numeric_scale, text_width
-from planner.values.constant import Clock, Constant, Number, Span
-from planner.values.datetimes import step_name
-from planner.values.functions import text_of
-from planner.values.sql_literals import integer_limit, numeric_modifier
+from planner.values.constant import Constant, Interval, Number, TimeOfDay
+from planner.values.datetimes import normalise_unit
+from planner.values.functions import get_text
+from planner.values.sql_literals import find_integer_limit, read_numeric_modifier
 
 WIDTHS = ((18, 10), (15, 8), (12, 6), (9, 4))
 """Digits before and behind the point that are computed with, of a numeric that may have more: the first of these with
@@ -104,7 +104,7 @@ class _Reader:
 
     def read(self, node: exp.Expr) -> RowTerm:
         """Return the term. Raise `NoTermError`, `TooWideError`."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if self.within.is_constant(node):
             return self._constant(self.within.constant(node), node)
         match node:
@@ -134,31 +134,31 @@ class _Reader:
     def _time(self, node: exp.Expr) -> RowTerm:
         match node:
             case exp.Extract():
-                part, of = str(node.this).lower().strip("'"), bare(node.expression)
+                part, of = str(node.this).lower().strip("'"), strip_parentheses(node.expression)
                 if isinstance(of, exp.Anonymous) and str(of.this).lower() == "age":
                     return times.extract_age(part, *(self.read(one) for one in _ends_of_age(of)))
                 return times.extract(part, self._local(node.expression))
             case exp.Date() if not node.expressions and node.args.get("zone") is None:
                 return times.day_of(self.read(node.this))
             case exp.TimestampTrunc() if node.args.get("zone") is None:
-                return times.truncate(step_name(str(node.unit)), self._local(node.this))
+                return times.truncate(normalise_unit(str(node.unit)), self._local(node.this))
             case _:
                 raise NoTermError
 
     def _constant(self, value: Constant, node: exp.Expr) -> RowTerm:
         match value:
             case Number(exact, integral):
-                if not integral and contains(node, exp.Cast, exp.Parameter):
+                if not integral and contains_type(node, exp.Cast, exp.Parameter):
                     raise NoTermError  # it may be a double
                 return number_arithmetic.constant(exact, integral=integral)
-            case Span(0, _, _):
+            case Interval(0, _, _):
                 return times.length(times.span_microseconds(value))
-            case Clock(microseconds):
+            case TimeOfDay(microseconds):
                 return RowTerm("constant", TermKind.CLOCK, value=microseconds, limit=max(microseconds, 1))
             case date():
                 return times.time_constant(value)
             case _:
-                text = text_of(value)
+                text = get_text(value)
                 if text is None:
                     raise NoTermError
                 return texts.text_constant(text)
@@ -170,7 +170,7 @@ class _Reader:
             return _read_total(column)
         match column.sql_type:
             case SqlType.INTEGER:
-                limit = integer_limit(column.declared) + 1
+                limit = find_integer_limit(column.declared) + 1
                 return RowTerm("column", TermKind.WHOLE, value=column.name, limit=limit)
             case SqlType.NUMERIC:
                 digits, scale = self._digits(column)
@@ -187,7 +187,7 @@ class _Reader:
 
     def _digits(self, column: Column) -> tuple[int, int]:
         """Return the number of digits of a numeric that are computed with, before and behind the point."""
-        modifier = numeric_modifier(column.declared)
+        modifier = read_numeric_modifier(column.declared)
         if modifier is None:
             return self.width
         precision, scale = modifier
@@ -206,7 +206,11 @@ class _Reader:
         PostgreSQL reads of a moment in the session's zone everything that is read of a date.
         """
         found = self.read(node)
-        if found.kind is TermKind.DAY and not self.within.given.utc and not isinstance(bare(node), exp.Cast):
+        if (
+            found.kind is TermKind.DAY
+            and not self.within.given.is_utc
+            and not isinstance(strip_parentheses(node), exp.Cast)
+        ):
             raise NoTermError
         if found.kind not in (*_TIMES, TermKind.LENGTH):
             raise NoTermError
@@ -224,13 +228,13 @@ class _Reader:
         ways += [(node.expression, node.this)] if isinstance(node, exp.Add) else []
         for time, by in ways:
             span = self.within.constant(by) if self.within.is_constant(by) else None
-            if isinstance(span, Span) and span.months:
+            if isinstance(span, Interval) and span.months:
                 sign = 1 if isinstance(node, exp.Add) else -1
                 moved = times.move_months(self.read(time), sign * span.months)
-                rest = Span(0, span.days, span.microseconds)
+                rest = Interval(0, span.days, span.microseconds)
                 return (
                     times.shift(moved, times.length(times.span_microseconds(rest)), sign)
-                    if rest != Span(0, 0, 0)
+                    if rest != Interval(0, 0, 0)
                     else moved
                 )
         return None
@@ -274,12 +278,12 @@ class _Reader:
         count = 0
         if places is not None:
             found = self.within.constant(places) if self.within.is_constant(places) else None
-            if not isinstance(found, Number) or not found.integral or function in ("floor", "ceil"):
+            if not isinstance(found, Number) or not found.is_integral or function in ("floor", "ceil"):
                 raise NoTermError
             count = int(found.value)
         if abs(count) > _MOST_PLACES:
             raise NoTermError
-        of = bare(node.this)
+        of = strip_parentheses(node.this)
         if isinstance(of, exp.Cast) and kind_of(of) == "DECIMAL" and not self.within.is_constant(of):
             double = self.read(of.this)
             if double.kind is TermKind.FLOATING:
@@ -399,12 +403,12 @@ class _Reader:
 
     def _count(self, node: exp.Expr) -> int:
         found = self.within.constant(node) if self.within.is_constant(node) else None
-        if not isinstance(found, Number) or not found.integral:
+        if not isinstance(found, Number) or not found.is_integral:
             raise NoTermError
         return int(found.value)
 
     def _word(self, node: exp.Expr | None) -> str:
-        found = text_of(self.within.constant(node)) if node is not None and self.within.is_constant(node) else None
+        found = get_text(self.within.constant(node)) if node is not None and self.within.is_constant(node) else None
         if found is None or "\x00" in found:
             raise NoTermError
         return found

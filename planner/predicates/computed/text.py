@@ -1,7 +1,7 @@
 """A term as text: the name of the column that it is, one for each term over the same table."""
 
 from planner.catalog.row_terms import ROUNDED_DOUBLES, RowTerm, TermKind
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 
 _WITH_UNIT = frozenset(("same", "rest")) | ROUNDED_DOUBLES
 _INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
@@ -16,11 +16,11 @@ def spell(term: RowTerm) -> str:
         case "text":
             return str(term.value)
         case "column" if term.kind is TermKind.EXACT:
-            return f"{readable(str(term.value))}({len(str(term.limit))},{term.scale})"
+            return f"{spell_name(str(term.value))}({len(str(term.limit))},{term.scale})"
         case "column" | "stored":
-            return readable(str(term.value)) + ("" if term.function == "column" else "@")
+            return spell_name(str(term.value)) + ("" if term.function == "column" else "@")
         case "part" | "start" | "moved":
-            of = readable(str(term.value)) if term.reads_stored else arguments[1]
+            of = spell_name(str(term.value)) if term.reads_stored else arguments[1]
             return f"{term.function}({arguments[0]} {of})"
         case "+" if term.arguments[1].function == "negate":
             return f"({arguments[0]} - {spell(term.arguments[1].arguments[0])})"

@@ -17,7 +17,7 @@ from planner.predicates.computed.number_arithmetic import (
     remainder,
     whole,
 )
-from planner.values.constant import Span
+from planner.values.constant import Interval
 
 DAY = 86_400_000_000  # microseconds
 _FARTHEST_DAYS = 3_000_000  # of a date of the years 1 to 9999, from 1970
@@ -46,7 +46,7 @@ def time_constant(value: date) -> RowTerm:
     return _day_constant((value - _EPOCH.date()).days)
 
 
-def span_microseconds(span: Span) -> int:
+def span_microseconds(span: Interval) -> int:
     """Return how long an interval is where PostgreSQL compares intervals: a month has 30 days, a day 24 hours."""
     return (30 * span.months + span.days) * DAY + span.microseconds
 

@@ -10,9 +10,9 @@ from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm, Comparing, plain_term
 from planner.predicates.terms.time import truncated_term
 from planner.question.three_valued import Truth
-from planner.values.constant import Constant, Number, Untyped, number
+from planner.values.constant import Constant, Number, Untyped, read_number
 from planner.values.expressions import cast
-from planner.values.sql_literals import integer_limit
+from planner.values.sql_literals import find_integer_limit
 
 _WIDTHS = {"SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _EXACT_DOUBLE = 53  # bits that double precision keeps
@@ -30,11 +30,11 @@ def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> Col
             return inner
         case SqlType.BOOLEAN if kind == "BOOLEAN":
             return inner
-        case SqlType.INTEGER if kind in _WIDTHS and integer_limit(column.declared).bit_length() <= _WIDTHS[kind]:
+        case SqlType.INTEGER if kind in _WIDTHS and find_integer_limit(column.declared).bit_length() <= _WIDTHS[kind]:
             return inner
         case SqlType.INTEGER | SqlType.NUMERIC if kind == "DECIMAL":
             return replace(inner, compare=_retype(inner, "DECIMAL"))
-        case SqlType.INTEGER if kind == "DOUBLE" and integer_limit(column.declared).bit_length() < _EXACT_DOUBLE:
+        case SqlType.INTEGER if kind == "DOUBLE" and find_integer_limit(column.declared).bit_length() < _EXACT_DOUBLE:
             return replace(inner, compare=_as_doubles(inner), exact=False, plain=False)
         case SqlType.DOUBLE if kind == "DOUBLE":
             return plain_term(replace(column, declared="double precision"))
@@ -53,7 +53,7 @@ def _retype(inner: ColumnTerm, kind: str) -> Comparing:
         if isinstance(constant, Untyped):
             constant = cast(constant, exp.DataType(this=exp.DType(kind)), at)
             if isinstance(constant, Number):
-                constant = Number(constant.value, integral=False)
+                constant = Number(constant.value, is_integral=False)
         return inner.compare(operator, constant, at)
 
     return compare
@@ -62,9 +62,9 @@ def _retype(inner: ColumnTerm, kind: str) -> Comparing:
 def _as_doubles(inner: ColumnTerm) -> Comparing:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if isinstance(constant, Untyped):
-            constant = number(constant.text, at)
+            constant = read_number(constant.text, at)
         if isinstance(constant, Number):
-            constant = Number(Fraction(float(constant.value)), integral=False)
+            constant = Number(Fraction(float(constant.value)), is_integral=False)
         return inner.compare(operator, constant, at)
 
     return compare

@@ -11,8 +11,8 @@ from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.constant import Constant, Number, wrong
-from planner.values.functions import text_of
+from planner.values.constant import Constant, Number, refuse_constant
+from planner.values.functions import get_text
 
 _STEPS = {"%Y": "year", "%Y-%m": "month", "%Y%m": "month", "%Y-%m-%d": "day", "%Y%m%d": "day"}
 """Patterns that show where a step begins, in texts whose order is that of the times."""
@@ -41,9 +41,9 @@ def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        text = text_of(constant)
+        text = get_text(constant)
         if text is None:
-            raise wrong(at, "what to_char gives is text", hint="Compare it with a constant in quotes.")
+            raise refuse_constant(at, "what to_char gives is text", hint="Compare it with a constant in quotes.")
         shown = _time(form, text) if form in _STEPS else _number(form, text)
         if operator not in ("=", "<>") and (shown is None or form in _NAMES):
             raise unlisted_refusal(
@@ -72,5 +72,5 @@ def _time(form: str, text: str) -> datetime | None:
 def _number(form: str, text: str) -> Number | None:
     """Return the number of the part that the pattern shows as this text."""
     if form in _NAMES:
-        return Number(Fraction(_NAMES[form].index(text) + 1), integral=True) if text in _NAMES[form] else None
-    return Number(Fraction(int(text)), integral=True) if re.fullmatch(r"[0-9]{2}", text) else None
+        return Number(Fraction(_NAMES[form].index(text) + 1), is_integral=True) if text in _NAMES[form] else None
+    return Number(Fraction(int(text)), is_integral=True) if re.fullmatch(r"[0-9]{2}", text) else None

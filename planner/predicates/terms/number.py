@@ -11,16 +11,16 @@ from planner.predicates.row_scope import combine_truths
 from planner.predicates.terms.term import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.constant import Constant, Number, Untyped, number, wrong
-from planner.values.operators import FLIPPED
+from planner.values.constant import Constant, Number, Untyped, read_number, refuse_constant
+from planner.values.operators import FLIPPED_OPERATORS
 
 
 def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) -> Number:
     """Return the constant as a number of the type that the arithmetic has."""
-    found = number(constant.text, at) if isinstance(constant, Untyped) else constant
-    whole = inner.column.sql_type is SqlType.INTEGER and by.integral
-    if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.integral):
-        raise wrong(at, f"{write_short(at)} is not a number of the type that it is compared with")
+    found = read_number(constant.text, at) if isinstance(constant, Untyped) else constant
+    whole = inner.column.sql_type is SqlType.INTEGER and by.is_integral
+    if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.is_integral):
+        raise refuse_constant(at, f"{write_short(at)} is not a number of the type that it is compared with")
     return found
 
 
@@ -34,7 +34,7 @@ def moved_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | 
         if constant is None:
             return UNKNOWN
         value = _numeric(constant, inner, by, at).value - sign * by.value
-        return inner.compare(operator, Number(value, integral=False), at)
+        return inner.compare(operator, Number(value, is_integral=False), at)
 
     return ColumnTerm(inner.column, compare, exact=True)
 
@@ -51,7 +51,9 @@ def scaled_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
         if constant is None:
             return UNKNOWN
         value = _numeric(constant, inner, by, at).value / by.value
-        return inner.compare(operator if by.value > 0 else FLIPPED[operator], Number(value, integral=False), at)
+        return inner.compare(
+            operator if by.value > 0 else FLIPPED_OPERATORS[operator], Number(value, is_integral=False), at
+        )
 
     return ColumnTerm(inner.column, compare, exact=True)
 
@@ -62,20 +64,20 @@ def absolute_term(inner: ColumnTerm | None) -> ColumnTerm | None:
         return None
     if is_real(inner.column):
         return None
-    one = Number(Fraction(1), integral=True)
+    one = Number(Fraction(1), is_integral=True)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
         value = _numeric(constant, inner, one, at)
-        opposite = Number(-value.value, value.integral)
+        opposite = Number(-value.value, value.is_integral)
         if operator in ("=", "<>"):
             sides = [inner.compare("=", found, at) for found in dict.fromkeys((value, opposite))]
             equal = combine_truths(sides, conjunction=False)
             if value.value < 0:
                 equal = known_unless_null(inner.column.name, true=any_of(()), false=Not(IsNull(inner.column.name)))
             return equal if operator == "=" else equal.negate()
-        sides = [inner.compare(operator, value, at), inner.compare(FLIPPED[operator], opposite, at)]
+        sides = [inner.compare(operator, value, at), inner.compare(FLIPPED_OPERATORS[operator], opposite, at)]
         return combine_truths(sides, conjunction=operator in ("<", "<="))
 
     return ColumnTerm(inner.column, compare)

@@ -13,9 +13,9 @@ from planner.predicates.terms.term import ColumnTerm, Comparing, LikePattern
 from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.constant import Constant, Number, wrong
-from planner.values.functions import text_of
-from planner.values.like import escape_pattern, parts
+from planner.values.constant import Constant, Number, refuse_constant
+from planner.values.functions import get_text
+from planner.values.like import escape_pattern, split_pattern
 
 
 def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
@@ -53,9 +53,9 @@ def _length(node: exp.Expr, within: RowScope) -> int | None:
     count = node.args.get("length") if isinstance(node, exp.Substring) else node.args.get("expression")
     if count is None or (isinstance(node, exp.Substring) and (begin is None or not within.is_constant(begin))):
         return None
-    first = within.constant(begin) if begin is not None else Number(Fraction(1), integral=True)
+    first = within.constant(begin) if begin is not None else Number(Fraction(1), is_integral=True)
     found = within.constant(count) if within.is_constant(count) else None
-    if not isinstance(found, Number) or not found.integral or not isinstance(first, Number) or first.value != 1:
+    if not isinstance(found, Number) or not found.is_integral or not isinstance(first, Number) or first.value != 1:
         return None
     return int(found.value) if 0 < found.value < 10_000 else None
 
@@ -63,9 +63,9 @@ def _length(node: exp.Expr, within: RowScope) -> int | None:
 def _compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | None:
     if constant is None:
         return None
-    text = text_of(constant)
+    text = get_text(constant)
     if text is None or "\x00" in text:
-        raise wrong(at, f"{write_short(at)} is not text")
+        raise refuse_constant(at, f"{write_short(at)} is not text")
     if operator not in ("=", "<>"):
         raise unlisted_refusal(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
     return text
@@ -79,7 +79,7 @@ def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> Compa
         patterns = lowered_spellings(list(text), node)
         if patterns is None:
             return _read_lowered(node, within).compare(operator, constant, at)
-        equal = one_of(column, ["".join(character or "" for character in parts(one)) for one in patterns])
+        equal = one_of(column, ["".join(character or "" for character in split_pattern(one)) for one in patterns])
         return equal if operator == "=" else equal.negate()
 
     return compare
@@ -87,7 +87,7 @@ def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> Compa
 
 def _lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePattern:
     def like(pattern: str, at: exp.Expr) -> Truth:
-        patterns = lowered_spellings(parts(pattern), at)
+        patterns = lowered_spellings(split_pattern(pattern), at)
         if patterns is not None:
             return any_like(column, patterns)
         found = _read_lowered(node, within)
@@ -111,7 +111,7 @@ def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) ->
     if word is None or node.args.get("position") or not within.is_constant(word) or text.like is None:
         return None
     looked_for = within.constant(word)
-    pattern = None if looked_for is None else f"%{escape_pattern(text_of(looked_for) or '')}%"
+    pattern = None if looked_for is None else f"%{escape_pattern(get_text(looked_for) or '')}%"
     like = text.like
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:

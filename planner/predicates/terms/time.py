@@ -6,20 +6,20 @@ from math import floor
 from sqlglot import exp
 
 from planner.catalog.catalog import Column, SqlType
-from planner.parser.tree import bare, write_node, write_short
+from planner.parser.tree import strip_parentheses, write_node, write_short
 from planner.predicates.column_comparison import compare_column
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.constant import Constant, Number, Span, Untyped, number, wrong
+from planner.values.constant import Constant, Interval, Number, Untyped, read_number, refuse_constant
 from planner.values.datetimes import (
     STEPS,
-    date_out_of_range,
-    instant,
-    midnight,
-    moment,
+    move_to_midnight,
+    read_instant,
+    read_moment,
+    refuse_date_range,
     shift_moment,
     truncate_to_unit,
 )
@@ -31,11 +31,11 @@ def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
         case None:
             return None
         case Untyped(text):
-            return moment(text, at)
+            return read_moment(text, at)
         case date():
-            return midnight(constant)
+            return move_to_midnight(constant)
         case _:
-            raise wrong(at, f"{write_short(at)} is not a date or timestamp")
+            raise refuse_constant(at, f"{write_short(at)} is not a date or timestamp")
 
 
 def _compare_step(
@@ -60,7 +60,7 @@ def _times(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | No
     """Return the date or timestamp that is read, and True if PostgreSQL makes it a timestamp without time zone."""
     if inner is None or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or not inner.plain:
         return None
-    return inner.column, inner.column.sql_type is SqlType.TIMESTAMP or isinstance(bare(node), exp.Cast)
+    return inner.column, inner.column.sql_type is SqlType.TIMESTAMP or isinstance(strip_parentheses(node), exp.Cast)
 
 
 def truncated_term(
@@ -75,7 +75,7 @@ def truncated_term(
         return None
     column, local = found
     local = local or of_dates
-    if not local and not within.given.utc:
+    if not local and not within.given.is_utc:
         raise unlisted_refusal(
             node,
             f'date_trunc of the date "{column.name}" is a timestamp with time zone',
@@ -84,51 +84,53 @@ def truncated_term(
         )
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        value = instant(constant.text, at) if not local and isinstance(constant, Untyped) else _moment(constant, at)
+        value = (
+            read_instant(constant.text, at) if not local and isinstance(constant, Untyped) else _moment(constant, at)
+        )
         if value is None:
             return UNKNOWN
         if of_dates and isinstance(constant, Untyped):
-            value = midnight(value.date())
+            value = move_to_midnight(value.date())
         start = truncate_to_unit(value, unit)
         return _compare_step(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
 
     return ColumnTerm(column, compare)
 
 
-def _next(start: datetime, step: Span, at: exp.Expr) -> datetime:
+def _next(start: datetime, step: Interval, at: exp.Expr) -> datetime:
     try:
         return shift_moment(start, step, 1)
     except (ValueError, OverflowError):
-        raise date_out_of_range(at) from None
+        raise refuse_date_range(at) from None
 
 
 _EPOCH = datetime(1970, 1, 1)
 _FARTHEST_SECONDS = 2**33  # up to here a double keeps microseconds apart, which date_part gives
-_MICROSECOND = Span(0, 0, 1)
+_MICROSECOND = Interval(0, 0, 1)
 
 
 def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
     """Return the year or the epoch of the term `inner`."""
     part = str(node.this).lower().strip("'")
     found = _times(node.expression, inner)
-    if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.given.utc):
+    if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.given.is_utc):
         return None
     column = found[0]
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        value = number(constant.text, at) if isinstance(constant, Untyped) else constant
+        value = read_number(constant.text, at) if isinstance(constant, Untyped) else constant
         if not isinstance(value, Number):
-            raise wrong(at, f"{write_short(at)} is not a number")
+            raise refuse_constant(at, f"{write_short(at)} is not a number")
         below = floor(value.value)
         if part == "year":
             if not 2 <= below <= 9998:
-                raise wrong(at, f"the year {write_short(at)} is out of range")
+                raise refuse_constant(at, f"the year {write_short(at)} is out of range")
             start, step = datetime(below, 1, 1), STEPS["year"]
         else:
             if abs(below) > _FARTHEST_SECONDS or below != value.value:
-                raise wrong(at, f"{write_short(at)} is no whole number of seconds between 1698 and 2242")
+                raise refuse_constant(at, f"{write_short(at)} is no whole number of seconds between 1698 and 2242")
             start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
         return _compare_step(column, operator, start, _next(start, step, at), at, whole=below == value.value)
 
@@ -141,8 +143,8 @@ def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
         return None
     match by:
         case Number(value, True) if inner.column.sql_type is SqlType.DATE:
-            apart, of_dates = Span(0, int(value), 0), True
-        case Span(0, _, _):
+            apart, of_dates = Interval(0, int(value), 0), True
+        case Interval(0, _, _):
             apart, of_dates = by, False
         case _:
             return None
@@ -152,10 +154,10 @@ def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
         if value is None:
             return UNKNOWN
         if of_dates and isinstance(constant, Untyped):
-            value = midnight(value.date())
+            value = move_to_midnight(value.date())
         try:
             return compare_column(inner.column, operator, shift_moment(value, apart, -sign), at)
         except (ValueError, OverflowError):
-            raise date_out_of_range(at) from None
+            raise refuse_date_range(at) from None
 
     return ColumnTerm(inner.column, compare)

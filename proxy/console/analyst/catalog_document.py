@@ -8,7 +8,7 @@ from typing import Any
 from planner.bind.lookup_columns import NotUnique, read_unique_values
 from planner.catalog.catalog import Bands, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table
 from planner.catalog.key_space import format_value
-from planner.parser.lexer import readable
+from planner.parser.lexer import spell_name
 
 SHOWN_VALUES = 12  # of a key, beside its table: enough to see what they are like
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
@@ -54,10 +54,10 @@ def _describe_table(table: Table) -> dict[str, Any]:
     others = [column for column in table.columns if column.domain is None and column.bounds is None]
     return {
         "name": table.name,
-        "sql": readable(table.name),
+        "sql": spell_name(table.name),
         "comment": table.comment,
         "unit": table.unit_text,
-        "unit_columns": [{"name": name, "sql": readable(name)} for name in table.unit],
+        "unit_columns": [{"name": name, "sql": spell_name(name)} for name in table.unit],
         "bands": {bands.aggregate: _numbers(bands.thresholds) for bands in table.bands},
         "keys": [_describe_key(column) for column in keys],
         "measures": [_describe_measure(column) for column in measures],
@@ -72,7 +72,7 @@ def _describe_public(table: PublicTable) -> dict[str, Any]:
     """
     return {
         "name": table.name,
-        "sql": readable(table.name),
+        "sql": spell_name(table.name),
         "comment": table.comment,
         "rows": len(table.rows),
         "by": [column.name for column in _finders(table)],
@@ -125,7 +125,7 @@ def _finds_one(table: PublicTable, column: Column) -> bool:
 def _describe_column(column: Column) -> dict[str, Any]:
     return {
         "name": column.name,
-        "sql": readable(column.name),
+        "sql": spell_name(column.name),
         "type": column.declared,
         "kind": column.sql_type.value,
         "comment": column.comment,

@@ -10,8 +10,8 @@ from typing import Any
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.parser.tree import bare, name, write_node
-from planner.values.operators import FLIPPED, OPERATORS
+from planner.parser.tree import read_name, strip_parentheses, write_node
+from planner.values.operators import FLIPPED_OPERATORS, OPERATORS
 
 Document = dict[str, Any]
 _FUNCTIONS: dict[type[exp.Expr], str] = {
@@ -37,7 +37,7 @@ class TableNames:
 
     def reference(self, column: exp.Column) -> Document:
         """Return a column with the alias of the public table that has it; "" for the question's own."""
-        said, wanted = name(column.args.get("table")), name(column.this)
+        said, wanted = read_name(column.args.get("table")), read_name(column.this)
         if said in self.joined:
             return {"of": said, "name": wanted}
         if said or wanted in self.own:
@@ -47,7 +47,7 @@ class TableNames:
 
 def formula_node(node: exp.Expr, names: TableNames) -> Document:
     """Return a formula as a tree of tests joined by AND, OR and NOT."""
-    node = bare(node)
+    node = strip_parentheses(node)
     if not node.args.get("negate"):
         match node:
             case exp.And() | exp.Or():
@@ -68,9 +68,9 @@ def text_node(node: exp.Expr) -> Document:
 def _test(node: exp.Expr, names: TableNames) -> Document | None:
     """Return a comparison of an aggregate, or of one divided by another, with a constant, either way round."""
     operator = OPERATORS[type(node)]
-    left, right = bare(node.this), bare(node.expression)
+    left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if contains_aggregate(right):
-        left, right, operator = right, left, FLIPPED[operator]
+        left, right, operator = right, left, FLIPPED_OPERATORS[operator]
     compared = _ratio(left, names) if isinstance(left, exp.Div) else aggregate_node(left, names)
     if compared is None or contains_aggregate(right) or right.find(exp.Column) is not None:
         return None
@@ -79,10 +79,10 @@ def _test(node: exp.Expr, names: TableNames) -> Document | None:
 
 def _ratio(node: exp.Div, names: TableNames) -> Document | None:
     """Return one aggregate times a number, divided by another: a share."""
-    above, factor = bare(node.this), ""
-    if isinstance(above, exp.Mul) and isinstance(bare(above.this), exp.Literal):
-        above, factor = bare(above.expression), write_node(bare(above.this))
-    share, whole = aggregate_node(above, names), aggregate_node(bare(node.expression), names)
+    above, factor = strip_parentheses(node.this), ""
+    if isinstance(above, exp.Mul) and isinstance(strip_parentheses(above.this), exp.Literal):
+        above, factor = strip_parentheses(above.expression), write_node(strip_parentheses(above.this))
+    share, whole = aggregate_node(above, names), aggregate_node(strip_parentheses(node.expression), names)
     return None if share is None or whole is None else {**share, "factor": factor, "over": whole}
 
 
@@ -110,7 +110,7 @@ def aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
 
 def shown_node(node: exp.Expr, called: str, names: TableNames) -> Document:
     """Return a column of a scorecard: the bands of an aggregate, words for formulas, or a formula by itself."""
-    inner = bare(node)
+    inner = strip_parentheses(node)
     return (
         _bucket(inner, called, names)
         or _words(inner, called, names)
@@ -128,7 +128,7 @@ def _bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
         of, cuts = node.expressions
     else:
         of, cuts = node.this, node.args.get("threshold") or node.args.get("min_value") or node.expression
-    aggregate = aggregate_node(bare(of), names)
+    aggregate = aggregate_node(strip_parentheses(of), names)
     if aggregate is None or not isinstance(cuts, exp.Array) or cuts.find(exp.Column) is not None:
         return None
     return {"kind": "bucket", "name": called, **aggregate, "cuts": [write_node(one) for one in cuts.expressions]}

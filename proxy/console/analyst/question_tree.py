@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Catalog, Column
-from planner.parser.lexer import readable, split, tokens
-from planner.parser.tree import bare, name, parse, read_limit, write_node
+from planner.parser.lexer import read_tokens, spell_name, split
+from planner.parser.tree import parse, read_limit, read_name, strip_parentheses, write_node
 from planner.scope.embedded import Embedded, ShownKey
 from planner.scope.key_classes import known_text
 from planner.scope.name_resolution import find_column
@@ -34,7 +34,7 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
     question = read_bare_question(sql, catalog)
     text = split(sql)[0].text
     try:
-        return {"builds": True, "why": None, **_draw(parse(text, tokens(text)).tree, question, catalog)}
+        return {"builds": True, "why": None, **_draw(parse(text, read_tokens(text)).tree, question, catalog)}
     except _NotDrawn as reason:
         return {"builds": False, "why": str(reason)}
 
@@ -52,7 +52,7 @@ def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
     where, having = select.args.get("where"), select.args.get("having")
     return {
         "table": question.table.name,
-        "alias": "" if question.alias == question.table.name else readable(question.alias),
+        "alias": "" if question.alias == question.table.name else spell_name(question.alias),
         "joins": [_read_join(join, names) for join in select.args.get("joins") or ()],
         "keys": keys,
         "where": "" if where is None else write_node(where.this),
@@ -91,7 +91,10 @@ def _split_columns(select: exp.Select, question: Embedded, names: TableNames) ->
             continue
         if called and called != node.name:
             raise _NotDrawn("It gives a key another name.")
-        if find_column(bare(node), question.scope) is None and known_text(node, question.scope) not in computed:
+        if (
+            find_column(strip_parentheses(node), question.scope) is None
+            and known_text(node, question.scope) not in computed
+        ):
             raise _NotDrawn("It shows an expression of a key.")
         keys.append(node)
     if len(keys) != len(items or question.keys):
@@ -123,10 +126,10 @@ def _read_join(join: exp.Join, names: TableNames) -> Document:
     if not isinstance(table, exp.Table) or (join.side and not outer) or join.kind not in ("", "INNER", "OUTER"):
         raise _NotDrawn("It joins in a way that the builder has no form for.")
     alias = table.alias or table.name
-    told = {"table": table.name, "alias": alias, "sql": readable(alias), "outer": outer, "using": bool(using)}
+    told = {"table": table.name, "alias": alias, "sql": spell_name(alias), "outer": outer, "using": bool(using)}
     if using and len(using) == 1:
-        return {**told, "key": name(using[0]), "base": {"of": "", "name": name(using[0])}}
-    inner = None if condition is None else bare(condition)
+        return {**told, "key": read_name(using[0]), "base": {"of": "", "name": read_name(using[0])}}
+    inner = None if condition is None else strip_parentheses(condition)
     if isinstance(inner, exp.EQ) and isinstance(inner.this, exp.Column) and isinstance(inner.expression, exp.Column):
         sides = [names.reference(inner.this), names.reference(inner.expression)]
         if sides[0]["of"] == alias:
@@ -144,7 +147,11 @@ def _read_ranking(select: exp.Select, question: Embedded, names: TableNames) -> 
         return None
     by: list[exp.Expr] = [] if order is None else order.expressions
     limit = question.ranked.limit
-    aggregate = aggregate_node(bare(by[0].this), names) if len(by) == 1 and isinstance(by[0], exp.Ordered) else None
+    aggregate = (
+        aggregate_node(strip_parentheses(by[0].this), names)
+        if len(by) == 1 and isinstance(by[0], exp.Ordered)
+        else None
+    )
     if aggregate is None:
         raise _NotDrawn("It ranks by more than one aggregate or column.")
     return {

@@ -223,7 +223,7 @@ def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -
     text = value.value.replace("'", "''")
     counted = f"count(*) FILTER (WHERE {quote_identifier(value.column)} = '{text}') > 1000000 AND count(*) > 1000000"
     sql = f"SELECT {keys} FROM {quote_identifier(made.table.name)} GROUP BY {keys} HAVING {counted}"
-    accuracy = settings.accuracy({}, reading.catalog.defaults)
+    accuracy = settings.read_accuracy({}, reading.catalog.defaults)
     today = datetime.now(UTC).date()
     asked = ask(
         read_bare_question(sql, reading.catalog),

@@ -43,7 +43,7 @@ def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> 
             assert listed.refusal is not None
             raise listed.refusal
         asked = listed.asked
-        accuracy = settings.accuracy(asked.settings, catalog.defaults)
+        accuracy = settings.read_accuracy(asked.settings, catalog.defaults)
         made = ask(asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=today, is_utc=True)
         plan = planning.plan(made, dialect=dialect)
         yield RiskQuestion(name, plan, find_shares(plan.question))

@@ -57,7 +57,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     admitted = room.admits(claim.charge)
     least = max(_find_least(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
-    wanted = settings.reuse(claim.asked.settings)
+    wanted = settings.read_reuse(claim.asked.settings)
     memory = reuse.recall_paths(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
@@ -195,7 +195,7 @@ def _find_shortage(service: Service, claim: Claim) -> OverBudget | None:
 
 def _offer_without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
     """Return an offer to lift the session's own cap on one question, if the question fits otherwise."""
-    if settings.max_epsilon(claim.asked.settings) is None:
+    if settings.read_max_epsilon(claim.asked.settings) is None:
         return ()
     asked = replace(claim.asked, settings={**claim.asked.settings, "keyhole.max_epsilon": None})
     made = charging.make_claim(claim.plan, service.catalog, asked=asked, version=claim.version)

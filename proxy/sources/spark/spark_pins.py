@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from planner.catalog.catalog import Value
 from planner.catalog.domains import encode_value
 from planner.question.plan import PinnedColumn, PinnedRelation
-from planner.values.sql_literals import duckdb_numeric
+from planner.values.sql_literals import find_duckdb_numeric
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,7 @@ def _choose_arrow_type(type_name: str) -> tuple[Any, Any]:
     import pyarrow as pa
 
     if type_name.startswith("decimal"):
-        precision, scale = duckdb_numeric(type_name)
+        precision, scale = find_duckdb_numeric(type_name)
         return pa.decimal128(precision, scale), Decimal
     match type_name.split()[0]:
         case "double":

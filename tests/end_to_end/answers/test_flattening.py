@@ -10,7 +10,7 @@ import pytest
 from planner.extract.normalise import normalise
 from planner.parser.edited_query import EditedQuery
 from planner.parser.edits import Origin
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
 from tests.effort import rounds
 from tests.in_turn import in_turn
@@ -52,7 +52,7 @@ def server(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _normalised(sql: str) -> EditedQuery:
-    return normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail())
+    return normalise(EditedQuery(parse(sql, read_tokens(sql)), Origin(sql)), retail())
 
 
 _CONDITIONS = ("{age} > 2", "{age} < 3 OR {age} IS NULL", "NOT {insured}", "{disease} = 'flu'", "{ward} <> 'B'")
@@ -334,7 +334,7 @@ _WITH_SIZES = [
 @in_turn("sql", _WITH_SIZES)
 def test_numbers_and_ranks_of_subqueries_keep_the_rows(server: psycopg.Connection[Any], sql: str) -> None:
     """Exact: no false alarm is possible."""
-    read = normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail().replace_numbers("null"))
+    read = normalise(EditedQuery(parse(sql, read_tokens(sql)), Origin(sql)), retail().replace_numbers("null"))
     assert read.origin.edits
     rows, names = _rows(server, sql)
     assert rows
@@ -349,4 +349,4 @@ def test_a_position_is_where_the_word_was_written() -> None:
         origin = _normalised(sql).origin
         if origin.edits:
             at = origin.text.index("GROUP BY")
-            assert sql[origin.offset(at) :].startswith("GROUP BY"), (sql, origin.text)
+            assert sql[origin.find_offset(at) :].startswith("GROUP BY"), (sql, origin.text)

@@ -24,7 +24,7 @@ from planner.lower.scan import rewrite
 from planner.question.plan import Rewritten
 from planner.question.question import Question
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.cli.check import check
 from proxy.pipeline import stages as pipeline
 from tests.effort import rounds
@@ -81,7 +81,7 @@ def question_of(sql: str, tolerance: str) -> Question | None:
     """None where it needs too many centres."""
     statement = classify(sql, CATALOG)
     assert isinstance(statement, Asking)
-    wanted = accuracy({"keyhole.tolerance": tolerance, "keyhole.min_rows": str(MIN_ROWS)}, CATALOG.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": tolerance, "keyhole.min_rows": str(MIN_ROWS)}, CATALOG.defaults)
     (only,) = statement.questions
     try:
         return ask(only, CATALOG, accuracy=wanted, parameters={}, today=date(2026, 6, 15))

@@ -24,7 +24,7 @@ from planner.predicates.computed.ranges import ends_of
 from planner.question.question import Question
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.hints import INSTEAD, REFUSING
@@ -41,7 +41,7 @@ def _ask(sql: str, catalog: Catalog, settings: Mapping[str, str]) -> Question:
     assert isinstance(statement, Asking)
     (part,) = statement.questions
     assert isinstance(part, Embedded)
-    wanted = accuracy(settings, catalog.defaults)
+    wanted = read_accuracy(settings, catalog.defaults)
     return ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
 
 

@@ -13,7 +13,7 @@ from planner.aggregates.having import read_having
 from planner.errors import KeyholeError
 from planner.question.condition import ALWAYS
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from planner.values.operators import COMPARISONS
 from tests.planner.asked import select
 from tests.worlds.retail import SALES
@@ -23,7 +23,7 @@ _GIFTS = "count(*) FILTER (WHERE gift)"
 
 def _read(having: str) -> Having:
     tree = select(f"SELECT country FROM sales GROUP BY country HAVING {having}")
-    given = Given(parameters={}, today=date(2026, 1, 1))
+    given = ConstantContext(parameters={}, today=date(2026, 1, 1))
     within = GroupScope(Scope(table=SALES, alias="sales"), (SALES.get_column("country"),), given, frozenset())
     return read_having(tree.args["having"].this, within)
 

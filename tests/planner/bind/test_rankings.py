@@ -4,7 +4,7 @@ from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.rendering import question_text
@@ -20,7 +20,7 @@ def outcome(sql: str) -> str:
     try:
         statement = classify(sql, catalog)
         assert isinstance(statement, Asking)
-        wanted = accuracy(TOLERANCE, catalog.defaults)
+        wanted = read_accuracy(TOLERANCE, catalog.defaults)
         made = [
             ask(part, catalog, accuracy=wanted, parameters={1: 3}, today=TODAY, is_utc=True)
             for part in statement.questions

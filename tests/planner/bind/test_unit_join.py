@@ -22,7 +22,7 @@ from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.open_policy.data_versions import find_data_version
 from proxy.open_policy.service import OWNER
 from proxy.pipeline.claim import make_claim
@@ -39,7 +39,7 @@ def _plans(sql: str, catalog: Catalog | None = None) -> list[Plan]:
     catalog = catalog or people()
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     asked = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY) for one in statement.questions]
     return [plan(one, dialect=POSTGRES) for one in asked]
 

@@ -17,7 +17,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.question import Question
 from planner.statements.classify import Asking, classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.pipeline.messages import read_bare_question
 from tests.in_turn import in_turn
 from tests.planner.spec import pairs
@@ -32,7 +32,7 @@ def questions(sql: str, *parameters: Value) -> list[Question]:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking), statement
     given = dict(enumerate(parameters, start=1))
-    wanted = accuracy({"keyhole.tolerance": "10%", "keyhole.guard": "refuse"}, catalog.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": "10%", "keyhole.guard": "refuse"}, catalog.defaults)
     return [
         ask(question, catalog, accuracy=wanted, parameters=given, today=date(2026, 1, 15))
         for question in statement.questions
@@ -250,7 +250,7 @@ def test_a_question_alone_in_a_longer_text_points_into_that_text() -> None:
     )
     question = read_bare_question(sql, stays())
     with pytest.raises(KeyholeError) as caught:
-        ask(question, stays(), accuracy=accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
+        ask(question, stays(), accuracy=read_accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
     assert sql[(caught.value.position or 0) - 1 :].startswith("agee")
 
 
@@ -261,7 +261,7 @@ def test_without_an_endpoint_a_question_may_stand_behind_the_query_that_it_reads
     embedded = read_bare_question(sql, stays())
     assert embedded.text == question
     with pytest.raises(KeyholeError) as caught:
-        ask(embedded, stays(), accuracy=accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
+        ask(embedded, stays(), accuracy=read_accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
     assert sql[(caught.value.position or 0) - 1 :].startswith("agee")
     for more in (
         f"{totals} SELECT 'A' UNION {question}",
@@ -284,7 +284,7 @@ def test_a_stored_question_may_read_a_subquery_per_unit() -> None:
     statement = classify("SELECT * FROM frequent f", catalog)
     assert isinstance(statement, Asking)
     (question,) = statement.questions
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     made = ask(question, catalog, accuracy=wanted, parameters={1: 40, 2: 3}, today=date(2026, 1, 15))
     direct = asked(sql, 40, 3)
     assert plan(made, dialect=DUCKDB).fingerprint == plan(direct, dialect=DUCKDB).fingerprint

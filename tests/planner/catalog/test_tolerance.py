@@ -14,7 +14,7 @@ from planner.catalog.tolerance import Amount, StepSize, parse_tolerances, round_
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked, asking
 from tests.worlds.retail import retail
@@ -138,7 +138,7 @@ def test_the_scale_that_a_refused_difference_is_given_is_worth_a_few_units(sql: 
     said = dict(re.findall(r"SET keyhole\.(\w+) = '?([^';]*)'?;", refusal.value.hint or ""))
     assert said["tolerance"].endswith("=10% of bounds")
     catalog = retail()
-    wanted = accuracy({f"keyhole.{name}": value for name, value in said.items()}, catalog.defaults)
+    wanted = read_accuracy({f"keyhole.{name}": value for name, value in said.items()}, catalog.defaults)
     (question,) = asking(sql).questions
     made = plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES)
     assert made.worst_case_epsilon < 1.5

@@ -28,7 +28,7 @@ from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.rankings.mean_scores import compute_scores
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.pipeline.messages import KeySet
 from tests.planner.asked import TODAY
 from tests.planner.groups.test_drawn_keys import _for_duck
@@ -125,7 +125,7 @@ def read_questions(sql: str, catalog: Catalog, *, min_rows: str = "1") -> tuple[
     asking = classify(sql, catalog)
     assert isinstance(asking, Asking)
     # so that a guard that Keyhole adds leaves out what is NULL in SQL and nothing else
-    wanted = accuracy({"keyhole.tolerance": "1", "keyhole.min_rows": min_rows}, catalog.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": "1", "keyhole.min_rows": min_rows}, catalog.defaults)
     return asking, tuple(
         ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for one in asking.questions
     )

@@ -14,8 +14,8 @@ from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.extract import embed
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.parser.lexer import tokens
-from planner.statements.settings import accuracy
+from planner.parser.lexer import read_tokens
+from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.worlds.retail import SALES, VISITS, retail
@@ -32,7 +32,7 @@ def _banded() -> Catalog:
 
 
 def _read(sql: str) -> Asking:
-    found = embed(sql, tokens(sql), _banded())
+    found = embed(sql, read_tokens(sql), _banded())
     assert found is not None
     return found
 
@@ -41,7 +41,7 @@ def _asked(sql: str) -> str:
     """A statement's question, which can be bound under the policy's defaults."""
     catalog = _banded()
     (question,) = _read(sql).questions
-    ask(question, catalog, accuracy=accuracy({}, catalog.defaults), parameters={}, today=TODAY)
+    ask(question, catalog, accuracy=read_accuracy({}, catalog.defaults), parameters={}, today=TODAY)
     return question.text
 
 

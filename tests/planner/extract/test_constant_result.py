@@ -9,7 +9,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.statements.classify import classify
 from tests.effort import rounds
 from tests.in_turn import in_turn
@@ -175,7 +175,7 @@ def test_no_row_of_a_private_table_could_have_changed_what_is_answered_without_i
 def test_probes_of_private_tables_ask_nothing(sql: str) -> None:
     outer = _idle(sql)
     assert outer is not None
-    before = pairwise(token.value for token in tokens(outer))
+    before = pairwise(token.value for token in read_tokens(outer))
     assert not {("from", "sales"), ("join", "sales"), ("from", "visits"), ("table", "sales")} & set(before)
 
 

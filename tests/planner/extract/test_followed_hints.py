@@ -16,9 +16,9 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.scope.embedded import Embedded
-from planner.statements.classify import Explaining, classify
-from planner.statements.kinds import Copying
-from planner.statements.settings import accuracy
+from planner.statements.classify import ExplainStatement, classify
+from planner.statements.kinds import CopyStatement
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
@@ -93,13 +93,13 @@ def _outcome(
 ) -> str | KeyholeError:
     try:
         statement = classify(sql, catalog)
-        if isinstance(statement, Copying):
+        if isinstance(statement, CopyStatement):
             statement = classify(statement.copied.query, catalog)
-        if not isinstance(statement, Asking | Explaining):
+        if not isinstance(statement, Asking | ExplainStatement):
             return "passed on"
         for part in statement.questions:
             assert isinstance(part, Embedded)
-            wanted = accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
+            wanted = read_accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
                 plan(question, dialect=POSTGRES)

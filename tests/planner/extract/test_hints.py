@@ -12,8 +12,8 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.statements.classify import PassThrough, SetKeyhole, Statement, classify
-from planner.statements.settings import accuracy
+from planner.statements.classify import KeyholeSetting, PassThrough, Statement, classify
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, all_hold
 from tests.planner.hints import CORPUS, REFUSING, shown_atoms, shown_condition, shown_statements
@@ -29,7 +29,7 @@ def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
     try:
         statement: Statement = classify(sql, catalog)
         for part in statement.questions if isinstance(statement, Asking) else ():
-            wanted = accuracy({**REFUSING, **settings}, catalog.defaults)
+            wanted = read_accuracy({**REFUSING, **settings}, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
             plan(question, dialect=POSTGRES)
     except KeyholeError as error:
@@ -63,7 +63,7 @@ def _with_setting(shown: str, catalog: Catalog) -> dict[str, str]:
     if isinstance(statement, PassThrough):
         assert shown.startswith("RESET")
         return {}
-    assert isinstance(statement, SetKeyhole)
+    assert isinstance(statement, KeyholeSetting)
     assert statement.value_text is not None
     return {statement.name: statement.value_text}
 
@@ -86,7 +86,7 @@ def _is_a_way_out(sql: str, error: KeyholeError) -> None:
         for statement in shown:
             if not statement.startswith("SELECT"):
                 settings |= _with_setting(statement, retail())
-        accuracy(settings, retail().defaults)
+        read_accuracy(settings, retail().defaults)
         if settings and not sql.upper().startswith(("SET ", "RESET ")):
             again = _refused(_with_guards(sql, settings), settings)
             assert again is None, (way, again)
@@ -148,7 +148,7 @@ def _costs(sql: str, settings: dict[str, str], *, without: int = 0) -> float:
     catalog, least = retail(), inf
     _, _, named = settings.get("keyhole.tolerance", "10%").partition(", ")
     for percent in (10, 20, 50, 100):
-        wanted = accuracy(
+        wanted = read_accuracy(
             settings | {"keyhole.tolerance": f"{percent}%{', ' if named else ''}{named}"}, catalog.defaults
         )
         statement = classify(sql, catalog)

@@ -14,7 +14,7 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY
 from tests.planner.spec import pairs
@@ -40,7 +40,7 @@ _REFUSED = (
 
 def _list_shown(sql: str, catalog: Catalog) -> Iterator[str]:
     """What is said of a statement. A plan is made where a rule may have written into it, at quick of every eighth."""
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     try:
         statement = classify(sql, catalog)
         for part in statement.questions if isinstance(statement, Asking) else ():

@@ -6,8 +6,8 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.extract.normalise import MOST_TIMES, normalise
 from planner.parser.edited_query import EditedQuery
-from planner.parser.edits import MOST_ADDED, Edit, Origin, apart
-from planner.parser.lexer import tokens
+from planner.parser.edits import MOST_ADDED, Edit, Origin, are_disjoint
+from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
 from planner.statements.classify import classify
 from proxy.pipeline.messages import read_bare_question
@@ -80,7 +80,7 @@ def test_the_corpus_is_large() -> None:
 
 
 def _flat(sql: str) -> str:
-    return normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail()).query.text
+    return normalise(EditedQuery(parse(sql, read_tokens(sql)), Origin(sql)), retail()).query.text
 
 
 @pytest.mark.parametrize("called", ["end", "case", "between", "or", "and", "where", "order"])
@@ -111,15 +111,17 @@ def test_conditions_that_only_the_parser_tells_apart_stay_where_they_are() -> No
 
 
 def test_words_after_a_dot_or_as_name_something() -> None:
-    kinds = [token.kind for token in tokens("SELECT t.end AS order, t . as AS as FROM x AS MATERIALIZED WHERE a OR b")]
+    kinds = [
+        token.kind for token in read_tokens("SELECT t.end AS order, t . as AS as FROM x AS MATERIALIZED WHERE a OR b")
+    ]
     assert kinds.count("label") == 4
-    (alone,) = (token for token in tokens("PREPARE p AS SELECT 1") if token.value == "select")
+    (alone,) = (token for token in read_tokens("PREPARE p AS SELECT 1") if token.value == "select")
     assert alone.is_word("select")
 
 
 def test_changes_of_one_span_are_refused() -> None:
-    twice = (Edit.of(0, 3, "a"), Edit.of(2, 5, "b"))
-    assert not apart(twice)
+    twice = (Edit.from_text(0, 3, "a"), Edit.from_text(2, 5, "b"))
+    assert not are_disjoint(twice)
     with pytest.raises(KeyholeError, match="KH106"):
         Origin("abcdef").edit(twice, rule="twice")
 

@@ -11,8 +11,8 @@ from sqlglot import exp
 from planner.extract.normalise import Rule
 from planner.extract.open_text_keys import spell_out_listed_texts, spell_out_simple_cases
 from planner.extract.private_read import PrivateRead
-from planner.parser.lexer import tokens
-from planner.parser.tree import name, parse
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import parse, read_name
 from tests.worlds.retail import retail
 
 CATALOG = retail()
@@ -31,11 +31,11 @@ def world(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 def _rewrite(sql: str, rule: Rule) -> str:
     """The statement after a rule, as often as it applies."""
     while True:
-        query = parse(sql, tokens(sql))
+        query = parse(sql, read_tokens(sql))
         select = query.tree
         assert isinstance(select, exp.Select)
         node = next(one for one in select.find_all(exp.Table))
-        table = next(one for one in CATALOG.tables if one.name == name(node.this))
+        table = next(one for one in CATALOG.tables if one.name == read_name(node.this))
         edits = rule(PrivateRead(query, select, node, table, CATALOG))
         if not edits:
             return sql

@@ -12,8 +12,8 @@ from sqlglot import exp
 from planner.extract.outer_joins.join_both_sides import join_both_sides
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
-from planner.parser.lexer import tokens
-from planner.parser.tree import name, parse
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import parse, read_name
 from tests.effort import rounds
 from tests.worlds.stays import people
 
@@ -78,10 +78,10 @@ def _draw_statement(drawn: random.Random) -> str:
 def _rewrite(sql: str) -> str:
     """The statement after the rule, as often as it applies."""
     while True:
-        query = parse(sql, tokens(sql))
+        query = parse(sql, read_tokens(sql))
         select = query.tree
         assert isinstance(select, exp.Select)
-        node = next(one for one in select.find_all(exp.Table) if name(one.this) == "stays")
+        node = next(one for one in select.find_all(exp.Table) if read_name(one.this) == "stays")
         edits: tuple[Edit, ...] = join_both_sides(PrivateRead(query, select, node, CATALOG.tables[0], CATALOG))
         if not edits:
             return sql

@@ -11,7 +11,7 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.planner.asked import TODAY
 from tests.worlds.retail import retail
 from tests.worlds.stays import stays
@@ -65,7 +65,7 @@ def test_groups_of_people_are_proposed_and_answered(
     asking = classify(proposed, catalog)
     assert isinstance(asking, Asking)
     (question,) = asking.questions
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True), dialect=POSTGRES)
 
 

@@ -11,8 +11,8 @@ from sqlglot import exp
 from planner.extract.inline_public_lists import inline_public_values
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
-from planner.parser.lexer import tokens
-from planner.parser.tree import name, parse
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import parse, read_name
 from tests.worlds.analysts import analysts
 
 CATALOG = analysts("clinic")
@@ -31,11 +31,11 @@ def world(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _edits(sql: str) -> tuple[Edit, ...]:
-    query = parse(sql, tokens(sql))
+    query = parse(sql, read_tokens(sql))
     select = query.tree
     assert isinstance(select, exp.Select)
     table = next(one for one in CATALOG.tables if one.name == "visits")
-    node = next(one for one in select.find_all(exp.Table) if name(one.this) == "visits")
+    node = next(one for one in select.find_all(exp.Table) if read_name(one.this) == "visits")
     return inline_public_values(PrivateRead(query, select, node, table, CATALOG))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.extract.question_text import MOST_CHARACTERS, write_question_text
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.plan.question_identity import fingerprint
 from planner.plan.reduce import reduce_question
 from planner.scope.embedded import Embedded
@@ -85,9 +85,9 @@ def test_the_text_with_its_constants_is_the_same_question() -> None:
 def test_without_its_constants_nothing_that_was_quoted_is_left() -> None:
     for sql, question in questions():
         text = write_question_text(question, {}, keeps_constants=False)
-        assert not [word for word in tokens(text) if word.kind == "string"], text
-        numbers = {word.value for word in tokens(sql) if word.kind == "number"}
-        assert {word.value for word in tokens(text) if word.kind == "number"} <= numbers
+        assert not [word for word in read_tokens(text) if word.kind == "string"], text
+        numbers = {word.value for word in read_tokens(sql) if word.kind == "number"}
+        assert {word.value for word in read_tokens(text) if word.kind == "number"} <= numbers
 
 
 @pytest.mark.parametrize(

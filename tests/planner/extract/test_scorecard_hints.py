@@ -12,7 +12,7 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.hints import INSTEAD
@@ -50,7 +50,7 @@ def _price(sql: str) -> float:
     catalog = _banded()
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
-    wanted = replace(accuracy({}, catalog.defaults), mechanism="progressive")
+    wanted = replace(read_accuracy({}, catalog.defaults), mechanism="progressive")
     return max(
         plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES).worst_case_epsilon
         for part in statement.questions
@@ -270,7 +270,7 @@ def test_a_rankings_tolerance_in_percent_is_one_of_the_least_band_above_0(measur
     statement = classify(f"SELECT country FROM sales GROUP BY country ORDER BY sum({measure}) DESC LIMIT 2", catalog)
     assert isinstance(statement, Asking)
     (part,) = statement.questions
-    wanted = accuracy({"keyhole.tolerance": f"sum({measure})=10%"}, catalog.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": f"sum({measure})=10%"}, catalog.defaults)
     question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
     assert question.ranked is not None
     assert (question.ranked.slack, question.ranked.scale) == (Decimal(least) / 10, Decimal(least))

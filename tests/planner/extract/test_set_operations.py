@@ -18,7 +18,7 @@ from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.question import Question
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import examples
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asking
@@ -155,7 +155,7 @@ def truth(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 def _questions(statement: Asking) -> list[Question]:
     catalog = HOSPITAL
-    wanted = accuracy({"keyhole.tolerance": "0"}, catalog.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": "0"}, catalog.defaults)
     return [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in statement.questions]
 
 
@@ -292,7 +292,7 @@ def test_positions_are_those_of_the_side(second: str, pointed: str) -> None:
 def _cost(sql: str) -> float:
     """The worst case of all the questions of a statement, charged one by one."""
     catalog = retail()
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     questions = [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in asking(sql).questions]
     return sum(plan(question, dialect=DUCKDB).worst_case_epsilon for question in questions)
 
@@ -343,7 +343,7 @@ def test_the_thesis_s_own_examples_cost_one_side_s_rows(form: str, places: tuple
     """MIDE 6.2 and figure 6.2: conjunction, disjunction, and Q1 or (Q2 and Q3) in both its query trees."""
     catalog = replace(retail(), tables=(_SALES_DATA,), public_tables=(), stored_questions=())
     sides = [_PRODUCTS.format(place, 100) for place in places]
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
 
     def cost(sql: str) -> float:
         (question,) = asking(sql, catalog).questions

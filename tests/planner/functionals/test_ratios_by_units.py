@@ -20,13 +20,13 @@ from planner.question.plan import Plan
 from planner.question.question import Measure
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.mean_scores import compute_scores
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asked, asking, refusal
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, drawn_lines
 from tests.rows_at_once import insert
 
-WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
+WANTED = read_accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
 FILTER = "FILTER (WHERE gift)"
 UNITS = "count(DISTINCT person)"
 RATIOS = (

@@ -17,12 +17,12 @@ from planner.plan.build import plan
 from planner.plan.question_identity import fingerprint
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, TOWNS, drawn_lines
 
-WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
+WANTED = read_accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
 KEYS = (
     "n > 10",
     "n / 10, city",

@@ -23,7 +23,7 @@ from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.written_keys import AGES, KEYS, NUMBERS, OF_TOWNS, RANGED, TRUTHS, WHEN
@@ -208,7 +208,7 @@ SIDES = [
     ("n", "", "gift"),
     ("CASE WHEN n > 10 AND hour < 12 THEN 'a' WHEN gift THEN 'b' END", "", "code = 'A1'"),
 ]
-WANTED = accuracy({"keyhole.tolerance": "1"}, retail().defaults)
+WANTED = read_accuracy({"keyhole.tolerance": "1"}, retail().defaults)
 
 
 def _shape(cursor: Any) -> tuple[list[tuple[str, int]], list[str]]:

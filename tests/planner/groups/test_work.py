@@ -6,7 +6,7 @@ import pytest
 
 from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.test_truth import CATALOG
 
@@ -50,7 +50,7 @@ def test_a_constant_of_many_digits_is_never_written_out(text: str, constant: str
         ask(
             asking(text.format(constant), catalog).questions[0],
             catalog,
-            accuracy=accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults),
+            accuracy=read_accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults),
             parameters={},
             today=TODAY,
         )

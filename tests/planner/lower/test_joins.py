@@ -30,7 +30,7 @@ from planner.question.plan import Plan
 from planner.question.question import Functional, Measure
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY
 from tests.rows_at_once import insert
@@ -87,7 +87,7 @@ DEAR = (  # conditions of one table are computed before the join; Spark may skip
 def _planned(sql: str, dialect: Dialect, catalog: Catalog = CATALOG) -> Plan:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     return plan(ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=dialect)
 
 

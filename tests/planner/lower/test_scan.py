@@ -23,7 +23,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare, Like
 from planner.question.question import Functional, Question
-from planner.values.sql_literals import identifier, text
+from planner.values.sql_literals import quote_name, quote_text
 from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
 
 DIALECTS = (DUCKDB, POSTGRES)
@@ -93,7 +93,7 @@ def test_the_list_of_crowded_units_is_the_same_whatever_is_asked_of_rows_and_key
 def test_duckdb_tests_keys_of_groups_and_not_of_rows() -> None:
     with duckdb.connect() as connection:
         stored = [c for c in CLIPPED.columns if c.derivation is None]
-        connection.execute(f"CREATE TABLE sales ({', '.join(f'{identifier(c.name)} {c.declared}' for c in stored)})")
+        connection.execute(f"CREATE TABLE sales ({', '.join(f'{quote_name(c.name)} {c.declared}' for c in stored)})")
         some = "i % 9, ['France', 'Oz'][1 + i % 2], DATE '2011-01-01' + (i % 60)::integer"
         connection.execute(f"INSERT INTO sales (customer_id, country, month) SELECT {some} FROM range(99) AS r(i)")
         sql = rewrite(_question(CLIPPED), dialect=DUCKDB).sql
@@ -118,18 +118,18 @@ def test_the_questions_own_keys_are_restricted_after_all_groups_are_ranked() -> 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=attrgetter("name"))
 @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12))
 def test_constants_and_names_cannot_leave_their_quotes(dialect: Dialect, value: str) -> None:
-    literal = sqlglot.parse_one(f"SELECT {text(value)}", dialect=dialect.name).expressions[0]
+    literal = sqlglot.parse_one(f"SELECT {quote_text(value)}", dialect=dialect.name).expressions[0]
     assert literal == exp.Literal.string(value) or "\\" in value or "\n" in value
-    assert text(value).startswith("E'" if "\n" in value else "'")
-    assert "'" not in text(value).removeprefix("E")[1:-1].replace("''", "")
-    assert '"' not in identifier(value)[1:-1].replace('""', "")
+    assert quote_text(value).startswith("E'" if "\n" in value else "'")
+    assert "'" not in quote_text(value).removeprefix("E")[1:-1].replace("''", "")
+    assert '"' not in quote_name(value)[1:-1].replace('""', "")
 
 
 @given(value=st.text(st.sampled_from("a\n\r\\'\"n\t$é"), max_size=8))
 def test_constants_with_line_breaks_are_one_line_and_mean_the_same(value: str) -> None:
     with duckdb.connect() as connection:
-        assert connection.execute(f"SELECT {text(value)}").fetchall() == [(value,)]
-    assert "\n" not in text(value)
+        assert connection.execute(f"SELECT {quote_text(value)}").fetchall() == [(value,)]
+    assert "\n" not in quote_text(value)
 
 
 @pytest.mark.parametrize("value", ["a\x00b", "\ud800"])

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
-from planner.parser.escape_strings import without_escapes
-from planner.parser.lexer import tokens
+from planner.parser.escape_strings import replace_escapes
+from planner.parser.lexer import read_tokens
 from tests.effort import examples
 
 _PIECES = ("a", "é", "''", r"\'", r"\\", r"\n", r"\t", r"\b", r"\q", r"\x41", r"\x4", r"\101", r"\7", r"\u00e9", "\n")
@@ -29,20 +29,20 @@ def test_the_plain_string_is_what_postgresql_reads(
     connection: psycopg.Connection[Any], pieces: list[str], prefix: str
 ) -> None:
     sql = f"SELECT {prefix}'{''.join(pieces)}' AS x, 1"
-    plain = without_escapes(sql, tokens(sql))
+    plain = replace_escapes(sql, read_tokens(sql))
     assert len(plain) == len(sql)
     assert plain.startswith("SELECT ")
     assert plain.endswith(" AS x, 1")
     with connection.cursor() as cursor:
         (read, _) = cursor.execute(sql.encode()).fetchone() or (None, None)
-    (value,) = [token.value for token in tokens(plain) if token.kind == "string"]
+    (value,) = [token.value for token in read_tokens(plain) if token.kind == "string"]
     assert value == read
 
 
 @pytest.mark.parametrize("text", [r"E'\ud800'", r"E'\000'", r"E'\xff'", r"E'\U00110000'", r"E'\u12'"])
 def test_what_is_no_character_is_refused(text: str) -> None:
     with pytest.raises(KeyholeError, match="KH100"):
-        without_escapes(f"SELECT {text}", tokens(f"SELECT {text}"))
+        replace_escapes(f"SELECT {text}", read_tokens(f"SELECT {text}"))
 
 
 _UNICODE = (
@@ -82,28 +82,28 @@ def test_unicode_escapes_are_those_of_postgresql(
         mistake = error
     if mistake is not None:
         with pytest.raises(KeyholeError) as caught:
-            without_escapes(sql, tokens(sql))
+            replace_escapes(sql, read_tokens(sql))
         told = caught.value
         assert (told.code, told.sqlstate) == ("KH100", mistake.sqlstate)
         assert (told.message, told.hint) == (mistake.diag.message_primary, mistake.diag.message_hint)
         return
-    plain = without_escapes(sql, tokens(sql))
+    plain = replace_escapes(sql, read_tokens(sql))
     assert len(plain) == len(sql)
     assert plain.endswith(" AS x, 1")
     assert plain.count("\n") == sql.count("\n")
-    (value,) = [token.value for token in tokens(plain) if token.kind == "string"]
+    (value,) = [token.value for token in read_tokens(plain) if token.kind == "string"]
     assert value == read
 
 
 @pytest.mark.parametrize("text", ["SELECT 'E''\\n'", "SELECT \"E'\", 'x\\n'", "SELECT 1 -- E'\\n'"])
 def test_what_is_no_such_string_is_left_alone(text: str) -> None:
-    assert without_escapes(text, tokens(text)) == text
+    assert replace_escapes(text, read_tokens(text)) == text
 
 
 @pytest.mark.parametrize("gap", ["\n", " \r ", " -- it's\n\t", "\n--'\n  "])
 def test_a_string_in_several_pieces_is_refused_since_the_escapes_go_on(gap: str) -> None:
     """To PostgreSQL the second piece is an E'...' string as well: its quotes do not end where they seem to."""
     with pytest.raises(KeyholeError, match="KH100"):
-        tokens(f"SELECT E'a'{gap}'\\''; NOTIFY x; SELECT ''")
-    assert len(tokens(f"SELECT 'a'{gap}'b'")) == 3
-    assert len(tokens("SELECT E'a' 'b'")) == 3
+        read_tokens(f"SELECT E'a'{gap}'\\''; NOTIFY x; SELECT ''")
+    assert len(read_tokens(f"SELECT 'a'{gap}'b'")) == 3
+    assert len(read_tokens("SELECT E'a' 'b'")) == 3

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.oracle.statements import statement
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.parser.lexer import split, tokens
+from planner.parser.lexer import read_tokens, split
 from planner.parser.tree import parse
 from planner.statements.classify import classify
 from tests.effort import examples, rounds
@@ -189,7 +189,7 @@ def test_random_questions_are_postgresqls_sql() -> None:
     for _ in range(rounds(2_000, quick=75)):
         sql = statement(drawn).sql
         assert accepted(sql), sql
-        parse(sql, tokens(sql))
+        parse(sql, read_tokens(sql))
 
 
 @given(st.sampled_from(_WHOLE), st.randoms(use_true_random=False))

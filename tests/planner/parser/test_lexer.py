@@ -5,8 +5,8 @@ import random
 import pytest
 
 from planner.errors import KeyholeError
-from planner.parser.edits import Edit, Origin, apart
-from planner.parser.lexer import Token, tokens, tokens_after_edits
+from planner.parser.edits import Edit, Origin, are_disjoint
+from planner.parser.lexer import Token, read_tokens, reread_tokens
 from tests.planner.spec import SPEC, pairs
 
 _NEW = (
@@ -35,14 +35,14 @@ _MORE = ("(", ")", " HAVING count(*) > 3", "uescape", "\n", "é", "as")
 
 def _all_at_once(text: str, *, start: int, past: int) -> tuple[Token, ...] | str:
     try:
-        return tuple(token for token in tokens(" " * start + text[start:]) if token.start < past)
+        return tuple(token for token in read_tokens(" " * start + text[start:]) if token.start < past)
     except KeyholeError as error:
         return error.code
 
 
 def _after_edits(edited: Origin, before: tuple[Token, ...]) -> tuple[Token, ...] | str:
     try:
-        return tokens_after_edits(edited.text, edited.kept, before)
+        return reread_tokens(edited.text, edited.kept_spans, before)
     except KeyholeError as error:
         return error.code
 
@@ -54,17 +54,17 @@ def test_tokens_after_edits_are_those_of_the_whole_text(seed: int) -> None:
     statements = [sql for path in sorted(SPEC.glob("*.sql")) for sql, _ in pairs(path.name) if "'a" not in sql]
     checked = 0
     for sql in drawn.choices(statements, k=1000):
-        before = tokens(sql)
+        before = read_tokens(sql)
         before = before[drawn.randrange(min(3, len(before))) :]
         places = [edge for token in before for edge in (token.start, token.end)]
         if drawn.random() < 0.5:
             places = list(range(before[0].start, before[-1].end + 1))
         spans = [sorted(drawn.choices(places, k=2)) for _ in range(drawn.randrange(1, 4))]
-        changes = [Edit.of(a, b if b - a < 30 else a, drawn.choice(_NEW + _MORE)) for a, b in spans]
-        if not apart(changes):
+        changes = [Edit.from_text(a, b if b - a < 30 else a, drawn.choice(_NEW + _MORE)) for a, b in spans]
+        if not are_disjoint(changes):
             continue
         edited = Origin(sql).edit(changes, rule="some")
-        start, _, origin = edited.kept[-1]
+        start, _, origin = edited.kept_spans[-1]
         past = start + before[-1].end - origin
         assert _after_edits(edited, before) == _all_at_once(edited.text, start=before[0].start, past=past)
         checked += 1
@@ -93,6 +93,6 @@ def _is_one_string(text: str) -> bool:
 
 def _read(text: str) -> tuple[Token, ...]:
     try:
-        return tokens(text)
+        return read_tokens(text)
     except KeyholeError:
         return ()

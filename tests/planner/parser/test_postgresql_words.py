@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
-from planner.parser.tree import parse, start
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import find_start, parse
 from tests.effort import examples
 from tests.planner.asked import asked
 
@@ -41,7 +41,7 @@ _expression = st.recursive(
 def test_blanks_between_parameters_and_quotes_say_nothing(words: tuple[str, ...]) -> None:
     closed, spaced = "SELECT " + "".join(words), "SELECT " + " ".join(words)
     if scanned(closed) == scanned(spaced):
-        assert [token[:2] for token in tokens(closed)] == [token[:2] for token in tokens(spaced)]
+        assert [token[:2] for token in read_tokens(closed)] == [token[:2] for token in read_tokens(spaced)]
         assert read(closed) == read(spaced)
     else:
         event("two words become one")
@@ -50,7 +50,7 @@ def test_blanks_between_parameters_and_quotes_say_nothing(words: tuple[str, ...]
 def read(sql: str) -> object:
     """The tree of a text, or what it is refused with: the parser knows less than the scanner."""
     try:
-        return parse(sql, tokens(sql)).tree
+        return parse(sql, read_tokens(sql)).tree
     except KeyholeError as refused:
         return refused.code
 
@@ -63,12 +63,12 @@ def scanned(sql: str) -> list[bytes]:
 
 def test_dollar_quotes_are_plain_strings_in_their_place() -> None:
     sql = "SELECT ward FROM visits WHERE disease=$q$it's\n$1,$2$q$ AND ward=$1"
-    tree = parse(sql, tokens(sql)).tree
+    tree = parse(sql, read_tokens(sql)).tree
     (quoted,) = (node for node in tree.find_all(exp.Literal) if node.is_string)
     assert quoted.this == "it's\n$1,$2"
     assert [int(str(node.this.this)) for node in tree.find_all(exp.Parameter)] == [1]
     ward = list(tree.find_all(exp.Column))[-1]
-    assert start(ward) == sql.rindex("ward")
+    assert find_start(ward) == sql.rindex("ward")
 
 
 @pytest.mark.parametrize("between", [",", " ,", ", ", "\n,"])

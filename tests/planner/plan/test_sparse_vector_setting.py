@@ -14,7 +14,7 @@ from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.retail import EVERY_MECHANISM, retail
@@ -102,8 +102,8 @@ def test_a_hint_names_only_mechanisms_that_the_policy_allows(allowed: tuple[str,
 
 def test_an_unset_limit_is_none_whatever_its_spelling() -> None:
     for value in (None, "", "  "):
-        assert accuracy({"keyhole.most_positives": value}, EVERY_MECHANISM).most_positives is None
-    found = accuracy({"keyhole.mechanism": "SVT", "keyhole.most_positives": " 3.0 "}, EVERY_MECHANISM)
+        assert read_accuracy({"keyhole.most_positives": value}, EVERY_MECHANISM).most_positives is None
+    found = read_accuracy({"keyhole.mechanism": "SVT", "keyhole.most_positives": " 3.0 "}, EVERY_MECHANISM)
     assert (found.mechanism, found.most_positives) == ("svt", 3)
 
 

@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from tests.effort import rounds
 from tests.planner.asked import select
 
@@ -91,7 +91,7 @@ def _tree(random_: random.Random, depth: int) -> str:
 
 def _kept(where: str, parameters: Mapping[int, Value | None] | None = None) -> list[int]:
     tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
-    given = Given(parameters=parameters or {}, today=date(2026, 1, 2))
+    given = ConstantContext(parameters=parameters or {}, today=date(2026, 1, 2))
     condition = row_condition(tree, Scope(_TABLE, "r"), given)
     return [k for k, row in enumerate(_ROWS) if evaluate(condition, row) is True]
 

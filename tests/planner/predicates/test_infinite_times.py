@@ -13,7 +13,7 @@ from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from tests.effort import rounds
 from tests.planner.asked import select
 
@@ -78,7 +78,7 @@ def _leaf(random_: random.Random) -> str:
 def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Connection) -> None:
     """600 random conditions, 80 at quick, of one or two comparisons, over ten times; also grouped by a derived key."""
     random_ = random.Random(4)
-    given = Given(parameters={}, today=date(2011, 6, 30), utc=True)
+    given = ConstantContext(parameters={}, today=date(2011, 6, 30), is_utc=True)
     for _ in range(rounds(600, quick=80)):
         where = random_.choice(
             [_leaf(random_), f"NOT ({_leaf(random_)} OR {_leaf(random_)})", f"({_leaf(random_)}) IS NOT TRUE"]
@@ -100,7 +100,7 @@ def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Conn
 
 
 def test_a_key_s_own_condition_stays_the_key_s() -> None:
-    given = Given(parameters={}, today=date(2011, 6, 30), utc=True)
+    given = ConstantContext(parameters={}, today=date(2011, 6, 30), is_utc=True)
     for form in (
         "{} >= '2011-02-01'",
         "{} < '2011-02-01'",

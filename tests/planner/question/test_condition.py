@@ -32,7 +32,7 @@ from planner.question.condition import (
 )
 from planner.question.condition_text import MOST_SPELLED, canonical, spell_condition
 from planner.question.disjoint import disjoint
-from planner.values.like import is_unfinished, like, like_prefix
+from planner.values.like import find_prefix, is_unfinished, matches_pattern
 from tests.in_turn import in_turn
 
 _NUMBERS = st.integers(0, 3)
@@ -172,8 +172,8 @@ def test_joining_keeps_the_meaning(parts: list[Condition]) -> None:
 @given(st.text(alphabet="ab%_\\", max_size=6).filter(lambda pattern: not is_unfinished(pattern)))
 def test_a_match_begins_with_its_pattern_s_prefix(pattern: str) -> None:
     for text in ("", "a", "ab", "%", "_a", "\\", "abab"):
-        if like(text, pattern):
-            assert text.startswith(like_prefix(pattern))
+        if matches_pattern(text, pattern):
+            assert text.startswith(find_prefix(pattern))
 
 
 def test_conditions_mean_what_postgresql_means(postgres_url: str) -> None:

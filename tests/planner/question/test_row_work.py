@@ -14,7 +14,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import Compare, Condition, Like, Not, any_of
 from planner.question.row_work import MOST_PATTERN_WORK, UNNOTICED_TESTS, are_expensive, bound_pattern_work, is_searched
-from planner.values.like import collapse_wildcards, like, only_lengths
+from planner.values.like import collapse_wildcards, matches_pattern, read_lengths
 from tests.effort import examples
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
@@ -28,12 +28,12 @@ NOTE = Column("note", SqlType.TEXT, "text")
 @examples(2000)
 def test_collapsed_patterns_match_the_same_texts(pattern: str, text: str) -> None:
     collapsed = collapse_wildcards(pattern)
-    assert like(text, collapsed) == like(text, pattern)
+    assert matches_pattern(text, collapsed) == matches_pattern(text, pattern)
     assert collapse_wildcards(collapsed) == collapsed
-    lengths = only_lengths(collapsed)
+    lengths = read_lengths(collapsed)
     if lengths is not None:
         least, more = lengths
-        assert like(text, pattern) == (len(text) >= least if more else len(text) == least)
+        assert matches_pattern(text, pattern) == (len(text) >= least if more else len(text) == least)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.pipeline.claim import Claim, find_spent, make_claim
 from proxy.pipeline.messages import Asked
 from tests.effort import rounds
@@ -154,7 +154,7 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         opened.execute("DROP SCHEMA key_classes CASCADE")
 
 
-WANTED = accuracy({"keyhole.tolerance": "1"}, retail().defaults)
+WANTED = read_accuracy({"keyhole.tolerance": "1"}, retail().defaults)
 
 
 def _shape(cursor: psycopg.Cursor[Any]) -> tuple[list[tuple[str, int]], list[str]]:

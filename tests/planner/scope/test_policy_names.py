@@ -7,7 +7,7 @@ import pytest
 from planner.catalog.source_names import SourceName
 from planner.errors import KeyholeError
 from planner.parser.edits import Origin
-from planner.parser.lexer import tokens
+from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
 from planner.scope.policy_names import use_policy_names
 from planner.statements.classify import classify
@@ -51,7 +51,7 @@ WRITTEN = (
 
 @in_turn(("sql", "expected"), WRITTEN)
 def test_a_name_of_the_source_becomes_the_policys(sql: str, expected: str | None) -> None:
-    changes = use_policy_names(parse(sql, tokens(sql)), NAMED)
+    changes = use_policy_names(parse(sql, read_tokens(sql)), NAMED)
     assert (Origin(sql).edit(changes, rule="names").text if changes else None) == expected
 
 

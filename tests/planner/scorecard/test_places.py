@@ -20,7 +20,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.pipeline.messages import KeySet
 from proxy.shadow.array import array_literal
 from tests.effort import rounds
@@ -151,7 +151,7 @@ def _answer(
         raise
     assert isinstance(asking, Asking)
     (part,) = asking.questions
-    question = ask(part, CATALOG, accuracy=accuracy({}, CATALOG.defaults), parameters={}, today=TODAY)
+    question = ask(part, CATALOG, accuracy=read_accuracy({}, CATALOG.defaults), parameters={}, today=TODAY)
     made = plan(question, dialect=POSTGRES)
     relation = _exact_keys(made, sql, connection)
     outer = write_outer_sql(asking, first_parameter=1)

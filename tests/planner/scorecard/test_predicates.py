@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.parser.lexer import tokens
-from planner.parser.spans import Searched, spans
+from planner.parser.lexer import read_tokens
+from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import parse, write_node
 from planner.plan.build import plan
 from planner.plan.question_identity import fingerprint
@@ -124,28 +124,28 @@ def test_what_is_cut_out_is_the_predicate_and_nothing_else() -> None:
     for _ in range(rounds(1_500, quick=30)):
         written = [_formulas(draw, draw.randrange(3)) for _ in range(draw.randrange(1, 4))]
         sql = f"SELECT {', '.join(_around(draw, written))} FROM sales"
-        lexed = tokens(sql)
+        lexed = read_tokens(sql)
         tree = parse(sql, lexed).tree
         assert isinstance(tree, exp.Select)
         nodes = [node for item in tree.expressions for node in find_predicates(item)]
         assert len(nodes) == len(written), sql
         text = sql
-        searched = [Searched(node, 1, len(lexed) - 2) for node in nodes]
-        places = spans(searched, sql, lexed)
-        assert places == tuple(place for one in searched for place in spans([one], sql, lexed)), sql
+        searched = [SearchedNode(node, 1, len(lexed) - 2) for node in nodes]
+        places = find_spans(searched, sql, lexed)
+        assert places == tuple(place for one in searched for place in find_spans([one], sql, lexed)), sql
         for first, past in reversed(places):
             text = f"{text[: lexed[first].start]}(true){text[lexed[past - 1].end :]}"
         masked = tree.copy()
         for node in [one for item in masked.expressions for one in find_predicates(item)]:
             node.replace(exp.Paren(this=exp.true()))
-        assert parse(text, tokens(text)).tree == masked, sql
+        assert parse(text, read_tokens(text)).tree == masked, sql
 
 
 @in_turn("sql", _ANSWERED)
 def test_no_aggregate_of_the_private_table_is_left_around(sql: str) -> None:
     """What the shadow runs reads keys and truths alone."""
     outer = write_outer_sql(asking(sql), first_parameter=9).sql
-    tree = parse(outer, tokens(outer)).tree
+    tree = parse(outer, read_tokens(outer)).tree
     relations = [one for one in tree.find_all(exp.Table) if one.name in ("sales", "visits")]
     assert not relations
     for question in asking(sql).questions:

@@ -12,7 +12,7 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
@@ -26,7 +26,7 @@ STATEMENTS = [(name, *pair) for name in NAMES for pair in pairs(f"analysts/{name
 def refusal(name: str, sql: str, *, is_planned: bool = True) -> KeyholeError | None:
     """The refusal of a statement, of a question in it or, if they are planned, of its plan; None for others."""
     catalog = analysts(name)
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     try:
         statement = classify(sql, catalog)
         assert isinstance(statement, Asking)

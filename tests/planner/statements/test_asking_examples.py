@@ -15,7 +15,7 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
@@ -47,7 +47,7 @@ def cost_of(sql: str, catalog: Catalog) -> float:
     """Plan every question of a statement, and return what a group is charged for the most expensive."""
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     costs = []
     for part in statement.questions:
         try:

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
-from planner.parser.lexer import Token, split, tokens
+from planner.parser.lexer import Token, read_tokens, split
 from planner.statements.classify import (
     Asking,
-    Copying,
-    Executing,
-    Explaining,
+    CopyStatement,
+    ExecuteStatement,
+    ExplainStatement,
+    KeyholeSetting,
     PassThrough,
-    Preparing,
-    SetKeyhole,
+    PrepareStatement,
     Statement,
     classify,
 )
@@ -34,17 +34,17 @@ def _outcome(statement: Statement) -> str:
     match statement:
         case PassThrough(kind):
             return kind
-        case SetKeyhole(name, value, local):
+        case KeyholeSetting(name, value, local):
             return f"{name} = {'default' if value is None else value}{' local' if local else ''}"
         case Asking():
             return "asking"
-        case Explaining(questions, form):
+        case ExplainStatement(questions, form):
             return f"explaining {form}" + (f" of {len(questions)}" if len(questions) > 1 else "")
-        case Copying(copied):
+        case CopyStatement(copied):
             return f"copying {copied.query.strip()}"
-        case Preparing(text):
+        case PrepareStatement(text):
             return f"preparing {text}"
-        case Executing(name, given, _, count, explain):
+        case ExecuteStatement(name, given, _, count, explain):
             return f"{explain.lower()}executing {name} with {count}: {given}".rstrip(" :")
 
 
@@ -76,7 +76,7 @@ def test_a_shown_statement_is_itself_allowed(sql: str, outcome: str) -> None:
     if hint.startswith("SELECT"):
         assert all(isinstance(classify(way, retail()), Asking) for way in hint.split("  or  "))
     if hint.startswith("SET keyhole."):
-        assert all(isinstance(classify(way, retail()), SetKeyhole) for way in hint.split("  or  "))
+        assert all(isinstance(classify(way, retail()), KeyholeSetting) for way in hint.split("  or  "))
 
 
 def test_introspection_of_real_clients_passes() -> None:
@@ -121,7 +121,7 @@ def test_split(sql: str, texts: list[str]) -> None:
 def test_the_lexer_reads_all_of_a_text_or_refuses_it(sql: str) -> None:
     found: tuple[Token, ...] = ()
     with suppress(KeyholeError):
-        found = tokens(sql)
+        found = read_tokens(sql)
     for earlier, later in pairwise(found):
         assert earlier.end <= later.start
     for token in found:

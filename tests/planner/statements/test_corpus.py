@@ -14,7 +14,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked
@@ -100,7 +100,7 @@ def _outcome_with(sql: str, settings: dict[str, str]) -> str:
         statement = classify(sql, catalog)
         if not isinstance(statement, Asking):
             return "passed on"
-        wanted = accuracy(settings, catalog.defaults)
+        wanted = read_accuracy(settings, catalog.defaults)
         made = [
             ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for part in statement.questions
         ]

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from planner.statements.key_parameters import bind_keys, find_key_parameters
-from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 from tests.in_turn import in_turn
 
 _BY = "SELECT x > $1 AS high, $2::text FROM t WHERE y < $3 GROUP BY 1 HAVING count(*) > $4"
@@ -20,10 +20,10 @@ VALUES: list[tuple[ParameterValue | None, str | None]] = [
     ("\0", None),
     (date(2026, 1, 5), "x > date '2026-01-05'"),
     (datetime(2026, 1, 5, 12), "x > timestamp '2026-01-05 12:00:00'"),
-    (Span(1, -2, 3_000_000), "x > interval '1 months -2 days 3000000 microseconds'"),
-    (Span(0, 0, 0), "x > interval '0 days'"),
-    (Foreign("name", "A"), "x > 'A'"),
-    (Foreign("point", "(1,2)"), None),
+    (Interval(1, -2, 3_000_000), "x > interval '1 months -2 days 3000000 microseconds'"),
+    (Interval(0, 0, 0), "x > interval '0 days'"),
+    (ForeignValue("name", "A"), "x > 'A'"),
+    (ForeignValue("point", "(1,2)"), None),
     (ArrayValue((1, 2)), None),
 ]
 
@@ -37,7 +37,7 @@ def test_a_value_is_one_constant(value: ParameterValue | None, written: str | No
 
 def test_a_length_that_is_cast_is_a_text() -> None:
     for sql in ("date_bin($1::interval, t, o)", "date_bin(CAST($1 AS interval), t, o)"):
-        found = bind_keys(f"SELECT {sql} FROM t GROUP BY 1", {1: Span(0, 7, 0)})
+        found = bind_keys(f"SELECT {sql} FROM t GROUP BY 1", {1: Interval(0, 7, 0)})
         assert found == f"SELECT {sql.replace('$1', chr(39) + '7 days' + chr(39))} FROM t GROUP BY 1"
 
 

@@ -19,7 +19,7 @@ from planner.parser import lexer, spans
 from planner.scope import key_classes
 from planner.scorecard.find import find_predicates
 from planner.statements import classify as classifying
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY
 from tests.planner.spec import SPEC, pairs
@@ -43,7 +43,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return call
 
-    lex, lex_again = lexer.tokens, lexer.tokens_after_edits
+    lex, lex_again = lexer.read_tokens, lexer.reread_tokens
     for module in [module for name, module in sys.modules.items() if name.startswith("planner.")]:
         for name, value in list(vars(module).items()):
             if value is lex:
@@ -61,7 +61,7 @@ def _read(sql: str, catalog: Catalog) -> None:
     try:
         statement = classifying.classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
-            wanted = accuracy({}, catalog.defaults)
+            wanted = read_accuracy({}, catalog.defaults)
             ask(question, catalog, accuracy=wanted, parameters={1: 5}, today=TODAY, is_utc=True)
     except KeyholeError:
         pass

@@ -7,17 +7,17 @@ import pytest
 from mechanisms.registry import LIMITED
 from planner.catalog.catalog import Defaults
 from planner.errors import KeyholeError
-from planner.statements.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
+from planner.statements.settings import MECHANISMS, SETTINGS, check_setting_value, read_accuracy, read_max_epsilon
 from tests.in_turn import in_turn
 from tests.worlds.retail import DEFAULTS, EVERY_MECHANISM
 
 
 def test_defaults_are_the_policys() -> None:
     defaults = Defaults(fnr=0.01, fpr=0.02, tolerance="5", min_rows=7, mechanism="tslm")
-    found = accuracy({}, defaults)
+    found = read_accuracy({}, defaults)
     assert (found.fnr, found.fpr, found.tolerance, found.min_rows, found.mechanism) == (0.01, 0.02, "5", 7, "tslm")
-    assert accuracy({setting.name: None for setting in SETTINGS}, defaults) == found
-    assert accuracy({setting.name: "" for setting in SETTINGS}, defaults) == found
+    assert read_accuracy({setting.name: None for setting in SETTINGS}, defaults) == found
+    assert read_accuracy({setting.name: "" for setting in SETTINGS}, defaults) == found
     assert (found.most_positives, found.public_knowledge) == (None, "")
     for setting in SETTINGS:
         setting.check(setting.default(defaults))
@@ -32,10 +32,10 @@ def test_values_are_read() -> None:
         "keyhole.mechanism": "NLM",
         "keyhole.max_epsilon": "0.5",
     }
-    found = accuracy(values, EVERY_MECHANISM)
+    found = read_accuracy(values, EVERY_MECHANISM)
     assert (found.fnr, found.fpr, found.tolerance, found.min_rows, found.mechanism) == (0.2, 0.001, "25", 10, "nlm")
-    assert max_epsilon(values) == 0.5
-    assert max_epsilon({}) is None
+    assert read_max_epsilon(values) == 0.5
+    assert read_max_epsilon({}) is None
 
 
 @in_turn(
@@ -73,28 +73,31 @@ def test_values_are_read() -> None:
 )
 def test_bad_values_are_refused(name: str, value: str) -> None:
     with pytest.raises(KeyholeError, match="KH402") as refusal:
-        check(name, value, DEFAULTS)
+        check_setting_value(name, value, DEFAULTS)
     assert name in refusal.value.message
     with pytest.raises(KeyholeError, match="KH402"):
-        accuracy({name: value}, DEFAULTS)
+        read_accuracy({name: value}, DEFAULTS)
     assert refusal.value.hint
 
 
 def test_unknown_settings_are_refused() -> None:
     with pytest.raises(KeyholeError, match="KH403"):
-        check("keyhole.speed", "1", DEFAULTS)
+        check_setting_value("keyhole.speed", "1", DEFAULTS)
     with pytest.raises(KeyholeError, match="KH403"):
-        accuracy({"keyhole.speed": "1"}, DEFAULTS)
+        read_accuracy({"keyhole.speed": "1"}, DEFAULTS)
 
 
 @in_turn("mechanism", MECHANISMS)
 def test_every_mechanism_that_the_policy_allows_may_be_named(mechanism: str) -> None:
     limit = "3" if mechanism in LIMITED else None
     named = {"keyhole.mechanism": mechanism, "keyhole.most_positives": limit}
-    found = accuracy(named, EVERY_MECHANISM)
+    found = read_accuracy(named, EVERY_MECHANISM)
     assert (found.mechanism, found.most_positives) == (mechanism, 3 if limit else None)
     others = replace(EVERY_MECHANISM, mechanisms=tuple(other for other in MECHANISMS if other != mechanism))
-    for refuse in (lambda: accuracy(named, others), lambda: check("keyhole.mechanism", mechanism.upper(), others)):
+    for refuse in (
+        lambda: read_accuracy(named, others),
+        lambda: check_setting_value("keyhole.mechanism", mechanism.upper(), others),
+    ):
         with pytest.raises(KeyholeError, match=f"KH402: the policy does not allow mechanism {mechanism}$"):
             refuse()
 
@@ -102,7 +105,7 @@ def test_every_mechanism_that_the_policy_allows_may_be_named(mechanism: str) -> 
 @pytest.mark.parametrize("mechanism", ["nlm", "dppwlm", "probe_gradual", "probe_ent", "svt", "svt_generalised"])
 def test_what_lacks_a_bound_is_not_allowed_by_default(mechanism: str) -> None:
     with pytest.raises(KeyholeError, match="KH402") as refusal:
-        check("keyhole.mechanism", mechanism, DEFAULTS)
+        check_setting_value("keyhole.mechanism", mechanism, DEFAULTS)
     assert refusal.value.hint == "SET keyhole.mechanism = 'keyhole';"
 
 
@@ -110,5 +113,5 @@ def test_hints_name_no_mechanism_that_is_not_allowed() -> None:
     few = replace(DEFAULTS, mechanisms=("progressive", "keyhole"))
     for name, value in (("keyhole.most_positives", "3"), ("keyhole.public_knowledge", "24 far by 90, 28 near by 75")):
         with pytest.raises(KeyholeError, match="has no use for it") as refusal:
-            accuracy({name: value}, few)
+            read_accuracy({name: value}, few)
         assert refusal.value.hint == f"RESET {name};"

@@ -15,9 +15,9 @@ from planner.policy.stored_questions import number_parameters
 from planner.question.question import Question
 from planner.scope.embedded import Embedded
 from planner.statements import stored_parameters
-from planner.statements.classify import SetKeyhole, classify
-from planner.statements.settings import accuracy
-from planner.statements.stored_parameters import check, read_parameters, settings_of, with_defaults
+from planner.statements.classify import KeyholeSetting, classify
+from planner.statements.settings import read_accuracy
+from planner.statements.stored_parameters import check_parameter, fill_in_defaults, list_settings, read_parameters
 from tests.planner.asked import TODAY, asking
 from tests.worlds.retail import retail
 
@@ -47,7 +47,7 @@ def _question(**settings: str) -> Question:
     catalog = _catalog()
     (question,) = asking("SELECT * FROM crowded", catalog).questions
     values = read_parameters(question, {f"keyhole.param.crowded.{name}": value for name, value in settings.items()})
-    return ask(question, catalog, accuracy=accuracy({}, catalog.defaults), parameters=values, today=TODAY)
+    return ask(question, catalog, accuracy=read_accuracy({}, catalog.defaults), parameters=values, today=TODAY)
 
 
 def test_defaults_are_the_constants_of_the_question() -> None:
@@ -59,7 +59,7 @@ def test_defaults_are_the_constants_of_the_question() -> None:
         .replace(":disease", "'it''s'")
     )
     (question,) = asking(by_hand).questions
-    asked = ask(question, retail(), accuracy=accuracy({}, retail().defaults), parameters={}, today=TODAY)
+    asked = ask(question, retail(), accuracy=read_accuracy({}, retail().defaults), parameters={}, today=TODAY)
     assert fingerprint(_question()) == fingerprint(asked)
 
 
@@ -89,7 +89,7 @@ def test_a_value_of_another_type_is_refused(name: str, value: str) -> None:
     with pytest.raises(KeyholeError, match="KH402") as error:
         _question(**{name: value})
     hint = error.value.hint or ""
-    assert isinstance(classify(hint, _catalog()), SetKeyhole)
+    assert isinstance(classify(hint, _catalog()), KeyholeSetting)
 
 
 def test_a_text_is_a_constant_whatever_it_holds() -> None:
@@ -102,32 +102,35 @@ def fingerprint_text(question: Question) -> str:
 
 def test_set_is_checked_when_it_is_typed() -> None:
     catalog = _catalog()
-    assert classify(f"SET {SETTING} = 60", catalog) == SetKeyhole(SETTING, "60", local=False)
-    assert classify(f"SET LOCAL {SETTING} TO DEFAULT", catalog) == SetKeyhole(SETTING, None, local=True)
+    assert classify(f"SET {SETTING} = 60", catalog) == KeyholeSetting(SETTING, "60", is_local=False)
+    assert classify(f"SET LOCAL {SETTING} TO DEFAULT", catalog) == KeyholeSetting(SETTING, None, is_local=True)
     for bad, code in (("= 'x'", "KH402"), ("= -x", "KH402")):
         with pytest.raises(KeyholeError, match=code):
             classify(f"SET {SETTING} {bad}", catalog)
     with pytest.raises(KeyholeError, match="KH403"):
-        check("keyhole.param.crowded.nope", "1", catalog)
+        check_parameter("keyhole.param.crowded.nope", "1", catalog)
     with pytest.raises(KeyholeError, match="KH403"):
-        check("keyhole.param.busy.threshold", None, retail())
-    accuracy({SETTING: "60"}, catalog.defaults)
+        check_parameter("keyhole.param.busy.threshold", None, retail())
+    read_accuracy({SETTING: "60"}, catalog.defaults)
 
 
 def test_settings_and_meanings() -> None:
-    assert settings_of(_catalog()) == {
+    assert list_settings(_catalog()) == {
         "keyhole.param.crowded.threshold": "40",
         "keyhole.param.crowded.age": "65.5",
         "keyhole.param.crowded.insured": "true",
         "keyhole.param.crowded.since": "2026-01-03",
         "keyhole.param.crowded.disease": "it's",
     }
-    assert stored_parameters.meanings(_catalog())[SETTING] == "parameter of the stored question crowded, a whole number"
+    assert (
+        stored_parameters.list_meanings(_catalog())[SETTING]
+        == "parameter of the stored question crowded, a whole number"
+    )
 
 
 def test_the_shadow_sees_the_defaults() -> None:
     (stored,) = _catalog().stored_questions
-    assert with_defaults(stored) == SQL.replace(":threshold", "(40)").replace(":age", "(65.5)").replace(
+    assert fill_in_defaults(stored) == SQL.replace(":threshold", "(40)").replace(":age", "(65.5)").replace(
         ":insured", "true"
     ).replace(":since", "date '2026-01-03'").replace(":disease", "'it''s'")
 

@@ -12,10 +12,10 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.predicates.letter_case import lower_pattern, spellings
 from planner.predicates.where_refusals import unlisted_refusal
-from planner.values.array_literals import members
-from planner.values.constant import Given, Number, Span, nearest_real
-from planner.values.expressions import fold
-from planner.values.like import like, parts
+from planner.values.array_literals import read_members
+from planner.values.constant import ConstantContext, Interval, Number, round_to_real
+from planner.values.expressions import fold_constant
+from planner.values.like import matches_pattern, split_pattern
 from tests.in_turn import in_turn
 from tests.planner.asked import select
 
@@ -30,13 +30,13 @@ def test_real_is_rounded_once(postgres_url: str) -> None:
     texts += [f"{random_.randint(2**24, 2**26)}.{random_.choice(['0', '5', '00000000000001'])}" for _ in range(1_000)]
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute("SELECT x::real::float8 FROM unnest(%s::text[]) x", (texts,)).fetchall()
-    assert [float(nearest_real(Fraction(text)) or 0) for text in texts] == [number for (number,) in found]
+    assert [float(round_to_real(Fraction(text)) or 0) for text in texts] == [number for (number,) in found]
 
 
 def test_real_has_a_range() -> None:
-    assert nearest_real(Fraction(10) ** 39) is None
-    assert nearest_real(Fraction(1, 10**60)) is None
-    assert not isinf(nearest_real(Fraction("3.4028235e38")) or 0)
+    assert round_to_real(Fraction(10) ** 39) is None
+    assert round_to_real(Fraction(1, 10**60)) is None
+    assert not isinf(round_to_real(Fraction("3.4028235e38")) or 0)
 
 
 def test_arrays_are_read_as_postgresql_reads_them(postgres_url: str) -> None:
@@ -54,16 +54,19 @@ def test_arrays_are_read_as_postgresql_reads_them(postgres_url: str) -> None:
         for text in texts:
             row = connection.execute("SELECT %s::text::text[]", (text,)).fetchone()
             assert row is not None
-            assert members(text) == row[0], text
+            assert read_members(text) == row[0], text
 
 
 @in_turn("text", ["", "a", "{a", "{a}b", "{{a},{b}}", "{a,}", "{,}", "[0:1]={a,b}", '{"a}'])
 def test_what_is_no_array_of_one_dimension(text: str) -> None:
-    assert members(text) is None
+    assert read_members(text) is None
 
 
 def _folded(expression: str, *, utc: bool) -> object:
-    return fold(select(f"SELECT {expression}").expressions[0], Given(parameters={}, today=date(2011, 1, 1), utc=utc))
+    return fold_constant(
+        select(f"SELECT {expression}").expressions[0],
+        ConstantContext(parameters={}, today=date(2011, 1, 1), is_utc=utc),
+    )
 
 
 _ZONED = [
@@ -122,7 +125,7 @@ def test_a_cast_to_real_is_the_nearest_real(text: str, postgres_url: str) -> Non
     for expression in (f"'{text}'::real", f"CAST({text} AS real)", f"('{text}'::float4)"):
         found = _folded(expression, utc=False)
         assert isinstance(found, Number)
-        assert (float(found.value), found.integral) == (row[0], False)
+        assert (float(found.value), found.is_integral) == (row[0], False)
 
 
 @pytest.mark.parametrize("expression", ["'1e39'::real", "1e-46::real", "'0.1'::real * 3", "coalesce('1'::real, 2) + 1"])
@@ -167,19 +170,19 @@ def test_spellings_are_what_every_collation_matches(postgres_url: str) -> None:
                     f'SELECT x FROM unnest(%s::text[]) x WHERE lower(x COLLATE "{collation}") LIKE %s'.encode(),
                     (texts, pattern),
                 ).fetchall()
-                spelt = spellings(parts(pattern), _NODE) or []
-                expected = [text for text in texts if any(like(text, one) for one in spelt)]
+                spelt = spellings(split_pattern(pattern), _NODE) or []
+                expected = [text for text in texts if any(matches_pattern(text, one) for one in spelt)]
                 assert [text for (text,) in found] == expected, (collation, pattern)
 
 
 @pytest.mark.parametrize("pattern", ["%i%", "k", "a_b", "abcdefg"])
 def test_patterns_on_which_collations_differ_have_no_spellings(pattern: str) -> None:
-    assert spellings(parts(pattern), _NODE) is None
+    assert spellings(split_pattern(pattern), _NODE) is None
 
 
 def test_letters_beyond_ascii_have_no_capitals() -> None:
     with pytest.raises(KeyholeError) as raised:
-        spellings(parts("é%"), _NODE)
+        spellings(split_pattern("é%"), _NODE)
     assert raised.value.code == unlisted_refusal(_NODE, "").code
 
 
@@ -189,7 +192,7 @@ def test_a_lowered_pattern_matches_lowered_texts(pattern: str) -> None:
     for text in ("", "KIT", "xkİ", "%k_I.", "\u212ait", "kit\u0130"):
         lowered = "".join(one.lower() if one.isascii() else one for one in text)
         plain = "".join(one.lower() if one.isascii() else one for one in pattern)
-        assert like(lowered, lower_pattern(parts(pattern))) == like(lowered, plain)
+        assert matches_pattern(lowered, lower_pattern(split_pattern(pattern))) == matches_pattern(lowered, plain)
 
 
 def test_intervals_are_read_and_multiplied_as_postgresql_does(postgres_url: str) -> None:
@@ -205,7 +208,9 @@ def test_intervals_are_read_and_multiplied_as_postgresql_does(postgres_url: str)
     with psycopg.connect(postgres_url) as connection:
         for text in texts:
             row = connection.execute(f"SELECT extract(epoch FROM {text}) * 1000000".encode()).fetchone()
-            found = fold(select(f"SELECT {text}").expressions[0], Given(parameters={}, today=date(2026, 1, 1)))
-            assert isinstance(found, Span)
+            found = fold_constant(
+                select(f"SELECT {text}").expressions[0], ConstantContext(parameters={}, today=date(2026, 1, 1))
+            )
+            assert isinstance(found, Interval)
             assert row is not None
             assert (30 * found.months + found.days) * 86_400_000_000 + found.microseconds == row[0], text

@@ -5,7 +5,7 @@ import random
 import duckdb
 import psycopg
 
-from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar, plain_expression
+from planner.values.regular_expressions import convert_expression, convert_similar, write_plain_expression
 
 _PIECES = (
     "a",
@@ -82,7 +82,7 @@ def test_like_patterns_match_what_the_expression_matches(postgres_url: str) -> N
     written = ["".join(drawn.choices(_PIECES, k=drawn.randint(1, 6))) for _ in range(_DRAWN)]
     written += ["^(a|b)$", "^(a|_b)", "^a|b$", "a{1}", "***=a", "(?i)a", "^(?:a)$", "a.*?", "x"]
     with psycopg.connect(postgres_url) as connection:
-        for operator, read in (("~", patterns_of_expression), ("SIMILAR TO", patterns_of_similar)):
+        for operator, read in (("~", convert_expression), ("SIMILAR TO", convert_similar)):
             known = [(one, list(like)) for one in dict.fromkeys(written) if (like := read(one)) is not None]
             assert len(known) > _DRAWN / 10
             for one, made in known:
@@ -99,7 +99,7 @@ def test_expressions_of_classes_match_alike_on_both_engines(postgres_url: str) -
     inner = ["".join(drawn.choices(_OF_CLASSES, k=drawn.randint(1, 5))) for _ in range(_DRAWN)]
     written = [f"{drawn.choice(('^', ''))}{one}{drawn.choice(('$', ''))}" for one in inner]
     written += ["^[+-]?[0-9]+$", "^-?\\d+(\\.\\d+)?$", "^[A-Z]{2}-\\d{4}$", "[^0-9]", "^(ab)?c$"]
-    known = {one: made for one in written if (made := plain_expression(one)) is not None}
+    known = {one: made for one in written if (made := write_plain_expression(one)) is not None}
     assert len(known) > _DRAWN / 10
     texts = [*_TEXTS, "0", "12", "-3.5", "a0", "AB-1234", "٣", "１２", "12\n", "\n", "a\u2028", "abc", "c", "aab+"]
     with psycopg.connect(postgres_url) as connection, duckdb.connect() as duck:
@@ -131,7 +131,7 @@ def test_what_is_none_of_classes_alone() -> None:
         ),
         *("[a-z]*[a-z]*x", "^a*b*c*", "é", "[é]", "a{200}", "^^a", "a$b", "[&&a]", "[a-c-e]", "(a", "^*", "a" * 101),
     ):
-        assert plain_expression(written) is None, written
+        assert write_plain_expression(written) is None, written
 
 
 def test_what_says_more_is_none() -> None:
@@ -152,6 +152,6 @@ def test_what_says_more_is_none() -> None:
         "(?i)a",
         "a\\",
     ):
-        assert patterns_of_expression(written) is None, written
+        assert convert_expression(written) is None, written
     for written in ("(a|b)c", "a+", "\\d", "a|", "[a]%", "a{1}", "a\\"):
-        assert patterns_of_similar(written) is None, written
+        assert convert_similar(written) is None, written

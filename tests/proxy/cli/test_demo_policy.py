@@ -54,7 +54,7 @@ def planned(catalog: Catalog, index: int) -> Plan:
     asked = classify(QUESTIONS[index]["sql"], catalog)
     assert isinstance(asked, Asking)
     wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index].get("settings", {}).items()}
-    contract = settings.accuracy(wanted, catalog.defaults)
+    contract = settings.read_accuracy(wanted, catalog.defaults)
     question = ask(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
     return plan(question, dialect=DUCKDB)
 

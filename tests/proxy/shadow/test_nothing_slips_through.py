@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.parser.lexer import tokens
-from planner.statements.classify import Explaining, PassThrough, classify
+from planner.parser.lexer import read_tokens
+from planner.statements.classify import ExplainStatement, PassThrough, classify
 from proxy.shadow.address import OWNER, ShadowAddress
 from tests.effort import examples
 from tests.worlds.countries import QUESTION, endpoint_catalog
@@ -111,7 +111,7 @@ def _statements(draw: st.DrawFn) -> str:
 
 def _damaged(sql: str, way: str, random: Random) -> str:
     try:
-        found = [sql[token.start : token.end] for token in tokens(sql)]
+        found = [sql[token.start : token.end] for token in read_tokens(sql)]
     except KeyholeError:
         return sql
     names = [
@@ -186,7 +186,7 @@ def _accepted(sql: str) -> str | None:
             return sql
         case Asking():
             return _outer(statement)
-        case Explaining():
+        case ExplainStatement():
             return None
         case _:
             raise AssertionError(statement)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.array import array_literal, text_array
 from proxy.shadow.parameter import read_value, values_sql
@@ -45,20 +45,20 @@ UTF8 = codecs.lookup("utf-8")
         ("'2011-12-24 10:30+00'", "timestamptz", datetime(2011, 12, 24, 10, 30, tzinfo=UTC)),
         ("'0.1'", "real", Decimal("0.100000001490116119384765625")),
         ("0.1::float8 + 0.2::float8", "float8", Decimal("0.30000000000000004")),
-        ("'1 mon -2 days 03:04:05.6'", "interval", Span(months=1, days=-2, microseconds=11_045_600_000)),
-        ("'t  '", "char(3)", Foreign("character", "t")),
-        ("'t  '", "name", Foreign("name", "t  ")),
-        ("'t'", '"char"', Foreign('"char"', "t")),
-        ("'null'", "jsonb", Foreign("jsonb", "null")),
-        ("'127.0.0.1'", "inet", Foreign("inet", "127.0.0.1/32")),
-        ("'4000000000'", "oid", Foreign("oid", "4000000000")),
+        ("'1 mon -2 days 03:04:05.6'", "interval", Interval(months=1, days=-2, microseconds=11_045_600_000)),
+        ("'t  '", "char(3)", ForeignValue("character", "t")),
+        ("'t  '", "name", ForeignValue("name", "t  ")),
+        ("'t'", '"char"', ForeignValue('"char"', "t")),
+        ("'null'", "jsonb", ForeignValue("jsonb", "null")),
+        ("'127.0.0.1'", "inet", ForeignValue("inet", "127.0.0.1/32")),
+        ("'4000000000'", "oid", ForeignValue("oid", "4000000000")),
         ("'{1, NULL}'", "int[]", ArrayValue((1, None))),
         ("'{}'", "float8[]", ArrayValue(())),
         ("'{0.1,NULL,NaN}'", "float8[]", ArrayValue((Decimal("0.1"), None, "NaN"))),
         ("'{1.50}'", "numeric[]", ArrayValue((Decimal("1.50"),))),
-        ("'{\"t  \"}'", "char(3)[]", ArrayValue((Foreign("character", "t"),))),
+        ("'{\"t  \"}'", "char(3)[]", ArrayValue((ForeignValue("character", "t"),))),
         ("'{t,f}'", "bool[]", ArrayValue((True, False))),
-        ("'{2 days}'", "interval[]", ArrayValue((Span(months=0, days=2, microseconds=0),))),
+        ("'{2 days}'", "interval[]", ArrayValue((Interval(months=0, days=2, microseconds=0),))),
         ("'Côte d''Ivoire'", "text", "Côte d'Ivoire"),
         ("'x'", "varchar(3)", "x"),
         ("NULL", "text", None),

@@ -22,7 +22,7 @@ from planner.question.as_of import AsOf
 from planner.question.looks import look_at
 from planner.question.question import Question
 from planner.statements.classify import Asking, classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import cases, examples, rounds
 from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_in_time, is_nan, over_horizon, read
 from tests.proxy.sources.worlds import MOMENTS, UNITS, Engines, columns, crowd, rewritten_for, rows, tables
@@ -199,7 +199,7 @@ def unit_question(sql: str, table: Table, keys: tuple[str, ...]) -> Question:
     statement = classify(sql.format(groups, ", ".join(keys)), catalog)
     assert isinstance(statement, Asking)
     (question,) = statement.questions
-    wanted = accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
+    wanted = read_accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
     try:
         return ask(question, catalog, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
     except KeyholeError as error:

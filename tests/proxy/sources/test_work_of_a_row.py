@@ -30,7 +30,7 @@ from planner.question.condition import Compare, Condition, Leaf, Like, Not, With
 from planner.question.question import Question
 from planner.question.row_work import are_expensive, is_searched
 from planner.statements.classify import classify
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked
@@ -412,7 +412,7 @@ def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row
     quick one statement in three."""
     seen: set[tuple[type[Leaf], SqlType]] = set()
     catalog = retail()
-    wanted = accuracy({}, catalog.defaults)
+    wanted = read_accuracy({}, catalog.defaults)
     for name in SPECS:
         for sql, outcome in pairs(name)[:: rounds(1, quick=3)]:
             if outcome.startswith("KH"):  # it is refused, as another test says

@@ -15,7 +15,7 @@ from planner.predicates.computed.ranges import Clip
 from planner.predicates.condition import row_truth
 from planner.question.three_valued import Truth
 from planner.scope.name_resolution import Scope
-from planner.values.constant import Given
+from planner.values.constant import ConstantContext
 from tests.planner.asked import TODAY, select
 
 TABLE = Table(
@@ -296,7 +296,7 @@ class Writer:
 def read(sql: str) -> Truth | None:
     """Return what a condition is to Keyhole, or None if it is refused."""
     where = select(f"SELECT 1 FROM odd WHERE {sql}").args["where"]
-    given = Given(parameters={}, today=TODAY, utc=True)
+    given = ConstantContext(parameters={}, today=TODAY, is_utc=True)
     try:
         return row_truth(where.this, Scope(TABLE, "odd"), given)
     except KeyholeError as error:
@@ -370,7 +370,7 @@ def measures(drawn: Random, count: int) -> list[tuple[str, Column]]:
 def _measure(text: str, *, low: int, high: int) -> Column | None:
     """The column that an expression is, clipped if it has no range; None for a sum of several, or of a stored one."""
     bounded = replace(TABLE, columns=tuple(map(_bounded, TABLE.columns)))
-    scope, given = Scope(bounded, "odd"), Given(parameters={}, today=TODAY, utc=True)
+    scope, given = Scope(bounded, "odd"), ConstantContext(parameters={}, today=TODAY, is_utc=True)
     node = select(f"SELECT {text}").expressions[0]
 
     def read(clips: Clips) -> Column | None:

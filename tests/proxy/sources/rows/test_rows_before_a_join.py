@@ -90,7 +90,7 @@ def joined_rows_sql(tables: Sequence[Table], dialect: Dialect) -> str:
     """The joined rows as whole numbers, which every engine gives alike."""
     row = RowSql(table=join_members(join_on_unit(tables), dialect=dialect), dialect=dialect)
     codes = [f"COALESCE({row.write_column(f'{table.name}.code')}, -1)" for table in tables]
-    least = dialect.spelling.double(0.05)
+    least = dialect.spelling.write_double(0.05)
     doses = [f"CASE WHEN {row.write_column(f'{table.name}.dose')} > {least} THEN 1 ELSE 0 END" for table in tables]
     read = f"SELECT {row.write_column('person')}, {', '.join([*codes, *doses])} FROM {row.table.relation}"
     return define_steps(row.table.steps, read, dialect=dialect)

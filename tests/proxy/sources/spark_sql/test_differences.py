@@ -12,7 +12,7 @@ import pytest
 from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.spark import SPELLING
-from planner.values.like import collapse_wildcards, like
+from planner.values.like import collapse_wildcards, matches_pattern
 
 TEXTS = (
     "", "a", "A", "a ", "it's", "back\\slash", "\\", "\\'", "${spark.sql.ansi.enabled}", "$", "zoë|1:x", "😀", '"', "`",
@@ -52,7 +52,7 @@ def test_a_name_that_would_be_replaced_is_refused() -> None:
 def test_patterns_match_as_in_postgresql(connected: Any, pattern: str) -> None:
     asked = collapse_wildcards(pattern)
     tests = ", ".join(f"{connected.dialect.like(SPELLING.text(one), asked)} AS c{i}" for i, one in enumerate(TEXTS))
-    assert connected.rows(f"SELECT {tests}") == [tuple(like(one, pattern) for one in TEXTS)]
+    assert connected.rows(f"SELECT {tests}") == [tuple(matches_pattern(one, pattern) for one in TEXTS)]
 
 
 def test_digits_from_no_place_on_are_no_number(connected: Any) -> None:
@@ -151,12 +151,12 @@ def test_odd_values_are_compared_and_fail_nothing(connected: Any, tmp_path: Path
     stored = connected.dialect.read_stored_column
     x = stored("`x`", Column("x", SqlType.DOUBLE, "double precision"))
     d = stored("`d`", Column("d", SqlType.DATE, "date"))
-    moment = SPELLING.as_moment(d)
+    moment = SPELLING.convert_to_timestamp(d)
     week = connected.dialect.truncate_moment("week", moment)
-    year = f"CASE WHEN {d} BETWEEN {SPELLING.years(SqlType.DATE)} THEN {week} END"
+    year = f"CASE WHEN {d} BETWEEN {SPELLING.write_years(SqlType.DATE)} THEN {week} END"
     tests = (
-        f"{x} >= {SPELLING.double(0.0)}",
-        f"{x} > {SPELLING.double(1.0)}",
+        f"{x} >= {SPELLING.write_double(0.0)}",
+        f"{x} > {SPELLING.write_double(1.0)}",
         f"NULLIF({x}, {SPELLING.nan}) IS NULL",
         year,
     )
@@ -178,7 +178,7 @@ def test_zeros_and_nans_are_one_value_each(connected: Any, tmp_path: Path) -> No
 
 
 def test_a_branch_that_no_row_takes_fails_nothing(connected: Any) -> None:
-    spared = SPELLING.cast("'x'", "integer")
+    spared = SPELLING.write_cast("'x'", "integer")
     assert connected.value(f"CASE WHEN x < 5 THEN x ELSE {spared} END", "(SELECT 1 AS x) AS t") == 1
 
 

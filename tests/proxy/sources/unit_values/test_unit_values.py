@@ -25,7 +25,7 @@ from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
-from planner.statements.settings import accuracy
+from planner.statements.settings import read_accuracy
 from proxy.pipeline.claim import find_charged_keys
 from tests.effort import examples
 from tests.planner.asked import TODAY, asked, asked_once, asking, written_once
@@ -48,7 +48,7 @@ from tests.proxy.sources.unit_values.valued import (
 from tests.proxy.sources.worlds import Engines
 from tests.worlds.retail import retail
 
-_WANTED = accuracy({"keyhole.tolerance": "0"}, retail().defaults)
+_WANTED = read_accuracy({"keyhole.tolerance": "0"}, retail().defaults)
 _SETTLED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
