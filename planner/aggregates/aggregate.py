@@ -7,8 +7,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.computed_measure import Clips
-from planner.aggregates.having_refusals import unsupported_aggregate, unusable_type
-from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
+from planner.aggregates.having_refusals import refuse_aggregate, refuse_type
+from planner.aggregates.row_expression import Arithmetic, RequiredValues, RowExpression, SumPart, read_row_expression
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
@@ -32,40 +32,39 @@ _COUNTED = (TermKind.WHOLE, TermKind.EXACT, TermKind.DAY, TermKind.MOMENT, TermK
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A sum over rows of `parts`, divided by the sum of `per` where there is one: COUNT, SUM, AVG, or a ratio.
+    """A sum of `parts` over rows, divided by the sum of `divisor` if there is one: COUNT, SUM, AVG, or a ratio.
 
-    `per` is positive wherever it has rows, but where it may have `either_sign`. `values` are rows that must exist for
-    the aggregate not to be NULL. Where `by_units`, `per` counts the privacy units that have such rows, instead of the
-    rows. With `cells` it is the same aggregate of other groups.
+    The divisor is positive if it has rows, unless it `has_either_sign`. The aggregate is NULL unless the rows of
+    `values` exist. If it `divides_by_units`, the divisor counts the privacy units with such rows, instead of the rows. With `cells` it is the same aggregate of other groups.
     """
 
     function: str
     measure: Measure
-    parts: tuple[Part, ...]
-    per: tuple[Part, ...]
-    values: tuple[Values, ...]
+    parts: tuple[SumPart, ...]
+    divisor: tuple[SumPart, ...]
+    values: tuple[RequiredValues, ...]
     text: str
     offset: int
     arithmetic: Arithmetic
-    by_units: bool = False
-    either_sign: bool = False
+    divides_by_units: bool = False
+    has_either_sign: bool = False
     cells: KeyCells = OWN_GROUP_ALONE
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names that a tolerance may use for it, the clearest first."""
+        """The names that a tolerance may use for it, the clearest first."""
         argument = self.text.split(" FILTER ")[0]
         columns = dict.fromkeys(part.column.name for part in self.parts if part.column is not None)
         return (self.text, argument, self.function, *columns)
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """Return the meaning of what it computes, whatever its text."""
-        return (self.measure, sum_meaning(self.parts), sum_meaning(self.per), self.by_units, self.cells)
+        """The identity of the value that it computes, however it is spelled."""
+        return (self.measure, identify_sum(self.parts), identify_sum(self.divisor), self.divides_by_units, self.cells)
 
 
-def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
-    """Return the meaning of the parts' sum, whatever their order."""
+def identify_sum(parts: tuple[SumPart, ...]) -> tuple[object, ...]:
+    """Return the identity of the sum of the parts, whatever their order."""
     return tuple(
         sorted(
             (part.column.name if part.column else "", canonical(part.condition), part.power, part.coefficient)
@@ -76,16 +75,16 @@ def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GroupScope:
-    """A question's table, keys, given constants, the columns to which WHERE leaves one value, and what it says.
+    """A question's table, keys, constants and WHERE, with the columns that WHERE fixes to one value.
 
-    `values` are the values of each key that the question is about; thresholds may depend on them. `clips` are those of
-    expressions without a range; without any a sum of one is refused.
+    `values` are the values of each key that the question is about; thresholds may depend on them. `clips` has the clips
+    of expressions without a range. Without any clips, a sum of such an expression is refused.
     """
 
     scope: Scope
     keys: tuple[Column, ...]
-    given: ConstantContext
-    fixed: frozenset[str]
+    constants: ConstantContext
+    fixed_columns: frozenset[str]
     where: Condition = ALWAYS
     values: tuple[tuple[str, tuple[Value, ...]], ...] = ()
     clips: Clips | None = None
@@ -93,7 +92,7 @@ class GroupScope:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An aggregate call with the rows that its FILTER leaves, and the FILTER as text."""
+    """An aggregate call with the rows that its FILTER keeps, and the FILTER as text."""
 
     node: exp.Expr
     condition: Condition
@@ -108,8 +107,8 @@ def contains_aggregate(node: exp.Expr) -> bool:
     return contains_type(node, *AGGREGATES)
 
 
-def list_beside_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the parts of an expression that are computed of a group, not of its rows: a window reads groups."""
+def list_group_parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the parts of an expression that are computed from a group, not from its rows: a window reads groups."""
     over_rows = isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
     called = node.parent if isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) else node
     if not over_rows or (called is not None and isinstance(called.parent, exp.Window) and called.arg_key == "this"):
@@ -117,65 +116,67 @@ def list_beside_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def read_call(node: exp.Expr, within: GroupScope) -> Call:
-    """Read the call without its FILTER. Raise what its FILTER raises."""
+    """Read the call and its FILTER apart. Raise as reading the FILTER does."""
     node = strip_parentheses(node)
     if not isinstance(node, exp.Filter):
         return Call(node, ALWAYS, "")
     filter_ = node.expression.this
-    condition = row_condition(filter_, within.scope, within.given)
+    condition = row_condition(filter_, within.scope, within.constants)
     return Call(node.this, condition, f" FILTER (WHERE {write_node(filter_)})")
 
 
-def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
-    """Read the expression as an aggregate. Raise KH204, KH209, and what its FILTER raises."""
+def read_aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
+    """Read the expression as an aggregate. Raise KH204, KH209, and the refusals of its FILTER."""
     call = read_call(node, within)
     match call.node:
         case exp.Count():
-            return _count(call.node, call, within)
+            return _read_count(call.node, call, within)
         case exp.Sum() | exp.Avg() if not isinstance(strip_parentheses(call.node.this), exp.Distinct):
-            return _total(call.node, call, within)
+            return _read_total(call.node, call, within)
         case _:
-            raise unsupported_aggregate(call.node)
+            raise refuse_aggregate(call.node)
 
 
-def _count_parts(summed: RowExpression, within: GroupScope) -> tuple[Part, ...]:
+def _make_count_parts(summed: RowExpression, within: GroupScope) -> tuple[SumPart, ...]:
     values = summed.values
     column = next((part.column for part in summed.parts if part.column and part.column.name == values.column), None)
     if column is None and values.column is not None:
         column = within.scope.table.get_column(values.column)
-    return (Part(Fraction(1), column, values.condition, 0),)
+    return (SumPart(Fraction(1), column, values.condition, 0),)
 
 
-def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
+def _read_count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
     argument = strip_parentheses(node.this) if node.this is not None else exp.Star()
     if node.expressions:
         raise KeyholeError("KH204", "count of several columns is not supported", position=find_position(node))
     if isinstance(argument, exp.Distinct):
-        return _distinct(node, argument, call, within)
+        return _read_distinct(node, argument, call, within)
     if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
-        counted, text = RowExpression((), Values(None, ALWAYS), Arithmetic.INTEGER), "*"
+        counted, text = RowExpression((), RequiredValues(None, ALWAYS), Arithmetic.INTEGER), "*"
     else:
-        counted = row_expression(
+        counted = read_row_expression(
             argument,
             within.scope,
-            within.given,
+            within.constants,
             where=within.where,
             among=call.condition,
             counted=True,
             clips=within.clips,
         )
         column = find_column(argument, within.scope)
-        text = column.name if column else "*" if counted.values == Values(None, ALWAYS) else write_node(argument)
-    counted = counted.where(call.condition)
-    return _counts(node, f"count({text}){call.suffix}", Measure.ROWS, _count_parts(counted, within))
+        text = (
+            column.name if column else "*" if counted.values == RequiredValues(None, ALWAYS) else write_node(argument)
+        )
+    counted = counted.restrict(call.condition)
+    return _make_count(node, f"count({text}){call.suffix}", Measure.ROWS, _make_count_parts(counted, within))
 
 
-def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]) -> Aggregate:
+def _make_count(node: exp.Expr, text: str, measure: Measure, parts: tuple[SumPart, ...]) -> Aggregate:
     return Aggregate(
         function="count",
         measure=measure,
         parts=parts,
-        per=(),
+        divisor=(),
         values=(),
         text=text,
         offset=find_start(node) or 0,
@@ -183,37 +184,37 @@ def _counts(node: exp.Expr, text: str, measure: Measure, parts: tuple[Part, ...]
     )
 
 
-def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: GroupScope) -> Aggregate:
+def _read_distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: GroupScope) -> Aggregate:
     chosen = _split_distinct_case(distinct)
     if chosen is not None:  # what BI tools write for FILTER
         when, counts = chosen
-        condition = all_of((row_condition(when, within.scope, within.given), call.condition))
+        condition = all_of((row_condition(when, within.scope, within.constants), call.condition))
         earlier = call.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
         both = f"({earlier}) AND ({write_node(when)})" if earlier else write_node(when)
         suffix = f" FILTER (WHERE {both})"
-        return _distinct(node, counts, Call(call.node, condition, suffix), within)
-    items = [part for item in distinct.expressions for part in _parts(strip_parentheses(item))]
+        return _read_distinct(node, counts, Call(call.node, condition, suffix), within)
+    items = [part for item in distinct.expressions for part in _list_parts(strip_parentheses(item))]
     found = [find_column(item, within.scope) for item in items]
     counted = {column.name for column in found if column is not None}
-    keys = {column.name for column in within.keys} | within.fixed | fixed_columns(call.condition)
+    keys = {column.name for column in within.keys} | within.fixed_columns | fixed_columns(call.condition)
     unit = set(within.scope.table.unit)
     names = ", ".join(write_node(item) for item in items)
     if len(items) == 1 and found[0] is not None and not (unit and unit <= counted | keys and counted <= unit | keys):
-        return _values(node, found[0], call, within, text=found[0].name)
-    if len(items) == 1 and found[0] is None and (computed := _compute(items[0], within)) is not None:
-        return _values(node, computed, call, within, text=write_node(items[0]))
+        return _read_value_count(node, found[0], call, within, text=found[0].name)
+    if len(items) == 1 and found[0] is None and (computed := _compute_column(items[0], within)) is not None:
+        return _read_value_count(node, computed, call, within, text=write_node(items[0]))
     if not unit or len(counted) == 0 or not unit <= counted | keys or not counted <= unit | keys:
-        raise _no_units(node, names, [name for name in within.scope.table.unit if name not in keys], within)
-    parts = (Part(Fraction(1), None, call.condition, 0),)
+        raise _refuse_other_units(node, names, [name for name in within.scope.table.unit if name not in keys], within)
+    parts = (SumPart(Fraction(1), None, call.condition, 0),)
     cap = within.scope.table.row_cap
     measure = Measure.ROWS if cap is not None and cap.rows == 1 else Measure.UNITS  # one row per unit: rows are units
-    return _counts(node, f"count(DISTINCT {names}){call.suffix}", measure, parts)
+    return _make_count(node, f"count(DISTINCT {names}){call.suffix}", measure, parts)
 
 
 def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct] | None:
-    """Return `DISTINCT CASE WHEN c THEN x END` as c and `DISTINCT x`.
+    """Split `DISTINCT CASE WHEN c THEN x END` into c and `DISTINCT x`.
 
-    Of other rows the value is NULL and does not count.
+    For other rows the value is NULL and does not count.
     """
     case = strip_parentheses(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
     if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
@@ -225,9 +226,9 @@ def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct
     return arm.this, exp.Distinct(expressions=[arm.args["true"]])
 
 
-def _compute(item: exp.Expr, within: GroupScope) -> Column | None:
-    """Return the column that an expression of a row makes; None for doubles, lengths of time and conditions."""
-    scope = RowScope(within.scope, within.given)
+def _compute_column(item: exp.Expr, within: GroupScope) -> Column | None:
+    """Return the column that an expression of a row makes. Return None for doubles, durations and conditions."""
+    scope = RowScope(within.scope, within.constants)
     term = read_measure(item, scope)
     if term is not None and term.function == "ratio":
         term, _ = ratios.split(term)  # by a constant, which merges no values
@@ -239,11 +240,11 @@ def _compute(item: exp.Expr, within: GroupScope) -> Column | None:
         return None
 
 
-def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, text: str) -> Aggregate:
+def _read_value_count(node: exp.Count, column: Column, call: Call, within: GroupScope, *, text: str) -> Aggregate:
     """Return the count of different values of a column."""
     table = within.scope.table
     if column.sql_type is SqlType.OTHER:
-        raise unusable_type(column, node)
+        raise refuse_type(column, node)
     clipped = not table.is_row_unit and table.row_cap is None and not table.determines(column)
     if clipped and column.sql_type is SqlType.DOUBLE:
         raise KeyholeError(
@@ -255,11 +256,11 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, 
             "expose the column as numeric.",
             position=find_position(node),
         )
-    parts = (Part(Fraction(1), column, call.condition, 0),)
-    return _counts(node, f"count(DISTINCT {text}){call.suffix}", Measure.VALUES, parts)
+    parts = (SumPart(Fraction(1), column, call.condition, 0),)
+    return _make_count(node, f"count(DISTINCT {text}){call.suffix}", Measure.VALUES, parts)
 
 
-def _no_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope) -> KeyholeError:
+def _refuse_other_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope) -> KeyholeError:
     table = within.scope.table
     wanted = ", ".join(missing or table.unit)
     return KeyholeError(
@@ -273,32 +274,32 @@ def _no_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope
     )
 
 
-def _parts(node: exp.Expr) -> list[exp.Expr]:
+def _list_parts(node: exp.Expr) -> list[exp.Expr]:
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
-def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate:
+def _read_total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate:
     function = "sum" if isinstance(node, exp.Sum) else "avg"
-    summed = row_expression(
-        node.this, within.scope, within.given, where=within.where, among=call.condition, clips=within.clips
-    ).where(call.condition)
+    summed = read_row_expression(
+        node.this, within.scope, within.constants, where=within.where, among=call.condition, clips=within.clips
+    ).restrict(call.condition)
     column = find_column(node.this, within.scope)
     argument = column.name if column else write_node(strip_parentheses(node.this))
-    per = _count_parts(summed, within) if function == "avg" else ()
+    per = _make_count_parts(summed, within) if function == "avg" else ()
     return Aggregate(
         function=function,
         measure=Measure.TOTAL,
         parts=summed.parts,
-        per=per,
+        divisor=per,
         values=(summed.values,),
         text=f"{function}({argument}){call.suffix}",
         offset=find_start(node) or 0,
-        arithmetic=_arithmetic_of_sum(summed, average=function == "avg"),
+        arithmetic=_find_sum_arithmetic(summed, average=function == "avg"),
     )
 
 
-def _arithmetic_of_sum(summed: RowExpression, *, average: bool) -> Arithmetic:
-    """Return how PostgreSQL computes with the sum or mean; the sum of bigint is numeric."""
+def _find_sum_arithmetic(summed: RowExpression, *, average: bool) -> Arithmetic:
+    """Return how PostgreSQL computes with the sum or mean. The sum of bigint is numeric."""
     columns = [part.column for part in summed.parts if part.column is not None]
     wide = any(column.sql_type is SqlType.INTEGER and column.declared == "bigint" for column in columns)
     if summed.arithmetic is Arithmetic.INTEGER and (wide or average):

@@ -7,23 +7,30 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
+from planner.aggregates.aggregate import (
+    AGGREGATES,
+    Aggregate,
+    GroupScope,
+    contains_aggregate,
+    identify_sum,
+    read_aggregate,
+)
 from planner.aggregates.cell_windows import place_aggregate, read_cells, reads_groups, window_argument
-from planner.aggregates.computed_measure import is_open, least_value
+from planner.aggregates.computed_measure import find_least_value, is_unbounded
 from planner.aggregates.having_refusals import (
-    added_to_replaced,
-    divided_by_different_values,
+    refuse_arithmetic,
+    refuse_distinct_divisor,
     divides_by_groups,
-    divides_integers,
-    divisor_not_positive,
-    no_constant_threshold,
-    no_number,
-    no_sum_over_rows,
-    weighed_by_key,
+    refuse_divisor,
+    refuse_integer_quotient,
+    refuse_key_factor,
+    refuse_sum_with_coalesce,
+    refuse_threshold_type,
+    refuse_variable_threshold,
 )
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of_columns
-from planner.aggregates.row_expression import Arithmetic, Part, Values
+from planner.aggregates.key_thresholds import is_public, read_key_numbers, refuse_column_threshold
+from planner.aggregates.row_expression import Arithmetic, RequiredValues, SumPart
 from planner.catalog.catalog import Product
 from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
@@ -40,10 +47,10 @@ from planner.values.constant import Constant, NotConstant, Number, Untyped, read
 from planner.values.decimals import convert_to_decimal
 from planner.values.expressions import fold_constant
 
-COUNTED_APART = (Measure.UNITS, Measure.VALUES)
+UNIT_MEASURES = (Measure.UNITS, Measure.VALUES)
 """Measures that do not count row by row."""
 
-CASTS = {
+CAST_TYPES = {
     "DECIMAL": Arithmetic.EXACT,
     "DOUBLE": Arithmetic.FLOATING,
     "INT": Arithmetic.INTEGER,
@@ -53,33 +60,34 @@ CASTS = {
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`sum of coefficient * aggregate + own + constant`, where `own` is a number that a key determines, if any.
+    """A linear expression: `sum of coefficient * aggregate + key number + constant`.
 
-    `missing` is its value where SQL would say NULL (None: NULL).
+    `key_numbers` are numbers that a key determines, if any. `null_value` is the value where SQL would say NULL (None:
+    NULL).
     """
 
     summands: tuple[tuple[Aggregate, Fraction], ...]
     constant: Fraction
     arithmetic: Arithmetic
-    missing: Fraction | None = None
-    own: KeyNumbers | None = None
+    null_value: Fraction | None = None
+    key_numbers: KeyNumbers | None = None
 
-    def plus(self, other: "Linear", factor: Fraction) -> "Linear":
-        """Return this and a multiple of another."""
+    def add(self, other: "Linear", factor: Fraction) -> "Linear":
+        """Return the sum of this and a multiple of another expression."""
         summands = list(self.summands)
         for found, coefficient in other.summands:
             summands = _add_summand(summands, found, factor * coefficient)
         missing = None
-        if self.missing is not None and not other.summands:
-            missing = self.missing + factor * other.constant
-        elif other.missing is not None and not self.summands:
-            missing = self.constant + factor * other.missing
+        if self.null_value is not None and not other.summands:
+            missing = self.null_value + factor * other.constant
+        elif other.null_value is not None and not self.summands:
+            missing = self.constant + factor * other.null_value
         return Linear(
             tuple(summands),
             self.constant + factor * other.constant,
             max(self.arithmetic, other.arithmetic),
             missing,
-            _together(self.own, other.own, factor),
+            _add_key_numbers(self.key_numbers, other.key_numbers, factor),
         )
 
     @property
@@ -93,19 +101,19 @@ class Linear:
         return written_
 
 
-def _together(one: KeyNumbers | None, other: KeyNumbers | None, factor: Fraction) -> KeyNumbers | None:
-    """Return one number of a key plus a multiple of another."""
+def _add_key_numbers(one: KeyNumbers | None, other: KeyNumbers | None, factor: Fraction) -> KeyNumbers | None:
+    """Return the sum of one key's numbers and a multiple of another's."""
     if other is None:
         return one
     if one is None:
-        return other.times(factor)
+        return other.multiply(factor)
     if one.key != other.key:
         raise KeyholeError(
             "KH208",
             f"{one.text} and {other.text} are determined by different keys",
             hint="Compare with numbers that one key determines.",
         )
-    return one.plus(other.times(factor))
+    return one.add(other.multiply(factor))
 
 
 def _add_summand(
@@ -118,38 +126,41 @@ def _add_summand(
     return [*summands, (found, coefficient)]
 
 
-def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
-    """Read the expression as a sum of aggregates, None for NULL. Raise KH204, KH208 and what its aggregates raise."""
+def read_linear(node: exp.Expr, within: GroupScope) -> Linear | None:
+    """Read the expression as a sum of aggregates. Return None for NULL.
+
+    Raise KH204, KH208 and the refusals of its aggregates.
+    """
     node = strip_parentheses(node)
     if not isinstance(node, AGGREGATES):
         with suppress(NotConstant):
-            return _number(fold_constant(node, within.given), node)
+            return _make_constant(fold_constant(node, within.constants), node)
     if is_public(node, within):
-        own, arithmetic = key_numbers(node, within)
-        return Linear((), Fraction(0), arithmetic, own=own)
+        own, arithmetic = read_key_numbers(node, within)
+        return Linear((), Fraction(0), arithmetic, key_numbers=own)
     match node:
         case exp.Add() | exp.Sub():
-            left, right = linear(node.this, within), linear(node.expression, within)
+            left, right = read_linear(node.this, within), read_linear(node.expression, within)
             if left is None or right is None:
                 return None
-            if left.summands and right.summands and (left.missing, right.missing) != (None, None):
-                raise added_to_replaced(node)
-            return left.plus(right, Fraction(1 if isinstance(node, exp.Add) else -1))
+            if left.summands and right.summands and (left.null_value, right.null_value) != (None, None):
+                raise refuse_sum_with_coalesce(node)
+            return left.add(right, Fraction(1 if isinstance(node, exp.Add) else -1))
         case exp.Neg():
-            inner = linear(node.this, within)
-            return inner and _times(inner, Fraction(-1))
+            inner = read_linear(node.this, within)
+            return inner and _multiply(inner, Fraction(-1))
         case exp.Mul():
-            return _product(node, within)
+            return _read_product(node, within)
         case exp.Div():
-            return _quotient(node, within)
+            return _read_quotient(node, within)
         case exp.Cast():
-            return _cast(node, within)
+            return _read_cast(node, within)
         case exp.Coalesce():
-            return _coalesce(node, within)
+            return _read_coalesce(node, within)
         case _ if isinstance(node, AGGREGATES):
             return _read_aggregate(node, within)
         case _:
-            raise refusal_of_columns(node, within) or not_linear(node, within)
+            raise refuse_column_threshold(node, within) or refuse_nonlinear(node, within)
 
 
 def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
@@ -173,13 +184,13 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
 def _read_aggregate(node: exp.Expr, within: GroupScope) -> Linear | None:
     if isinstance(node, exp.Window) and reads_groups(node):
         return _read_window(node, within)
-    if (problem := refusal_of_columns(node, within)) is not None:
+    if (problem := refuse_column_threshold(node, within)) is not None:
         raise problem
-    found = aggregate(node, within)
+    found = read_aggregate(node, within)
     return Linear(((found, Fraction(1)),), Fraction(0), found.arithmetic)
 
 
-def _number(value: Constant, node: exp.Expr) -> Linear | None:
+def _make_constant(value: Constant, node: exp.Expr) -> Linear | None:
     match value:
         case None:
             return None
@@ -189,55 +200,55 @@ def _number(value: Constant, node: exp.Expr) -> Linear | None:
             found = read_number(text, node)
             return Linear((), found.value, Arithmetic.INTEGER)
         case _:
-            raise no_number(node)
+            raise refuse_threshold_type(node)
 
 
-def _times(one: Linear, factor: Fraction) -> Linear:
-    return Linear((), Fraction(0), Arithmetic.INTEGER).plus(one, factor)
+def _multiply(one: Linear, factor: Fraction) -> Linear:
+    return Linear((), Fraction(0), Arithmetic.INTEGER).add(one, factor)
 
 
-def _product(node: exp.Mul, within: GroupScope) -> Linear | None:
-    left, right = linear(node.this, within), linear(node.expression, within)
+def _read_product(node: exp.Mul, within: GroupScope) -> Linear | None:
+    left, right = read_linear(node.this, within), read_linear(node.expression, within)
     if left is None or right is None:
         return None
     if left.summands and right.summands:
-        raise not_linear(node, within)
+        raise refuse_nonlinear(node, within)
     if right.summands:
         left, right = right, left
-    if right.own is not None:
-        raise weighed_by_key(node)
-    return replace(_times(left, right.constant), arithmetic=max(left.arithmetic, right.arithmetic))
+    if right.key_numbers is not None:
+        raise refuse_key_factor(node)
+    return replace(_multiply(left, right.constant), arithmetic=max(left.arithmetic, right.arithmetic))
 
 
-def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
-    found = exact_quotient(node, within)
+def _read_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
+    found = read_exact_quotient(node, within)
     if found is not None and found.arithmetic is Arithmetic.INTEGER:
-        raise divides_integers(node)
+        raise refuse_integer_quotient(node)
     return found
 
 
-def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
-    """Return the quotient with its remainder, None for NULL.
+def read_exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
+    """Return the quotient with its remainder. Return None for NULL.
 
-    Its arithmetic is of integers where SQL would drop the remainder.
+    Its arithmetic is integer where SQL would drop the remainder.
     """
-    left = linear(node.this, within)
-    right = linear(without_nullif(strip_parentheses(node.expression), within), within)
+    left = read_linear(node.this, within)
+    right = read_linear(strip_nullif(strip_parentheses(node.expression), within), within)
     if left is None or right is None:
         return None
-    if right.own is not None:
-        raise weighed_by_key(node)
+    if right.key_numbers is not None:
+        raise refuse_key_factor(node)
     if not right.summands and not right.constant:
         raise KeyholeError("KH212", "a constant divides by zero", position=find_position(node))
     arithmetic = max(left.arithmetic, right.arithmetic)
-    ratio = _ratio(node, left, right, within) if right.summands else None
+    ratio = _make_ratio(node, left, right, within) if right.summands else None
     if ratio is None:
-        return replace(_times(left, 1 / right.constant), arithmetic=arithmetic)
+        return replace(_multiply(left, 1 / right.constant), arithmetic=arithmetic)
     return Linear(((ratio, Fraction(1)),), Fraction(0), arithmetic)
 
 
-def without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
-    """Return `x` for `nullif(x, 0)`, also under a cast: a ratio needs its divisor not to be zero anyway."""
+def strip_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
+    """Return `x` for `nullif(x, 0)`, also under a cast, because a ratio needs a divisor other than zero anyway."""
     if isinstance(divisor, exp.Nullif) and _is_zero(divisor.expression, within):
         return strip_parentheses(divisor.this)
     inner = strip_parentheses(divisor.this) if isinstance(divisor, exp.Cast) else None
@@ -248,91 +259,94 @@ def without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
 
 def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
     try:
-        value = fold_constant(node, within.given)
+        value = fold_constant(node, within.constants)
     except NotConstant:
         return False
     return isinstance(value, Number) and value.value == 0
 
 
-def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
+def _make_ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
     if any(found.cells != OWN_GROUP_ALONE for found, _ in (*left.summands, *right.summands)):
         raise divides_by_groups(node)
-    left, right = _sums_of_means(left, right, within)
+    left, right = _cancel_divisors(left, right, within)
     divided = [found for found, _ in (*left.summands, *right.summands)]
     by_units = _counts_units(right)
     measures = {found.measure for found, _ in left.summands}
-    alone = measures.intersection(COUNTED_APART) and not (by_units and measures == {Measure.UNITS})
+    alone = measures.intersection(UNIT_MEASURES) and not (by_units and measures == {Measure.UNITS})
     if not by_units:
-        alone = any(found.measure in COUNTED_APART for found in divided)
-    if any(found.per for found in divided) or alone:
-        raise not_linear(node, within)
-    if left.missing is not None:
-        raise not_linear(node, within)
-    if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
-        raise divisor_not_positive(node)
+        alone = any(found.measure in UNIT_MEASURES for found in divided)
+    if any(found.divisor for found in divided) or alone:
+        raise refuse_nonlinear(node, within)
+    if left.null_value is not None:
+        raise refuse_nonlinear(node, within)
+    if (
+        left.key_numbers is not None
+        or left.constant
+        or right.constant
+        or right.null_value is not None
+        or len(right.summands) != 1
+    ):
+        raise refuse_divisor(node)
     ((below, coefficient),) = right.summands
     if coefficient <= 0:
-        raise divisor_not_positive(node)
+        raise refuse_divisor(node)
     above = tuple(
         replace(part, coefficient=part.coefficient * factor / coefficient)
         for found, factor in left.summands
         for part in found.parts
     )
-    rows = any_of(_rows(part) for part in below.parts)
-    needed = Values(None, rows)
+    rows = any_of(_find_rows(part) for part in below.parts)
+    needed = RequiredValues(None, rows)
     if len(below.parts) == 1:
         (only,) = below.parts
-        needed = Values(only.column.name if only.column else None, only.condition)
+        needed = RequiredValues(only.column.name if only.column else None, only.condition)
     values = dict.fromkeys((*(values for found, _ in left.summands for values in found.values), needed))
     over = f"({left.text})" if len(left.summands) > 1 else left.text
     return Aggregate(
         function=left.summands[0][0].function,
         measure=Measure.UNITS if measures == {Measure.UNITS} else Measure.TOTAL,
         parts=above,
-        per=below.parts,
+        divisor=below.parts,
         values=tuple(values),
         text=f"{over} / {below.text}"
         if coefficient == 1
         else f"{over} / ({convert_to_decimal(coefficient)} * {below.text})",
         offset=find_start(node) or 0,
         arithmetic=max(left.arithmetic, right.arithmetic),
-        by_units=by_units and not within.scope.table.is_row_unit,  # else each row is a unit
-        either_sign=not (least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
+        divides_by_units=by_units and not within.scope.table.is_row_unit,  # else each row is a unit
+        has_either_sign=not (find_least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
     )
 
 
-def _sums_of_means(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:
-    """Return the sums of means and ratios that all have one divisor, which cancels.
-
-    Everything else is divided as it is.
-    """
+def _cancel_divisors(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:
+    """Return both sides multiplied by the one divisor of all their means and ratios. Return other sides unchanged."""
     divided = [found for found, _ in (*left.summands, *right.summands)]
-    if not left.summands or left.constant or right.constant or not all(found.per for found in divided):
+    if not left.summands or left.constant or right.constant or not all(found.divisor for found in divided):
         return left, right
-    if any(found.by_units for found in divided):
+    if any(found.divides_by_units for found in divided):
         return left, right
-    if not all(same_rows(divided[0].per, found.per, within) for found in divided):
+    if not all(have_same_rows(divided[0].divisor, found.divisor, within) for found in divided):
         return left, right
 
-    def without_per(one: Linear) -> Linear:
-        return replace(one, summands=tuple((_numerator(found), factor) for found, factor in one.summands))
+    def drop_divisor(one: Linear) -> Linear:
+        return replace(one, summands=tuple((_get_numerator(found), factor) for found, factor in one.summands))
 
-    return without_per(left), without_per(right)
+    return drop_divisor(left), drop_divisor(right)
 
 
-def _numerator(found: Aggregate) -> Aggregate:
+def _get_numerator(found: Aggregate) -> Aggregate:
     """Return the sum that a mean or ratio divides."""
     is_mean = found.function == "avg"
     text = f"sum({found.text.removeprefix('avg(')}" if is_mean else found.text.rpartition(" / ")[0]
-    return replace(found, function="sum", per=(), text=text)
+    return replace(found, function="sum", divisor=(), text=text)
 
 
 def is_positive_mean(mean: Linear) -> bool:
     """Return True for a multiple of one mean or ratio that is above 0 wherever it has a value."""
-    if len(mean.summands) != 1 or mean.constant or mean.own is not None or mean.missing is not None:
+    if len(mean.summands) != 1 or mean.constant or mean.key_numbers is not None or mean.null_value is not None:
         return False
     ((found, factor),) = mean.summands
-    return bool(found.per) and not found.by_units and factor > 0 and least_per_row(found.parts) > 0
+    return bool(found.divisor) and not found.divides_by_units and factor > 0 and find_least_per_row(found.parts) > 0
 
 
 def _counts_units(divisor: Linear) -> bool:
@@ -340,33 +354,32 @@ def _counts_units(divisor: Linear) -> bool:
     return [found.measure for found, _ in divisor.summands] == [Measure.UNITS]
 
 
-def _rows(part: Part) -> Condition:
-    return Values(part.column.name if part.column else None, part.condition).rows
+def _find_rows(part: SumPart) -> Condition:
+    return RequiredValues(part.column.name if part.column else None, part.condition).rows
 
 
-def least_per_row(parts: tuple[Part, ...]) -> Fraction:
-    """Return the least that one row which counts adds; 0 if that is not known to be positive."""
+def find_least_per_row(parts: tuple[SumPart, ...]) -> Fraction:
+    """Return the least amount that one counted row adds. Return 0 if it is not known to be positive."""
     least: list[Fraction] = []
     for part in parts:
         if not part.power:
             least.append(part.coefficient)
             continue
         assert part.column is not None
-        low, grid = least_value(part.column) or Fraction(0), Fraction(part.column.grid or 1)
+        low, grid = find_least_value(part.column) or Fraction(0), Fraction(part.column.grid or 1)
         end = floor(low / grid) * grid
         if part.coefficient < 0:  # what is taken off may be as large as the column
             end = ceil(Fraction(part.column.bounds[1]) / grid) * grid if part.column.bounds is not None else Fraction(0)
         least.append(part.coefficient * end)
     found = max(Fraction(0), min(least, default=Fraction(0)))
-    return found or max((_least_by_factor(part, parts) for part in parts), default=Fraction(0))
+    return found or max((_find_least_by_factor(part, parts) for part in parts), default=Fraction(0))
 
 
-def _least_by_factor(factor: Part, parts: tuple[Part, ...]) -> Fraction:
+def _find_least_by_factor(factor: SumPart, parts: tuple[SumPart, ...]) -> Fraction:
     """Return the least of `x * (c + d * y + ...)`, where `x` counts if any part does.
 
-    Return 0 if it is not known to be positive.
-
-    As in `price * (1 - discount)`: 900 * (1 - 0.1) at least. The largest `y` is that of `x * y` by that of `x`.
+    Return 0 if it is not known to be positive. For `price * (1 - discount)` it is at least 900 * (1 - 0.1). The largest
+    `y` is that of `x * y` divided by that of `x`.
 
     Parameters:
         factor: the part with `x` alone, which is positive by its bounds.
@@ -392,25 +405,25 @@ def _least_by_factor(factor: Part, parts: tuple[Part, ...]) -> Fraction:
     return max(Fraction(0), rest * step * low)
 
 
-def _list_conjuncts(part: Part) -> frozenset[str]:
-    """Return the conditions on the rows of a part, without the one that its column has a value."""
+def _list_conjuncts(part: SumPart) -> frozenset[str]:
+    """Return the conditions on the rows of a part, except that its column has a value."""
     return frozenset(canonical(one) for one in part.condition.conjuncts())
 
 
-def is_never_negative(parts: tuple[Part, ...]) -> bool:
-    """Return True if no row can lower the sum, by the declared bounds, or by the clip that it gets for want of any."""
+def is_never_negative(parts: tuple[SumPart, ...]) -> bool:
+    """Return True if no row can lower the sum, by declared bounds or by the clip of a column without bounds."""
 
-    def is_positive(part: Part) -> bool:
-        least = None if part.column is None else least_value(part.column)
-        clipped = is_open(part.column) and least is None
+    def is_positive(part: SumPart) -> bool:
+        least = None if part.column is None else find_least_value(part.column)
+        clipped = is_unbounded(part.column) and least is None
         return part.coefficient > 0 and (not part.power or clipped or (least is not None and least >= 0))
 
     return all(map(is_positive, parts))
 
 
-def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope) -> bool:
+def have_same_rows(one: tuple[SumPart, ...], other: tuple[SumPart, ...], within: GroupScope) -> bool:
     """Return True if two counts are provably of the same rows."""
-    if sum_meaning(one) == sum_meaning(other):
+    if identify_sum(one) == identify_sum(other):
         return True
     if len(one) != 1 or len(other) != 1 or canonical(one[0].condition) != canonical(other[0].condition):
         return False
@@ -418,41 +431,41 @@ def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope
     return all(part.column is None or disjoint(known, IsNull(part.column.name)) for part in (*one, *other))
 
 
-def kind_of_cast(node: exp.Cast) -> Arithmetic | None:
-    """Return how a cast makes PostgreSQL compute; None for a cast that may fail or lose something."""
+def find_cast_arithmetic(node: exp.Cast) -> Arithmetic | None:
+    """Return the arithmetic that a cast gives. Return None for a cast that may fail or lose digits."""
     kind = str(node.to.this.value) if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
-    return CASTS.get(kind)
+    return CAST_TYPES.get(kind)
 
 
-def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
-    inner = linear(node.this, within)
+def _read_cast(node: exp.Cast, within: GroupScope) -> Linear | None:
+    inner = read_linear(node.this, within)
     if inner is None:
         return None
-    arithmetic = kind_of_cast(node)
+    arithmetic = find_cast_arithmetic(node)
     if inner.arithmetic is Arithmetic.INTEGER and numeric_scale(node) is not None:
         arithmetic = Arithmetic.EXACT  # which rounds no whole number
     if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
-        raise not_linear(node, within)
+        raise refuse_nonlinear(node, within)
     return replace(inner, arithmetic=arithmetic)
 
 
-def _coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
-    inner = linear(node.this, within)
-    others = [linear(other, within) for other in node.expressions]
-    if inner is None or len(others) != 1 or others[0] is None or others[0].summands or inner.missing is not None:
-        raise not_linear(node, within)
-    if inner.own is not None or others[0].own is not None:
-        raise not_linear(node, within)
+def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
+    inner = read_linear(node.this, within)
+    others = [read_linear(other, within) for other in node.expressions]
+    if inner is None or len(others) != 1 or others[0] is None or others[0].summands or inner.null_value is not None:
+        raise refuse_nonlinear(node, within)
+    if inner.key_numbers is not None or others[0].key_numbers is not None:
+        raise refuse_nonlinear(node, within)
     missing = others[0].constant
-    plain = all(not found.per for found, _ in inner.summands) and not inner.constant
+    plain = all(not found.divisor for found, _ in inner.summands) and not inner.constant
     if plain and missing == 0 and len(inner.summands) == 1:
         ((found, coefficient),) = inner.summands
         text = f"coalesce({found.text}, 0)"
         return replace(inner, summands=((replace(found, values=(), text=text), coefficient),))
-    return replace(inner, missing=missing)
+    return replace(inner, null_value=missing)
 
 
-def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
+def refuse_nonlinear(node: exp.Expr, within: GroupScope) -> KeyholeError:
     """Return KH204 for arithmetic over aggregates that is no sum over rows.
 
     Return KH208 for a threshold that is not constant.
@@ -460,19 +473,19 @@ def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
     if node.find(exp.Query):
         return subquery_inside(node)
     if not contains_aggregate(node):
-        return no_constant_threshold(node, hint="Compare an aggregate with a number or a parameter.")
+        return refuse_variable_threshold(node, hint="Compare an aggregate with a number or a parameter.")
     for ratio in node.find_all(exp.Div):
         counted = strip_parentheses(ratio.expression).find(exp.Distinct)
         if counted is not None and contains_aggregate(ratio.this):
-            return divided_by_different_values(ratio, hint=_mean_per_unit(counted, within, ratio))
+            return refuse_distinct_divisor(ratio, hint=_suggest_mean_per_unit(counted, within, ratio))
     counted = node.find(exp.Distinct)
-    return no_sum_over_rows(node, hint=None if counted is None else _mean_per_unit(counted, within))
+    return refuse_arithmetic(node, hint=None if counted is None else _suggest_mean_per_unit(counted, within))
 
 
-def _mean_per_unit(counted: exp.Distinct, within: GroupScope, ratio: exp.Div | None = None) -> str | None:
-    """Return the question for the mean number of rows of a unit, where units are counted; else None.
+def _suggest_mean_per_unit(counted: exp.Distinct, within: GroupScope, ratio: exp.Div | None = None) -> str | None:
+    """Return a question for the mean number of rows of a unit, if the divisor counts units. Return None otherwise.
 
-    For a `ratio` by a part of the units' columns, it is the one by all of them.
+    A `ratio` by only some of the units' columns is replaced by the one by all of them.
     """
     scope, select = within.scope, counted.find_ancestor(exp.Select)
     found = [find_column(item, scope) for item in counted.expressions]

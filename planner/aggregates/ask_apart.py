@@ -1,4 +1,4 @@
-"""Two thresholds in the place of a comparison of two aggregates that no sum over rows decides.
+"""Replacements for a comparison of two aggregates that no sum over rows decides: two separate thresholds.
 
 | asked | asked instead, for a public `t` | |
 |---|---|---|
@@ -8,8 +8,8 @@
 | `stddev(x) / avg(x) > c` | `stddev(x) > c * t AND avg(x) < t` | |
 | `count(*) / count(DISTINCT x) > c` | `count(*) > c * t AND count(DISTINCT x) <= t` | |
 
-For every `t` the second column implies the first, except for what a division of integers cuts off. Declared bounds, key
-domains and WHERE alone choose `t`: both thresholds lie as far inside these bounds as possible.
+For every `t` the second column implies the first, except for the digits that a division of integers drops. Declared
+bounds, key domains and WHERE alone choose `t`: both thresholds lie as far inside these bounds as possible.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.having_refusals import write_parenthesised
-from planner.aggregates.order_statistics import picks_a_value
+from planner.aggregates.order_statistics import is_pick
 from planner.aggregates.variance import is_variance
 from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
@@ -43,10 +43,10 @@ _TIMES = (SqlType.DATE, SqlType.TIMESTAMP)
 _ASKED = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
-def ask_apart(node: exp.Expr, within: GroupScope) -> str | None:
-    """Return the question with two thresholds from which a comparison follows, one of each of its two aggregates.
+def ask_separately(node: exp.Expr, within: GroupScope) -> str | None:
+    """Return a question with one threshold for each of two aggregates, from which their comparison follows.
 
-    None for other comparisons, inside NOT, where no SELECT is known, and where public facts give no number.
+    Return None for other comparisons, inside NOT, if no SELECT is known, and if public facts give no number.
     """
     select = node.find_ancestor(exp.Select)
     if select is None or not isinstance(node, _ASKED) or node.find_ancestor(exp.Not) or node.args.get("negate"):
@@ -56,55 +56,56 @@ def ask_apart(node: exp.Expr, within: GroupScope) -> str | None:
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     if contains_type(node, exp.Query):
         return None
-    instead = _write_apart(strip_parentheses(left), operator, right, within)
+    instead = _write_separately(strip_parentheses(left), operator, right, within)
     if instead is None:
         return None
     return f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
 
 
-def _write_apart(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> str | None:
-    length = _read_length(left, operator, right, within)
+def _write_separately(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> str | None:
+    length = _read_time_difference(left, operator, right, within)
     if length is not None:
         return length.write(within)
-    two = _read_two(left, operator, right, within)
+    two = _read_pair(left, operator, right, within)
     return None if two is None else two.write(within)
 
 
 @dataclass(frozen=True, slots=True)
-class _Length:
-    """A first and a last moment that are compared: `last - first operator seconds`, which are added as is written.
+class _TimeDifference:
+    """A comparison of a last and a first time: `last - first operator seconds`.
 
-    Unless it is `exact`, whole days are compared. If it is `of_dates`, they are a number.
+    `addend` is the duration as it is written. Unless it `is_exact`, whole days are compared. If it `is_of_dates`, these
+    are a number.
     """
 
     last: exp.Expr
     first: exp.Expr
     operator: str
     seconds: Fraction
-    added: str
-    exact: bool
-    of_dates: bool = False
+    addend: str
+    is_exact: bool
+    is_of_dates: bool = False
 
     def write(self, within: GroupScope) -> str | None:
-        """Write the two thresholds, with a day in the middle of the calendar.
+        """Return the SQL of the two thresholds, with a day in the middle of the calendar.
 
-        Return None if that is not known, or too short.
+        Return None if the calendar is not known, or too short.
         """
         column = _read_column(self.first, within)
         times = None if column is None else find_time_range(column, within.scope, within.where.conjuncts())
         if times is None or not 0 < self.seconds < Fraction((times.past - times.first).total_seconds()):
             return None
         free = times.past - times.first - timedelta(seconds=float(self.seconds))
-        at = f"{'date' if self.of_dates else 'timestamp'} '{(times.first + free / 2).date().isoformat()}'"
+        at = f"{'date' if self.is_of_dates else 'timestamp'} '{(times.first + free / 2).date().isoformat()}'"
         above = self.operator in (">", ">=")
         operators = (self.operator, "<=" if above else ">=")
-        if not self.exact:  # the first is before the day, or the last
+        if not self.is_exact:  # the first is before the day, or the last
             operators = (">=", "<") if above else ("<", ">=")
         last, first = write_node(self.last), write_node(self.first)
-        return f"{last} {operators[0]} {at} + {self.added} AND {first} {operators[1]} {at}"
+        return f"{last} {operators[0]} {at} + {self.addend} AND {first} {operators[1]} {at}"
 
 
-def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _Length | None:
+def _read_time_difference(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _TimeDifference | None:
     """Read `max(t) - min(t)` compared with an interval. Days may be `max(t)::date - min(t)::date`, or its EXTRACT."""
     part, factor, difference = _read_part(left, within)
     if not isinstance(difference, exp.Sub):
@@ -126,22 +127,22 @@ def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupSc
     if isinstance(value, Number):
         if of_dates and not part:
             seconds, added = 86_400 * value.value, write_parenthesised(right)
-            return _Length(last, first, operator, seconds, added, exact=False, of_dates=True)
+            return _TimeDifference(last, first, operator, seconds, added, is_exact=False, is_of_dates=True)
         if part == "epoch":
             seconds = value.value * factor
-            return _Length(last, first, operator, seconds, _write_interval(seconds), exact=True)
+            return _TimeDifference(last, first, operator, seconds, _write_interval(seconds), is_exact=True)
         if part == "day" and value.is_integral:
             days = (value.value + (operator in (">", "<="))) * factor
-            return _Length(last, first, operator, 86_400 * days, _write_interval(86_400 * days), exact=False)
+            return _TimeDifference(last, first, operator, 86_400 * days, _write_interval(86_400 * days), is_exact=False)
     if not isinstance(value, Interval) or part or any(map(_is_to_date, sides)):
         return None
     written = write_node(right) if contains_type(right, exp.Interval, exp.Cast) else f"interval {write_node(right)}"
     seconds = Fraction(value.microseconds, 1_000_000) + 86_400 * (value.days + 30 * value.months)
-    return _Length(last, first, operator, seconds, written, exact=True)
+    return _TimeDifference(last, first, operator, seconds, written, is_exact=True)
 
 
 def _read_part(node: exp.Expr, within: GroupScope) -> tuple[str, Fraction, exp.Expr]:
-    """Return the part that is extracted of a length of time, its divisor, and the length."""
+    """Return the part that is extracted from a duration, its divisor, and the duration."""
     factor = Fraction(1)
     if isinstance(node, exp.Div):
         value = _fold(node.expression, within)
@@ -166,17 +167,17 @@ def _write_interval(seconds: Fraction) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Two:
-    """`first operator limit`, where `limit` rises with the aggregate `second`, by which nothing else is told.
+class _AggregatePair:
+    """A comparison `first operator limit`, where `limit` rises with the aggregate `second` and depends on nothing else.
 
-    If it `divides`, the limit is one times the second, whose values must not be below 0.
+    If it `is_product`, the limit is a multiple of the second, whose values must not be below 0.
     """
 
     first: exp.Expr
     operator: str
     limit: exp.Expr
     second: exp.Expr
-    divides: bool
+    is_product: bool
 
     def write(self, within: GroupScope) -> str | None:
         at = self._choose(within)
@@ -186,14 +187,14 @@ class _Two:
         bound = "<=" if above else ">="
         if isinstance(_strip_filter(self.second), exp.Avg):
             bound = bound[0]  # no mean of no values is below a number, nor above one
-        apart = f"{write_node(self.first)} {self.operator} {_write_at(self.limit, self.second, at)}"
+        apart = f"{write_node(self.first)} {self.operator} {_write_limit_at(self.limit, self.second, at)}"
         distinct = isinstance(self.second, exp.Count)
         if distinct and above and _is_all(self.second, at, within):
             return apart
         return f"{apart} AND {write_node(self.second)} {bound} {at}"
 
     def _choose(self, within: GroupScope) -> Decimal | None:
-        """Return a number for the second aggregate, by public facts alone."""
+        """Return a number for the second aggregate from public facts alone."""
         limits = [_fold_at(self.limit, self.second, Decimal(number), within) for number in (0, 1)]
         if None in limits or limits[0] is None or limits[1] is None or limits[1] <= limits[0]:
             return None
@@ -204,7 +205,7 @@ class _Two:
         if any(one is None or None in one for one in ranges):
             return None
         (low, high), (least, most) = ((Fraction(end or 0) for end in one or ()) for one in ranges)
-        if self.divides and low < 0:
+        if self.is_product and low < 0:
             return None
         if is_variance(self.first, within):
             return Decimal(int(high / _SHARE_OF_BOUNDS)) if low >= 0 and high >= _SHARE_OF_BOUNDS else None
@@ -216,7 +217,7 @@ class _Two:
         return at if least < Fraction(at) < most and low < limit < high else None
 
 
-def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _Two | None:
+def _read_pair(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _AggregatePair | None:
     """Read a comparison of two aggregates, one on each side of the operator.
 
     A quotient or difference is multiplied or moved out first. Return None for others.
@@ -253,11 +254,11 @@ def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
         return None
     if is_variance(aggregates[1], within):
         return None
-    return _Two(first, operator, limit, aggregates[1], divides)
+    return _AggregatePair(first, operator, limit, aggregates[1], divides)
 
 
 def _is_linear(limit: exp.Expr) -> bool:
-    """Return True if an expression computes with its one aggregate by `+ - * /` alone."""
+    """Return True if an expression contains one aggregate and otherwise only `+ - * /`."""
     limit = strip_parentheses(limit)
     if isinstance(limit, exp.Add | exp.Sub | exp.Mul | exp.Div):
         return all(_is_linear(side) for side in (limit.this, limit.expression))
@@ -267,11 +268,11 @@ def _is_linear(limit: exp.Expr) -> bool:
 def _is_hard(node: exp.Expr, within: GroupScope) -> bool:
     """Return True for an aggregate that is not a sum over rows."""
     counted = isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct)
-    return counted or picks_a_value(node) or is_variance(node, within)
+    return counted or is_pick(node) or is_variance(node, within)
 
 
 def _find_inner(node: exp.Expr) -> exp.Expr | None:
-    """Return the one aggregate of an expression with its FILTER; None if it has several or none."""
+    """Return the one aggregate of an expression with its FILTER. Return None if it has several or none."""
     kinds = (exp.Filter, exp.WithinGroup, exp.AggFunc)
     found = [one for one in node.find_all(*kinds) if not one.find_ancestor(*kinds) or one is node]
     own = [one for one in found if not any(one is not other and _is_inside(one, other) for other in found)]
@@ -287,7 +288,7 @@ def _strip_filter(node: exp.Expr) -> exp.Expr:
 
 
 def _read_column(node: exp.Expr | None, within: GroupScope) -> Column | None:
-    """Return the column that an aggregate is about; None for an expression."""
+    """Return the column that an aggregate reads. Return None for an expression."""
     if node is None:
         return None
     inner = _strip_filter(strip_parentheses(node))
@@ -298,7 +299,7 @@ def _read_column(node: exp.Expr | None, within: GroupScope) -> Column | None:
 
 
 def _count_values(counted: exp.Expr, within: GroupScope) -> int:
-    """Return how many of a column's different values a group in a hint has."""
+    """Return the number of different values of a column that a group in a hint has."""
     listed = _list_values(counted, within)
     if not listed:
         return _USUAL_VALUES
@@ -317,12 +318,12 @@ def _list_values(counted: exp.Expr, within: GroupScope) -> int:
     return 0 if column is None or column.domain is None else len(column.domain)
 
 
-def _write_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> str:
-    """Write the limit as text, with the number in the place of the aggregate."""
-    return write_node(_put_at(limit, second, at))
+def _write_limit_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> str:
+    """Return the limit as SQL text, with a number in place of the aggregate."""
+    return write_node(_substitute(limit, second, at))
 
 
-def _put_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> exp.Expr:
+def _substitute(limit: exp.Expr, second: exp.Expr, at: Decimal) -> exp.Expr:
     written = write_node(second)
 
     def put(node: exp.Expr) -> exp.Expr:
@@ -333,13 +334,13 @@ def _put_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> exp.Expr:
 
 
 def _fold_at(limit: exp.Expr, second: exp.Expr, at: Decimal, within: GroupScope) -> Fraction | None:
-    value = _fold(_put_at(limit, second, at), within)
+    value = _fold(_substitute(limit, second, at), within)
     return value.value if isinstance(value, Number) else None
 
 
 def _fold(node: exp.Expr, within: GroupScope) -> Constant | None:
     try:
-        return fold_constant(node, within.given)
+        return fold_constant(node, within.constants)
     except (NotConstant, KeyholeError):
         return None
 

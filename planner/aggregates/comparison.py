@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.row_expression import Part, Values
+from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Column
 from planner.question.condition import Condition
 from planner.question.key_cells import KeyCells
@@ -27,34 +27,34 @@ _Folded = TypeVar("_Folded")
 
 
 class _HavingTree:
-    """The operations on every HAVING."""
+    """The operations on every HAVING formula."""
 
     __slots__ = ()
 
-    def mapped(self, change: Callable[["Comparison | Spread"], "Having"]) -> "Having":
-        """Return the formula with every comparison changed."""
+    def map_comparisons(self, change: Callable[["Comparison | SpreadComparison"], "Having"]) -> "Having":
+        """Return the formula with `change` applied to every comparison."""
         return self.fold(
             change,
-            outside=Outside,
-            every=lambda children: Every(tuple(children)),
-            some=lambda children: Some(tuple(children)),
+            outside=Complement,
+            every=lambda children: Conjunction(tuple(children)),
+            some=lambda children: Disjunction(tuple(children)),
         )
 
-    def leaves(self) -> Iterator["Comparison | Spread"]:
+    def list_comparisons(self) -> Iterator["Comparison | SpreadComparison"]:
         """Yield every comparison, in order of appearance, with repetitions."""
         match self:
-            case Outside(inner):
-                yield from inner.leaves()
-            case Every(children) | Some(children):
+            case Complement(inner):
+                yield from inner.list_comparisons()
+            case Conjunction(children) | Disjunction(children):
                 for child in children:
-                    yield from child.leaves()
+                    yield from child.list_comparisons()
             case _:
-                assert isinstance(self, Comparison | Spread)
+                assert isinstance(self, Comparison | SpreadComparison)
                 yield self
 
     def fold(
         self,
-        leaf: Callable[["Comparison | Spread"], _Folded],
+        leaf: Callable[["Comparison | SpreadComparison"], _Folded],
         *,
         outside: Callable[[_Folded], _Folded],
         every: Callable[[Sequence[_Folded]], _Folded],
@@ -62,32 +62,34 @@ class _HavingTree:
     ) -> _Folded:
         """Fold the formula from the comparisons upward, and return the value of the whole."""
         match self:
-            case Outside(inner):
+            case Complement(inner):
                 return outside(inner.fold(leaf, outside=outside, every=every, some=some))
-            case Every(children):
+            case Conjunction(children):
                 return every([child.fold(leaf, outside=outside, every=every, some=some) for child in children])
-            case Some(children):
+            case Disjunction(children):
                 return some([child.fold(leaf, outside=outside, every=every, some=some) for child in children])
             case _:
-                assert isinstance(self, Comparison | Spread)
+                assert isinstance(self, Comparison | SpreadComparison)
                 return leaf(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(_HavingTree):
-    """`S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
+    """A comparison `S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
 
-    `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is what a percentage
-    is one of. With `own` every group has a threshold of its own instead, until these are set. A mean or ratio is S
-    divided by a sum that is at least `per_row` for each row that counts for it (None: no division), less `origin`;
-    `over` are these rows, where they are those of one column or condition.
-    `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
-    tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
-    A ratio by a sum that may be 0 has that sum as `base`, until one is chosen that groups must reach: then S is shown
-    as a part of it, `shown_by`. Where that sum may have `either_sign`, two are chosen. `off_each_unit` is taken off
-    the sum for each privacy unit that has rows of `off_condition`, or if that is None rows of the parts. A ratio
-    `by_units` has the number of such units as `base`. A mean that is compared with one over other rows has that as
-    `against`, until bands of public thresholds take the place of both. With `cell_sums` S is their sum instead, and
+    `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is the value to which
+    a percentage refers. With `key_thresholds`, each group has a threshold of its own until `at` and `threshold` are
+    set. A mean or ratio is S divided by a sum that is at least `per_row` for each row that counts for it (None: no
+    division), less `origin`. `divisor_rows` are these rows, if they are those of one column or condition.
+
+    Without the rows of `values`, SQL says NULL. `position` is 1-based in the question's text. `fixed_tolerance` is the
+    tolerance in the unit of S if it is already known. `part_of` is the analyst's comparison if this is a part of it.
+
+    A ratio by a sum that may be 0 has that sum as `ratio_base` until a threshold for the sum is chosen, which groups
+    must reach. S is then shown as a part of that sum, by `display_factor`. If the sum `has_either_sign`, two thresholds
+    are chosen. `unit_deduction` is subtracted for each privacy unit that has rows of `deduction_condition`, or, if that
+    is None, rows of the parts. A ratio that `divides_by_units` has the number of such units as `ratio_base`. A mean
+    that is compared with a mean over other rows has it as `other_mean`, until bands of public thresholds replace both. With `cell_sums` S is their sum instead, and
     `parts` are none.
     """
 
@@ -95,27 +97,27 @@ class Comparison(_HavingTree):
     left: str
     names: tuple[str, ...]
     measure: Measure
-    parts: tuple[Part, ...]
+    parts: tuple[SumPart, ...]
     operator: str
     at: Fraction
     threshold: Fraction
     origin: Fraction
     per_row: Fraction | None
-    values: tuple[Values, ...]
+    values: tuple[RequiredValues, ...]
     slack: Slack
     position: int | None
     warnings: tuple[str, ...] = ()
-    own: KeyNumbers | None = None
-    allowed: Fraction | None = None
+    key_thresholds: KeyNumbers | None = None
+    fixed_tolerance: Fraction | None = None
     part_of: str = ""
-    over: Part | None = None
-    base: tuple[Part, ...] = ()
-    shown_by: Fraction = Fraction(1)
-    by_units: bool = False
-    off_each_unit: Fraction = Fraction(0)
-    off_condition: Condition | None = None
-    against: "OtherMean | None" = None
-    either_sign: bool = False
+    divisor_rows: SumPart | None = None
+    ratio_base: tuple[SumPart, ...] = ()
+    display_factor: Fraction = Fraction(1)
+    divides_by_units: bool = False
+    unit_deduction: Fraction = Fraction(0)
+    deduction_condition: Condition | None = None
+    other_mean: "OtherMean | None" = None
+    has_either_sign: bool = False
     cell_sums: tuple["CellSum", ...] = ()
 
     @property
@@ -137,7 +139,7 @@ class CellSum:
 
 @dataclass(frozen=True, slots=True)
 class OtherMean:
-    """The right side `factor * mean + constant` of a comparison of means; `mean` compares it with 0."""
+    """The right side `factor * mean + constant` of a comparison of means. `mean` is its comparison with 0."""
 
     mean: Comparison
     factor: Fraction
@@ -145,12 +147,12 @@ class OtherMean:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(_HavingTree):
-    """A variance or standard deviation of `scale * column + shift` against a constant, in the analyst's unit.
+class SpreadComparison(_HavingTree):
+    """A comparison of the spread (variance or standard deviation) of `scale * column + shift` with a constant.
 
-    `sample` divides by one row less than there are, `root` says that the standard deviation is compared. Rows are those
-    of `condition` among those of `where`. `argument` is what is taken the variance of, and `suffix` the FILTER, as an
-    analyst would write them; `left` is the whole left side.
+    It is in the analyst's unit. `is_sample` divides by one row less than there are; `is_deviation` compares the
+    standard deviation. The rows satisfy `condition` and `where`. `argument` is the argument of the variance, and
+    `suffix` the FILTER, as an analyst would write them; `left` is the whole left side.
     """
 
     left: str
@@ -162,8 +164,8 @@ class Spread(_HavingTree):
     shift: Fraction
     condition: Condition
     where: Condition
-    sample: bool
-    root: bool
+    is_sample: bool
+    is_deviation: bool
     operator: str
     threshold: Fraction
     position: int | None
@@ -175,26 +177,26 @@ class Spread(_HavingTree):
 
 
 @dataclass(frozen=True, slots=True)
-class Every(_HavingTree):
+class Conjunction(_HavingTree):
     """A conjunction; with no children it is true."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some(_HavingTree):
+class Disjunction(_HavingTree):
     """A disjunction; with no children it is false."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outside(_HavingTree):
-    """True exactly where `formula` is not true: where it is false, and where SQL says NULL, as EXCEPT has it."""
+class Complement(_HavingTree):
+    """The groups for which `formula` is not true, because it is false or NULL, as for EXCEPT."""
 
     formula: "Having"
 
 
-Having: TypeAlias = Comparison | Spread | Every | Some | Outside
-HOLDS = Every(())
-FAILS = Some(())
+Having: TypeAlias = Comparison | SpreadComparison | Conjunction | Disjunction | Complement
+HOLDS = Conjunction(())
+FAILS = Disjunction(())

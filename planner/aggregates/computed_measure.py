@@ -1,9 +1,10 @@
-"""Expressions of a row that an aggregate adds up although they are no sum of columns: a time between dates, abs, least.
+"""Expressions of a row that an aggregate sums although they are no sum of columns: a time between dates, abs, least.
 
-Each is a computed column in whole steps, clipped to the range that follows from the bounds of what it reads.
+Each is a computed column in whole steps, clipped to the range that follows from the bounds of the columns that it
+reads.
 
-Guarantee: none is needed of the range. Values beyond it are clipped like those of any measure, so that it decides how
-much a row may add and never whether that is true.
+Guarantee: none is needed of the range. Values beyond it are clipped like those of any measure. The range decides how
+much a row may add, and no guarantee depends on whether values exceed it.
 
 References: docs/decisions/0037-row-expressions.md.
 """
@@ -16,8 +17,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.aggregates.having_refusals import unknown_range
-from planner.aggregates.known_ranges import known_ranges
+from planner.aggregates.having_refusals import refuse_unknown_range
+from planner.aggregates.known_ranges import make_range_lookup
 from planner.catalog.catalog import Column, Computed, ComputedName, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
@@ -44,40 +45,40 @@ Clips: TypeAlias = Mapping[str, Clip]
 
 @dataclass(frozen=True, slots=True)
 class MeasureReading:
-    """The names and the conditions under which an expression is read that an aggregate adds up.
+    """The names and conditions with which the argument of an aggregate is read.
 
-    `where` is known of all rows of the question, `among` of those that count. Expressions that are only `counted` need
-    no range. With `clips` one without a range is a column without bounds, unless it is among them; without, it is
-    refused.
+    All rows of the question satisfy `where`; the rows that count satisfy `counted_rows`. An expression that only
+    `is_counted` needs no range. With `clips`, an expression without a range is clipped if it is among them, and is a
+    column without bounds otherwise. Without `clips` it is refused.
     """
 
     within: RowScope
     where: Condition = ALWAYS
-    among: Condition = ALWAYS
-    counted: bool = False
+    counted_rows: Condition = ALWAYS
+    is_counted: bool = False
     clips: Clips | None = None
 
     @property
-    def known(self) -> tuple[Known, Known]:
+    def known_ranges(self) -> tuple[Known, Known]:
         """The ranges of terms: those that hold in all rows, and those that hold in the rows that count."""
         scope = self.within.scope
-        return known_ranges(self.where, scope), known_ranges(all_of((self.where, self.among)), scope)
+        return make_range_lookup(self.where, scope), make_range_lookup(all_of((self.where, self.counted_rows)), scope)
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedMeasure:
-    """A computed column, what one of its steps is worth, and how PostgreSQL computes with it."""
+    """A computed column, the size of one of its steps, and how PostgreSQL computes with it."""
 
     column: Column
     step: Fraction
     kind: TermKind
 
 
-def computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
-    """Return an expression that is no sum of columns as a column with the bounds that it has in public.
+def read_computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
+    """Return an expression that is no sum of columns as a column with its public bounds.
 
-    If it is only counted, it needs none, and a length of time is its seconds. None for a sum of columns, or no term.
-    Raises KH203 where it may be arbitrarily large, KH204 for a length of time.
+    If it is only counted, it needs no bounds, and a duration is counted in seconds. Return None for a sum of columns,
+    or no term. Raise KH203 for one that may be arbitrarily large, KH204 for a duration.
     """
     node = strip_parentheses(node)
     within = reading.within
@@ -87,7 +88,7 @@ def computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure
     term = read_measure(node, within)
     if term is None or term.kind not in (*NUMBERS, TermKind.LENGTH):
         return None
-    if term.kind is TermKind.LENGTH and not reading.counted:
+    if term.kind is TermKind.LENGTH and not reading.is_counted:
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} is an interval, which is not added up here",
@@ -95,22 +96,22 @@ def computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure
             hint=f"Add up its seconds: extract(epoch FROM {write_node(node)}).",
             position=find_position(node),
         )
-    return _measure(node, term, reading)
+    return _make_measure(node, term, reading)
 
 
-def whole_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
-    """Return a whole expression of numbers as one column: a quotient, or what has a part without a range.
+def read_whole_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
+    """Return a whole numeric expression as one column: a quotient, or an expression with a part that has no range.
 
-    A quotient by a column that PostgreSQL computes in numerics is a double here. None for what is no term. Raises KH203
-    where it may be arbitrarily large.
+    A quotient by a column, which PostgreSQL computes in numerics, is a double here. Return None if it is no term. Raise
+    KH203 if it may be arbitrarily large.
     """
     node = strip_parentheses(node)
     term = read_measure(node, reading.within)
-    return None if term is None or term.kind not in NUMBERS else _measure(node, term, reading)
+    return None if term is None or term.kind not in NUMBERS else _make_measure(node, term, reading)
 
 
-def open_column(column: Column, node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
-    """Return a column of numbers without declared bounds, as far as the rows that count or a clip give it any."""
+def bound_column(column: Column, node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
+    """Return a number column without declared bounds, with bounds from the rows that count or from a clip, if any."""
     if column.bounds is not None or column.sql_type not in _SUMMED or column.filter_only or reading.clips is None:
         return None
     term = read_term(node, reading.within)
@@ -118,22 +119,22 @@ def open_column(column: Column, node: exp.Expr, reading: MeasureReading) -> Comp
         return None
     # a column by its own name has no bounds
     term = RowTerm("same", term.kind, (term,), scale=term.scale, limit=term.limit)
-    return None if reading.counted and spell(term) not in reading.clips else _measure(node, term, reading)
+    return None if reading.is_counted and spell(term) not in reading.clips else _make_measure(node, term, reading)
 
 
-def is_open(column: Column | None) -> bool:
+def is_unbounded(column: Column | None) -> bool:
     """Return True for a computed column without bounds."""
     return column is not None and column.bounds is None and isinstance(column.derivation, Computed)
 
 
-def least_value(column: Column) -> Fraction | None:
-    """Return the least value of a column by its bounds, or as far as it is known where it has none."""
+def find_least_value(column: Column) -> Fraction | None:
+    """Return the least value of a column by its bounds, or as far as it is known if it has none."""
     if column.bounds is not None:
         return Fraction(column.bounds[0])
     return column.derivation.ends[0] if isinstance(column.derivation, Computed) else None
 
 
-def _measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> ComputedMeasure | None:
+def _make_measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> ComputedMeasure | None:
     step = Fraction(1)
     if term.function == "ratio":
         term, under = ratios.split(term)
@@ -144,8 +145,8 @@ def _measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> Computed
     except NoTermError:
         return None
     written = ComputedName.from_column(replace(made, comment=write_node(node))).column
-    if made.bounds is None and not reading.counted and (reading.clips is None or _reads_filter_only(term, reading)):
-        raise unknown_range(written, position=find_position(node))
+    if made.bounds is None and not reading.is_counted and (reading.clips is None or _reads_filter_only(term, reading)):
+        raise refuse_unknown_range(written, position=find_position(node))
     return ComputedMeasure(written, step / 10**term.scale, term.kind)
 
 
@@ -154,8 +155,8 @@ def _reads_filter_only(term: RowTerm, reading: MeasureReading) -> bool:
 
 
 def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:
-    """Return the column that a term is, with bounds if they are known. A length of time is a number of seconds then."""
-    within, known = reading.within, reading.known
+    """Return the column of a term, with bounds if they are known. A duration becomes a number of seconds."""
+    within, known = reading.within, reading.known_ranges
     if term.kind is not TermKind.LENGTH:
         clip = (reading.clips or {}).get(spell(term))
         return measured_column(term, within, known=known, clip=clip)
@@ -165,7 +166,7 @@ def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:
 
 
 def _is_number_of_text(node: exp.Expr, within: RowScope) -> bool:
-    """Return True for a text that is cast, to the number that it says."""
+    """Return True for a text that is cast to the number that it spells."""
     if not isinstance(node, exp.Cast) or within.is_constant(node):
         return False
     found = read_term(node.this, within)

@@ -1,31 +1,31 @@
 """HAVING: SQL's boolean formula to comparisons of aggregates with thresholds, in negation normal form.
 
-SQL's NULL makes a comparison and its negation both false, so NOT is pushed down to the comparisons and never applied
-to an answer.
+SQL's NULL makes a comparison and its negation both false. NOT is therefore pushed down to the comparisons and never
+applied to an answer.
 """
 
 from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggregate
+from planner.aggregates.aggregate import GroupScope, contains_aggregate, read_aggregate
 from planner.aggregates.arithmetic import Linear, is_never_negative, linear
-from planner.aggregates.ask_apart import ask_apart
+from planner.aggregates.ask_apart import ask_separately
 from planner.aggregates.cell_windows import reads_groups
-from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
-from planner.aggregates.having_refusals import divides_by_groups, unsupported_aggregate
-from planner.aggregates.intervals import in_seconds
+from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
+from planner.aggregates.having_refusals import divides_by_groups, refuse_aggregate
+from planner.aggregates.intervals import convert_sides_to_seconds
 from planner.aggregates.key_thresholds import is_public
-from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
-from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
+from planner.aggregates.linear_comparison import compare_linear, compare_quotient_of_means, multiply_out
+from planner.aggregates.order_statistics import compare_pick, compare_truth, is_pick, is_truth
 from planner.aggregates.rounded_comparison import (
+    compare_rounded,
+    compare_rounded_value,
+    compare_truncated,
     compare_with_truncated,
-    rounded_comparison,
-    rounded_value,
-    truncated_comparison,
 )
 from planner.aggregates.row_expression import Arithmetic
-from planner.aggregates.variance import is_variance, variance_comparison
+from planner.aggregates.variance import compare_variance, is_variance
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.condition import row_truth
@@ -55,11 +55,14 @@ def read_having(node: exp.Expr, within: GroupScope) -> Having:
             hint="Compare fewer predicates in one question.",
             position=find_position(node),
         )
-    return _formula(node, within, negated=False)
+    return _read_formula(node, within, negated=False)
 
 
 def _count_readings(node: exp.Expr) -> int:
-    """Return how often comparisons are read at most: each of two predicates that are compared, true and false."""
+    """Return an upper bound on how often comparisons are read.
+
+    Predicates that are compared are each read as true and false.
+    """
     node = strip_parentheses(node)
     match node:
         case exp.And() | exp.Or():
@@ -78,16 +81,16 @@ def _count_readings(node: exp.Expr) -> int:
             return 1
 
 
-def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
+def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     node = strip_parentheses(node)
     if node.args.get("negate"):
         negated = not negated
     match node:
         case exp.And() | exp.Or():
-            children = [_formula(child, within, negated=negated) for child in node.flatten()]
+            children = [_read_formula(child, within, negated=negated) for child in node.flatten()]
             return _join_children(children, conjunction=isinstance(node, exp.And) is not negated)
         case exp.Not():
-            return _formula(node.this, within, negated=not negated)
+            return _read_formula(node.this, within, negated=not negated)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return _read_comparison(node, node.this, OPERATORS[type(node)], node.expression, within, negated=negated)
         case exp.Between() if not node.args.get("symmetric"):
@@ -102,34 +105,37 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
             return _join_children(cases, conjunction=negated)
         case exp.Is() if isinstance(strip_parentheses(node.expression), exp.Boolean):
             wanted = bool(strip_parentheses(node.expression).this)
-            held = _formula(node.this, within, negated=not wanted)
-            return Outside(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
+            held = _read_formula(node.this, within, negated=not wanted)
+            return Complement(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _read_distinct(node, within, negated=negated is not isinstance(node, exp.NullSafeEQ))
         case exp.Is(this=predicate) if isinstance(strip_parentheses(node.expression), exp.Null) and is_predicate(
             predicate
         ):
-            return _is_known(predicate, within) if negated else _is_unknown(predicate, within)
+            return _write_known(predicate, within) if negated else _write_unknown(predicate, within)
         case exp.Is(this=counted) if isinstance(strip_parentheses(node.expression), exp.Null) and _is_count(counted):
-            aggregate(counted, within)
+            read_aggregate(counted, within)
             return HOLDS if negated else FAILS
         case _ if is_truth(node):
-            return truth_comparison(node, within, negated=negated)
+            return compare_truth(node, within, negated=negated)
         case _:
-            return _constant_formula(node, within, negated=negated)
+            return _fold_formula(node, within, negated=negated)
 
 
 def is_predicate(node: exp.Expr) -> bool:
-    """Return True for a formula of comparisons of aggregates: what is true, false or NULL of a group."""
+    """Return True for a formula of comparisons of aggregates, which is true, false or NULL for a group."""
     node = strip_parentheses(node)
     return (isinstance(node, _TRUTHS) or is_truth(node)) and contains_aggregate(node)
 
 
-def _differ(left: exp.Expr, right: exp.Expr, within: GroupScope, *, equal: bool) -> Having:
-    """Return a formula that is true if two predicates have other truths, or with the same: NULL if one is."""
+def _compare_truths(left: exp.Expr, right: exp.Expr, within: GroupScope, *, equal: bool) -> Having:
+    """Return a formula that is true if two predicates have different truth values, or equal ones with `equal`.
+
+    It is NULL if one of them is.
+    """
     cases = [
         _join_children(
-            (_formula(left, within, negated=negated), _formula(right, within, negated=negated is equal)),
+            (_read_formula(left, within, negated=negated), _read_formula(right, within, negated=negated is equal)),
             conjunction=True,
         )
         for negated in (False, True)
@@ -138,29 +144,33 @@ def _differ(left: exp.Expr, right: exp.Expr, within: GroupScope, *, equal: bool)
 
 
 def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
-    """Return True for comparisons of counts, and whatever else has a value in a group without rows."""
-    leaves = [leaf for negated in (False, True) for leaf in _formula(node, within, negated=negated).leaves()]
+    """Return True for comparisons of counts, and other expressions that have a value in a group without rows."""
+    leaves = [
+        leaf for negated in (False, True) for leaf in _read_formula(node, within, negated=negated).list_comparisons()
+    ]
     return all(isinstance(leaf, Comparison) and not leaf.values for leaf in leaves)
 
 
-def _is_known(node: exp.Expr, within: GroupScope) -> Having:
-    """Return a formula that says that a predicate is not NULL: true or false."""
+def _write_known(node: exp.Expr, within: GroupScope) -> Having:
+    """Return a formula that is true if a predicate is true or false, and not NULL."""
     if _is_never_null(node, within):
         return HOLDS
-    return _join_children((_formula(node, within, negated=negated) for negated in (False, True)), conjunction=False)
+    return _join_children(
+        (_read_formula(node, within, negated=negated) for negated in (False, True)), conjunction=False
+    )
 
 
-def _is_unknown(node: exp.Expr, within: GroupScope) -> Having:
-    """Return a formula that says that a predicate is NULL: neither true nor false."""
+def _write_unknown(node: exp.Expr, within: GroupScope) -> Having:
+    """Return a formula that is true if a predicate is NULL."""
     if _is_never_null(node, within):
         return FAILS
     return _join_children(
-        (Outside(_formula(node, within, negated=negated)) for negated in (False, True)), conjunction=True
+        (Complement(_read_formula(node, within, negated=negated)) for negated in (False, True)), conjunction=True
     )
 
 
 def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Having:
-    """Read `left IS DISTINCT FROM right`, or with `negated` IS NOT: never NULL, and NULL is like NULL."""
+    """Read `left IS DISTINCT FROM right`, or with `negated` IS NOT. It is never NULL, and NULL equals NULL."""
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if not contains_aggregate(left):
         left, right = right, left
@@ -168,25 +178,25 @@ def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Ha
         pairs = ((left, right), (right, left))
         if not negated:
             null = [
-                _join_children((_is_unknown(one, within), _is_known(other, within)), conjunction=True)
+                _join_children((_write_unknown(one, within), _write_known(other, within)), conjunction=True)
                 for one, other in pairs
             ]
-            return _join_children((_differ(left, right, within, equal=False), *null), conjunction=False)
-        both = _join_children([_is_unknown(one, within) for one, _ in pairs], conjunction=True)
-        return _join_children((_differ(left, right, within, equal=True), both), conjunction=False)
+            return _join_children((_compare_truths(left, right, within, equal=False), *null), conjunction=False)
+        both = _join_children([_write_unknown(one, within) for one, _ in pairs], conjunction=True)
+        return _join_children((_compare_truths(left, right, within, equal=True), both), conjunction=False)
     held = _read_comparison(node, left, "=", right, within, negated=False)
-    return held if negated else Outside(held)
+    return held if negated else Complement(held)
 
 
 def _is_count(node: exp.Expr) -> bool:
-    """Return True if it is a count, which is never NULL."""
+    """Return True for a count, which is never NULL."""
     node = strip_parentheses(node)
     return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
 
 
 def _join_children(children: Iterable[Having], *, conjunction: bool) -> Having:
     """Join the children, flattened, without constants."""
-    kind, other = (Every, Some) if conjunction else (Some, Every)
+    kind, other = (Conjunction, Disjunction) if conjunction else (Disjunction, Conjunction)
     kept: dict[Having, None] = {}
     for child in children:
         if child == other(()):
@@ -196,9 +206,9 @@ def _join_children(children: Iterable[Having], *, conjunction: bool) -> Having:
     return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
 
 
-def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
+def _fold_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     try:
-        value = fold_constant(node, within.given)
+        value = fold_constant(node, within.constants)
     except NotConstant:
         if node.find(exp.Query):
             raise subquery_inside(node) from None
@@ -217,7 +227,7 @@ def _read_comparison(
 ) -> Having:
     aggregated = contains_aggregate(left), contains_aggregate(right)
     if not any(aggregated):
-        return _without_aggregates(node, within, negated=negated)
+        return _read_constant_comparison(node, within, negated=negated)
     operator = OPPOSITE_OPERATORS[operator] if negated else operator
     if not aggregated[0]:
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
@@ -229,7 +239,7 @@ def _read_comparison(
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
     try:
-        seconds = in_seconds(left, right, within)
+        seconds = convert_sides_to_seconds(left, right, within)
         if seconds is not None:
             return _compare(node, strip_parentheses(seconds[0]), operator, seconds[1], within)
         left = strip_parentheses(left)
@@ -238,7 +248,7 @@ def _read_comparison(
         return _compare(node, left, operator, right, within)
     except KeyholeError as error:
         is_general = error.code in ("KH204", "KH208") and (error.hint or "").startswith("Compare")
-        instead = ask_apart(node, within) if is_general else None
+        instead = ask_separately(node, within) if is_general else None
         raise error if instead is None else error.replace_hint(instead) from None
 
 
@@ -303,34 +313,34 @@ def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
     left, said = _spell_rounding(left), strip_parentheses(right)
     if operator in ("=", "<>") and isinstance(said, exp.Boolean) and (isinstance(left, _TRUTHS) or is_truth(left)):
-        return _formula(left, within, negated=bool(said.this) is (operator == "<>"))
+        return _read_formula(left, within, negated=bool(said.this) is (operator == "<>"))
     if operator in ("=", "<>") and is_predicate(left) and is_predicate(right):
-        return _differ(left, right, within, equal=operator == "=")
-    if picks_a_value(left):
-        return value_comparison(left, operator, right, within)
-    rounded = rounded_value(left, operator, right, within)
+        return _compare_truths(left, right, within, equal=operator == "=")
+    if is_pick(left):
+        return compare_pick(left, operator, right, within)
+    rounded = compare_rounded_value(left, operator, right, within)
     if rounded is not None:
         return rounded
     if is_variance(left, within):
-        return variance_comparison(left, operator, right, within)
+        return compare_variance(left, operator, right, within)
     if is_variance(right, within):
-        return variance_comparison(right, FLIPPED_OPERATORS[operator], left, within)
+        return compare_variance(right, FLIPPED_OPERATORS[operator], left, within)
     quotient = compare_quotient_of_means(left, operator, right, node, within)
     if quotient is not None:
         return quotient
-    truncated = truncated_comparison(left, operator, right, within)
+    truncated = compare_truncated(left, operator, right, within)
     if truncated is not None:
         return truncated
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
-        return rounded_comparison(left, operator, right, within)
+        return compare_rounded(left, operator, right, within)
     whole = compare_with_truncated(left, operator, right, node, within)
     if whole is not None:
         return whole
-    return linear_comparison(node, left, operator, right, within)
+    return compare_linear(node, left, operator, right, within)
 
 
 def _spell_rounding(node: exp.Expr) -> exp.Expr:
-    """Return a cast of an aggregate to `numeric(p, s)`, or of a mean to an integer, as the round that it is."""
+    """Return a cast of an aggregate to `numeric(p, s)`, or of a mean to an integer, as the equivalent round."""
     if not isinstance(node, exp.Cast):
         return node
     sizes = numeric_scale(node)
@@ -342,26 +352,26 @@ def _spell_rounding(node: exp.Expr) -> exp.Expr:
     return exp.Round(this=exact, decimals=exp.Literal.number(sizes[1]))
 
 
-def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
-    """Read a comparison of constants. One that reads keys stands in WHERE, or as a conjunct of its own."""
+def _read_constant_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
+    """Read a comparison of constants. One that reads keys belongs into WHERE, or is a conjunct of its own."""
     if node.find(exp.Query):
         raise subquery_inside(node)
     if (unknown := node.find(exp.Anonymous)) is not None:
-        raise unsupported_aggregate(unknown)
+        raise refuse_aggregate(unknown)
     if contains_type(node, exp.Column):
         raise KeyholeError(
             "KH207",
             f"{write_short(node)} is a condition on rows or keys, inside OR or NOT",
-            hint=_one_question_each(node, within)
+            hint=_split_into_questions(node, within)
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=find_position(node),
         )
-    truth = row_truth(node, within.scope, within.given)
+    truth = row_truth(node, within.scope, within.constants)
     return HOLDS if (truth.false if negated else truth.true) == ALWAYS else FAILS
 
 
-def _one_question_each(node: exp.Expr, within: GroupScope) -> str | None:
-    """Return the union of one question for each alternative, their conditions on keys in WHERE.
+def _split_into_questions(node: exp.Expr, within: GroupScope) -> str | None:
+    """Return the SQL union of one question for each alternative, with conditions on keys in WHERE.
 
     An alternative of keys alone is read from their public values. Return None for other formulas.
     """

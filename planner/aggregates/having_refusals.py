@@ -1,4 +1,4 @@
-"""Refusals of aggregates in HAVING and of what they are compared with, and what to ask instead."""
+"""Refusals of aggregates in HAVING and of their thresholds, with hints about what to ask instead."""
 
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ _VARIANCES: dict[type[exp.Expr], str] = {
 }
 
 
-def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
+def refuse_type(column: Column, node: exp.Expr) -> KeyholeError:
     """Return KH204 for a column whose type Keyhole does not know."""
     return KeyholeError(
         "KH204",
@@ -28,8 +28,8 @@ def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
     )
 
 
-def unknown_range(column: Column, *, position: int | None, hint: str | None = None) -> KeyholeError:
-    """Return KH203 for a computed column without bounds; `hint` is what to ask instead."""
+def refuse_unknown_range(column: Column, *, position: int | None, hint: str | None = None) -> KeyholeError:
+    """Return KH203 for a computed column without bounds. `hint` is the question to ask instead."""
     assert isinstance(column.derivation, Computed)
     written, (low, high) = column.comment or column.name, column.derivation.ends
     ends = " and ".join(end for end, known in (("least", low), ("greatest", high)) if known is None)
@@ -48,7 +48,7 @@ def unknown_range(column: Column, *, position: int | None, hint: str | None = No
 
 
 def _ask_for_range(column: Column, derivation: Computed) -> str:
-    """Return a hint that shows how to declare the missing ends: by a condition, or for a quotient by a clip."""
+    """Return a hint that shows how to declare the missing ends: by a condition, or by a clip for a quotient."""
     written, (low, high) = column.comment or column.name, derivation.ends
     if derivation.term.function == "/":
         clipped = written if low is not None else f"greatest({written}, -1000)"
@@ -60,8 +60,8 @@ def _ask_for_range(column: Column, derivation: Computed) -> str:
     return f"Say which values count, with numbers of your own: FILTER (WHERE {written} {said})."
 
 
-def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:
-    """Return KH208 for a threshold that is no constant."""
+def refuse_variable_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:
+    """Return KH208 for a threshold that is not constant."""
     return KeyholeError(
         "KH208",
         f"{write_short(node)} is not a constant threshold",
@@ -71,29 +71,29 @@ def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = Non
     )
 
 
-def no_number(node: exp.Expr) -> KeyholeError:
+def refuse_threshold_type(node: exp.Expr) -> KeyholeError:
     """Return KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
         "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=find_position(node)
     )
 
 
-def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
+def refuse_arithmetic(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     """Return KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio.
 
-    `hint` where more is known.
+    `hint` replaces the general hint if more is known.
     """
     return KeyholeError(
         "KH204",
         f"{write_short(node)} is not supported",
         detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
         hint=hint
-        or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_within(node)} > 40.",
+        or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_find_askable(node)} > 40.",
         position=find_position(node),
     )
 
 
-def _within(node: exp.Expr) -> str:
+def _find_askable(node: exp.Expr) -> str:
     """Return the first aggregate of an expression that can be asked about by itself, or else a count."""
     for found in node.find_all(exp.Count, exp.Sum, exp.Avg):
         counted = isinstance(found, exp.Count) and isinstance(found.this, exp.Star | exp.Distinct)
@@ -102,20 +102,23 @@ def _within(node: exp.Expr) -> str:
     return "count(*)"
 
 
-def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeError:
-    """Return KH204 for an aggregate divided by a number of different values; `hint` if these are privacy units."""
+def refuse_distinct_divisor(ratio: exp.Div, *, hint: str | None) -> KeyholeError:
+    """Return KH204 for an aggregate divided by a number of different values.
+
+    `hint` is set if these are privacy units.
+    """
     return KeyholeError(
         "KH204",
         f"{write_short(ratio)} divides by a count of different values",
         detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
-        hint=hint or f"Compare each with a constant, for example {_within(ratio)} > 40.",
+        hint=hint or f"Compare each with a constant, for example {_find_askable(ratio)} > 40.",
         position=find_position(ratio),
     )
 
 
-def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
-    """Return KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
+def refuse_aggregate(call: exp.Expr) -> KeyholeError:
+    """Return KH204 for an unsupported aggregate, with a supported one to ask instead."""
     column = next((write_node(found) for found in call.find_all(exp.Column)), "x")
     if type(call) in _VARIANCES:
         detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
@@ -131,7 +134,7 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         above = call.parent
         value = write_node(above.expression) if isinstance(above, exp.EQ) else "40"
         hint = f"Instead you can ask: count(*) FILTER (WHERE {column} = {value}) > 1000, how many rows have a value."
-    elif (both := _read_together(call)) is not None:
+    elif (both := _read_column_pair(call)) is not None:
         detail = "How two columns go together is no sum over rows, nor a mean or a ratio of sums."
         one, other = both
         hint = (
@@ -147,14 +150,14 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
     )
 
 
-def _read_together(call: exp.Expr) -> tuple[str, str] | None:
+def _read_column_pair(call: exp.Expr) -> tuple[str, str] | None:
     """Return the two columns of a correlation, a covariance or a regression."""
     named = type(call).__name__.lower() if not isinstance(call, exp.Anonymous) else str(call.this).lower()
     columns = [write_node(found) for found in call.find_all(exp.Column)]
     return (columns[0], columns[1]) if named.startswith(("corr", "covar", "regr")) and len(columns) > 1 else None
 
 
-def divides_integers(node: exp.Div) -> KeyholeError:
+def refuse_integer_quotient(node: exp.Div) -> KeyholeError:
     """Return KH204 for a quotient of whole numbers."""
     return KeyholeError(
         "KH204",
@@ -171,7 +174,7 @@ def write_parenthesised(node: exp.Expr) -> str:
     return f"({write_node(node)})" if isinstance(node, exp.Binary) else write_node(node)
 
 
-def weighed_by_key(node: exp.Expr) -> KeyholeError:
+def refuse_key_factor(node: exp.Expr) -> KeyholeError:
     """Return KH204 for an aggregate times a number that a key determines."""
     return KeyholeError(
         "KH204",
@@ -182,7 +185,7 @@ def weighed_by_key(node: exp.Expr) -> KeyholeError:
     )
 
 
-def divisor_not_positive(node: exp.Div) -> KeyholeError:
+def refuse_divisor(node: exp.Div) -> KeyholeError:
     """Return KH204 for a ratio whose divisor is not one sum."""
     return KeyholeError(
         "KH204",
@@ -193,8 +196,8 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
     )
 
 
-def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node: exp.Expr) -> KeyholeError:
-    """Return KH204 for a quotient of means over different rows if the divisor may be 0 or less by its bounds."""
+def refuse_zero_mean(quotient: exp.Div, operator: str, threshold: exp.Expr, node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a quotient of means over different rows, if the divisor may be 0 or less by its bounds."""
     divisor, select = write_node(quotient.expression), node.find_ancestor(exp.Select)
     by = strip_parentheses(quotient.expression)
     divided = by.this if isinstance(by, exp.Nullif) else by
@@ -212,8 +215,8 @@ def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node
     )
 
 
-def without_base(node: exp.Expr) -> KeyholeError:
-    """Return KH204 for a ratio by a sum that may be 0, where the replacement of NULL counts or the threshold is 0."""
+def refuse_ratio_without_base(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a ratio by a sum that may be 0, if the replacement of NULL passes or the threshold is 0."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} divides by a sum that may be 0",
@@ -223,7 +226,7 @@ def without_base(node: exp.Expr) -> KeyholeError:
     )
 
 
-def added_to_replaced(node: exp.Expr) -> KeyholeError:
+def refuse_sum_with_coalesce(node: exp.Expr) -> KeyholeError:
     """Return KH204 for a term that is added to a COALESCE of a mean or ratio."""
     return KeyholeError(
         "KH204",
@@ -233,8 +236,8 @@ def added_to_replaced(node: exp.Expr) -> KeyholeError:
     )
 
 
-def mean_against_keys(node: exp.Expr) -> KeyholeError:
-    """Return KH204 for a mean, ratio or COALESCE against a number that a key determines."""
+def refuse_mean_against_key(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a mean, ratio or COALESCE compared with a number that a key determines."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
@@ -252,7 +255,7 @@ def _write_sum(node: exp.Expr) -> str:
     return "count(*)"
 
 
-def not_ranked(node: exp.Expr) -> KeyholeError:
+def refuse_ranking(node: exp.Expr) -> KeyholeError:
     """Return KH204 for an expression by which keys cannot be ranked."""
     return KeyholeError(
         "KH204",
@@ -263,8 +266,8 @@ def not_ranked(node: exp.Expr) -> KeyholeError:
     )
 
 
-def compared_with_itself(node: exp.Expr) -> KeyholeError:
-    """Return KH204 for an aggregate on both sides."""
+def refuse_self_comparison(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for the same aggregate on both sides."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} compares an aggregate with itself",
@@ -273,8 +276,8 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
     )
 
 
-def true_without_values(node: exp.Expr) -> KeyholeError:
-    """Return KH204 for a COALESCE that alone makes a comparison true."""
+def refuse_true_coalesce(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a COALESCE that makes a comparison true by itself."""
     names = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column)) or {"*": None}
     return KeyholeError(
         "KH204",
@@ -286,7 +289,7 @@ def true_without_values(node: exp.Expr) -> KeyholeError:
     )
 
 
-def of_several_keys(node: exp.Expr) -> KeyholeError:
+def refuse_several_keys(node: exp.Expr) -> KeyholeError:
     """Return KH208 for a threshold that no single key determines."""
     return KeyholeError(
         "KH208",
@@ -297,8 +300,8 @@ def of_several_keys(node: exp.Expr) -> KeyholeError:
     )
 
 
-def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> KeyholeError:
-    """Return KH204 for a percentile of a descending order; `share` is the one that it takes from above."""
+def refuse_descending_percentile(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> KeyholeError:
+    """Return KH204 for a percentile of a descending order. `share` is the share that it counts from above."""
     column = write_node(ordered.this)
     return KeyholeError(
         "KH204",
@@ -310,7 +313,7 @@ def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> 
     )
 
 
-def not_of_one_column(call: exp.Expr) -> KeyholeError:
+def refuse_variance_argument(call: exp.Expr) -> KeyholeError:
     """Return KH204 for the variance of anything but a linear expression of one column."""
     return KeyholeError(
         "KH204",

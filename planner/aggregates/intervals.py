@@ -1,7 +1,7 @@
 """Means and sums of intervals, in seconds: `avg(b - a) > '3 days'` is `avg(extract(epoch FROM b - a)) > 259200`.
 
-PostgreSQL compares intervals by their length, of which a month is 30 days and a day 24 hours. The length of a sum or
-mean is that of the seconds, which PostgreSQL rounds to a microsecond as it rounds the mean of a numeric.
+PostgreSQL compares intervals by their length, in which a month is 30 days and a day 24 hours. The length of a sum or
+mean is that of the seconds. PostgreSQL rounds it to a microsecond, as it rounds the mean of a numeric.
 """
 
 from fractions import Fraction
@@ -21,76 +21,81 @@ from planner.values.decimals import convert_to_decimal
 from planner.values.expressions import fold_constant
 
 
-def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
-    """Return both sides of a comparison in seconds; None if neither has an interval of aggregates. Raise KH204."""
+def convert_sides_to_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return both sides of a comparison in seconds.
+
+    Return None if neither has an interval of aggregates. Raise KH204.
+    """
     if not any(contains_aggregate(side) and contains_type(side, exp.Sub) for side in (left, right)):
         return None
-    first, second = _seconds(left, within), _seconds(right, within)
+    first, second = _convert_interval(left, within), _convert_interval(right, within)
     if not any(one and contains_aggregate(one) for one in (first, second)):
-        first, second = _without_epochs(left, within), _without_epochs(right, within)
+        first, second = _replace_epochs(left, within), _replace_epochs(right, within)
         return None if first is left and second is right else (first, second)
-    return first or _constant_seconds(left, right, within), second or _constant_seconds(right, left, within)
+    return first or _convert_constant(left, right, within), second or _convert_constant(right, left, within)
 
 
-def length_in_seconds(node: exp.Expr, within: GroupScope) -> exp.Expr:
-    """Return an interval of aggregates in seconds, any other expression as it is."""
-    return (_seconds(node, within) if contains_type(node, exp.Sub) else None) or _without_epochs(node, within)
+def convert_to_seconds(node: exp.Expr, within: GroupScope) -> exp.Expr:
+    """Return an interval of aggregates in seconds, and any other expression unchanged."""
+    return (_convert_interval(node, within) if contains_type(node, exp.Sub) else None) or _replace_epochs(node, within)
 
 
-def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) -> exp.Expr:
-    """Read the text or NULL that an interval is compared with. Raise KH204 for anything else."""
+def _convert_constant(node: exp.Expr, interval: exp.Expr, within: GroupScope) -> exp.Expr:
+    """Return the text or NULL that an interval is compared with, in seconds. Raise KH204 for anything else."""
     try:
-        value = fold_constant(node, within.given)
+        value = fold_constant(node, within.constants)
     except NotConstant:
-        raise _no_interval(node, interval) from None
+        raise _refuse_mixed_interval(node, interval) from None
     if value is None:
         return exp.Null()
     if isinstance(value, Untyped):
-        return _literal(_length(read_interval(value.text, node)))
-    raise _no_interval(node, interval)
+        return _write_literal(_count_seconds(read_interval(value.text, node)))
+    raise _refuse_mixed_interval(node, interval)
 
 
-def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
-    """Return an interval as seconds; None for anything else. Raise KH204 if intervals are mixed with numbers."""
+def _convert_interval(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
+    """Return an interval as seconds. Return None for anything else. Raise KH204 if intervals are mixed with numbers."""
     node = strip_parentheses(node)
-    value = _constant(node, within)
+    value = _fold_constant(node, within)
     if value is not None:
-        return _literal(_length(value)) if isinstance(value, Interval) else None
+        return _write_literal(_count_seconds(value)) if isinstance(value, Interval) else None
     match node:
         case exp.Filter() | exp.Neg():
-            inner = _seconds(node.this, within)
+            inner = _convert_interval(node.this, within)
             return None if inner is None else _replace_parts(node, this=inner)
         case exp.Avg() | exp.Sum():
-            return _of_call(node, within)
+            return _convert_call(node, within)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-            return _of_both(node, within)
+            return _convert_binary(node, within)
         case exp.Coalesce():
-            first = _seconds(node.this, within)
+            first = _convert_interval(node.this, within)
             if first is None:
                 return None
-            others = [_seconds(one, within) or _constant_seconds(one, node.this, within) for one in node.expressions]
+            others = [
+                _convert_interval(one, within) or _convert_constant(one, node.this, within) for one in node.expressions
+            ]
             return _replace_parts(node, this=first, expressions=others)
         case _:
             return None
 
 
-def _of_both(node: exp.Binary, within: GroupScope) -> exp.Expr | None:
-    """Return a sum of intervals, or an interval times or by a number."""
-    left, right = _seconds(node.this, within), _seconds(node.expression, within)
+def _convert_binary(node: exp.Binary, within: GroupScope) -> exp.Expr | None:
+    """Return a sum of intervals, or an interval times or divided by a number, in seconds."""
+    left, right = _convert_interval(node.this, within), _convert_interval(node.expression, within)
     if left is None and right is None:
         return None
     if left is not None and right is not None:
         if isinstance(node, exp.Mul | exp.Div):
-            raise _no_quotient(node)
+            raise _refuse_quotient(node)
         return _replace_parts(node, this=left, expression=right)
     if isinstance(node, exp.Mul):
         return _replace_parts(node, this=left) if left is not None else _replace_parts(node, expression=right)
     if isinstance(node, exp.Div) and left is not None:
         return _replace_parts(node, this=left)
-    raise _no_interval(*((node.this, node.expression) if left is None else (node.expression, node.this)))
+    raise _refuse_mixed_interval(*((node.this, node.expression) if left is None else (node.expression, node.this)))
 
 
-def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
+def _convert_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
     argument = node.this
     if (
         not isinstance(argument, exp.Expr)
@@ -98,20 +103,20 @@ def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
         or contains_type(argument, exp.Distinct)
     ):
         return None
-    term = read_term(argument, RowScope(within.scope, within.given))
+    term = read_term(argument, RowScope(within.scope, within.constants))
     if term is None or term.kind is not TermKind.LENGTH:
         return None
     return _replace_parts(node, this=exp.Extract(this=exp.var("EPOCH"), expression=argument.copy()))
 
 
-def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
-    """Return the node with each `extract(epoch FROM interval)` replaced by seconds, for intervals of aggregates."""
+def _replace_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
+    """Return the node with each `extract(epoch FROM interval)` of an interval of aggregates replaced by seconds."""
     if not contains_type(node, exp.Extract) or not contains_aggregate(node):
         return node
     changed = node.copy()
     for found in list(changed.find_all(exp.Extract)):
         of = found.expression
-        inner = _seconds(of, within) if contains_aggregate(of) else None
+        inner = _convert_interval(of, within) if contains_aggregate(of) else None
         if inner is None:
             continue
         if str(found.this).lower().strip("'") != "epoch" or _has_months(of, within):
@@ -132,9 +137,9 @@ def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
 def _has_months(node: exp.Expr, within: GroupScope) -> bool:
     """Return True if an interval beside the aggregates has months.
 
-    When extracted, 12 of them are a year of 365.25 days.
+    EXTRACT counts 12 of them as a year of 365.25 days.
     """
-    values = (_constant(one, within) for one in node.find_all(exp.Interval, exp.Cast))
+    values = (_fold_constant(one, within) for one in node.find_all(exp.Interval, exp.Cast))
     return any(isinstance(value, Interval) and value.months for value in values)
 
 
@@ -145,23 +150,23 @@ def _replace_parts(node: exp.Expr, **parts: object) -> exp.Expr:
     return made
 
 
-def _constant(node: exp.Expr, within: GroupScope) -> Constant:
-    """Return the value of a constant; None if it is none."""
+def _fold_constant(node: exp.Expr, within: GroupScope) -> Constant:
+    """Return the value of a constant. Return None if it is none."""
     try:
-        return fold_constant(node, within.given)
+        return fold_constant(node, within.constants)
     except NotConstant:
         return None
 
 
-def _length(value: Interval) -> Fraction:
+def _count_seconds(value: Interval) -> Fraction:
     return Fraction(span_microseconds(value), 10**6)
 
 
-def _literal(seconds: Fraction) -> exp.Expr:
+def _write_literal(seconds: Fraction) -> exp.Expr:
     return exp.Literal.number(f"{convert_to_decimal(seconds):f}")
 
 
-def _no_interval(node: exp.Expr, interval: exp.Expr) -> KeyholeError:
+def _refuse_mixed_interval(node: exp.Expr, interval: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"{write_node(interval)[:60]} is an interval, and {write_node(node)[:60]} is none",
@@ -171,7 +176,7 @@ def _no_interval(node: exp.Expr, interval: exp.Expr) -> KeyholeError:
     )
 
 
-def _no_quotient(node: exp.Expr) -> KeyholeError:
+def _refuse_quotient(node: exp.Expr) -> KeyholeError:
     left, right = (write_node(one)[:60] for one in (node.this, node.expression))
     return KeyholeError(
         "KH204",

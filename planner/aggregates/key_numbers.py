@@ -1,20 +1,20 @@
-"""Public numbers that one key determines, such as a room's capacity: what a threshold of its own is made of."""
+"""Public numbers that one key determines, such as a room's capacity, for thresholds that differ between groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from planner.aggregates.row_expression import Values
+from planner.aggregates.row_expression import RequiredValues
 from planner.values.decimals import convert_to_decimal
 
 
 @dataclass(frozen=True, slots=True)
 class KeyNumbers:
-    """One exact number for each value of the key `key` that the question is about, in their order; None for NULL.
+    """One exact number for each value of the key `key` that the question is about, in order; None for NULL.
 
-    They are the sum of `parts`, expressions as they are written with what each is multiplied by, and of `constant`.
-    `columns` are the columns that they read, as they are spelled. `present` are rows without which they are NULL, where
-    they were written as a maximum or minimum over a group's rows.
+    They are the sum of `constant` and of `parts`: expressions as written, each with its factor. `columns` are the
+    columns that they read, as spelled. If they were written as a maximum or minimum over a group's rows, they are NULL
+    without the rows of `required_values`.
     """
 
     key: str
@@ -22,9 +22,9 @@ class KeyNumbers:
     parts: tuple[tuple[Fraction, str], ...]
     columns: tuple[str, ...]
     constant: Fraction = Fraction(0)
-    present: tuple[Values, ...] = ()
+    required_values: tuple[RequiredValues, ...] = ()
 
-    def times(self, factor: Fraction) -> "KeyNumbers":
+    def multiply(self, factor: Fraction) -> "KeyNumbers":
         """Return each number times a constant."""
         return replace(
             self,
@@ -33,7 +33,7 @@ class KeyNumbers:
             constant=factor * self.constant,
         )
 
-    def plus(self, other: "KeyNumbers") -> "KeyNumbers":
+    def add(self, other: "KeyNumbers") -> "KeyNumbers":
         """Return the sums with numbers of the same key."""
         assert self.key == other.key
         sums = (None if a is None or b is None else a + b for a, b in zip(self.numbers, other.numbers, strict=True))
@@ -43,7 +43,7 @@ class KeyNumbers:
             parts=(*self.parts, *other.parts),
             constant=self.constant + other.constant,
             columns=tuple(dict.fromkeys((*self.columns, *other.columns))),
-            present=tuple(dict.fromkeys((*self.present, *other.present))),
+            required_values=tuple(dict.fromkeys((*self.required_values, *other.required_values))),
         )
 
     def shift(self, constant: Fraction) -> "KeyNumbers":
@@ -56,7 +56,7 @@ class KeyNumbers:
 
     @property
     def text(self) -> str:
-        """Return the numbers as an analyst would write them."""
+        """The numbers as an analyst would write them."""
         sizes = [(size, text) for size, text in (*self.parts, (self.constant, "")) if size]
         if sizes and [size for size, _ in sizes] == [1]:
             return sizes[0][1] or "1"
@@ -68,16 +68,16 @@ class KeyNumbers:
             written += f"{sign}{factor}{' * ' if factor and text else ''}{enclosed}"
         return written or "0"
 
-    def only(self, places: tuple[int, ...]) -> "KeyNumbers":
+    def select_places(self, places: tuple[int, ...]) -> "KeyNumbers":
         """Return the numbers at some places."""
         return replace(self, numbers=tuple(self.numbers[place] for place in places))
 
     @property
-    def missing(self) -> Iterator[int]:
-        """The places where there is no number."""
+    def missing_places(self) -> Iterator[int]:
+        """The places without a number."""
         return (place for place, number in enumerate(self.numbers) if number is None)
 
     @property
-    def known(self) -> tuple[Fraction, ...]:
-        """The numbers there are."""
+    def known_numbers(self) -> tuple[Fraction, ...]:
+        """The numbers that are not NULL."""
         return tuple(number for number in self.numbers if number is not None)

@@ -1,7 +1,7 @@
 """Thresholds that one key determines: read from HAVING as one exact number per value of that key (MIDE's c_1 ... c_k).
 
-An expression of looked-up columns, numeric keys and constants is folded as PostgreSQL would for every value of the key.
-`max` and `min` of what a group has once are that value, and NULL for groups without rows.
+An expression of looked-up columns, numeric keys and constants is computed as PostgreSQL would for every value of the
+key. `max` and `min` of a column with one value per group are that value, and NULL for groups without rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,10 +11,18 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, GroupScope, contains_aggregate
-from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Some, Spread
-from planner.aggregates.having_refusals import no_constant_threshold, of_several_keys
+from planner.aggregates.comparison import (
+    FAILS,
+    Comparison,
+    Complement,
+    Conjunction,
+    Disjunction,
+    Having,
+    SpreadComparison,
+)
+from planner.aggregates.having_refusals import refuse_several_keys, refuse_variable_threshold
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.row_expression import Arithmetic, Values
+from planner.aggregates.row_expression import Arithmetic, RequiredValues
 from planner.catalog.catalog import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, read_name, write_node, write_short
@@ -29,16 +37,19 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 
 def is_public(node: exp.Expr, within: GroupScope) -> bool:
     """Return True if the expression reads columns with one value per group, and no aggregate of anything else."""
-    plain = _once(node)
+    plain = _strip_extremes(node)
     if isinstance(plain, exp.Literal) or contains_type(plain, exp.Query, *AGGREGATES):
         return False
     columns = [find_column(column, within.scope) for column in plain.find_all(exp.Column)]
-    return bool(columns) and all(column is not None and _keys(column, within) for column in columns)
+    return bool(columns) and all(column is not None and _is_key(column, within) for column in columns)
 
 
-def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithmetic]:
-    """Return the numbers of an expression that `is_public`. Raise KH208 if they are of several keys or not exact."""
-    plain = _once(node)
+def read_key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithmetic]:
+    """Return the numbers of an expression that `is_public`.
+
+    Raise KH208 if they depend on several keys or are not exact.
+    """
+    plain = _strip_extremes(node)
     columns: dict[tuple[str, str], Column] = {}
     for read in plain.find_all(exp.Column):
         column = find_column(read, within.scope)
@@ -57,7 +68,7 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
         if all(_look_up_values(column, key, within) is not None for column in columns.values())
     ]
     if not keys:
-        raise of_several_keys(node)
+        raise refuse_several_keys(node)
     key = keys[0]
     found = {place: _look_up_values(column, key, within) or {} for place, column in columns.items()}
     folded: dict[tuple[Value | None, ...], Number | None] = {}
@@ -65,8 +76,10 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
     for value in dict(within.values)[key.name]:
         at = tuple(values[value] for values in found.values())
         if at not in folded:
-            known = {place: _constant(one, column) for (place, column), one in zip(columns.items(), at, strict=True)}
-            folded[at] = _number(fold_constant(plain, replace(within.given, columns=known)), node)
+            known = {
+                place: _make_constant(one, column) for (place, column), one in zip(columns.items(), at, strict=True)
+            }
+            folded[at] = _require_number(fold_constant(plain, replace(within.constants, columns=known)), node)
         numbers.append(folded[at])
     spelled = dict.fromkeys(within.scope.spell_column(column) for column in columns.values())
     made = KeyNumbers(
@@ -74,40 +87,37 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
         numbers=tuple(None if one is None else one.value for one in numbers),
         parts=((Fraction(1), write_node(plain)),),
         columns=tuple(spelled),
-        present=(Values(None, ALWAYS),) if contains_aggregate(node) else (),
+        required_values=(RequiredValues(None, ALWAYS),) if contains_aggregate(node) else (),
     )
     whole = all(one is None or one.is_integral for one in numbers)
     return made, Arithmetic.INTEGER if whole else Arithmetic.EXACT
 
 
-def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
+def subtract_from_mean(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
     """Return `avg(x)` less a threshold that `is_public`, as the mean of `x - threshold` over the same rows.
 
-    That is a sum over rows.
-
-    Its sensitivity is that of the most that any row of any key can be away from its threshold. None for any other
-    expression than a mean.
+    It is a sum over rows. Its sensitivity follows from the greatest distance of any row of any key from its threshold.
+    Return None for other expressions than a mean.
     """
     call = left.this if isinstance(left, exp.Filter) else left
     if not isinstance(call, exp.Avg) or isinstance(call.this, exp.Distinct):
         return None
     read = exp.Paren(this=call.this.copy())
-    mean: exp.Expr = exp.Avg(this=exp.Sub(this=read, expression=exp.Paren(this=_once(threshold).copy())))
+    mean: exp.Expr = exp.Avg(this=exp.Sub(this=read, expression=exp.Paren(this=_strip_extremes(threshold).copy())))
     return exp.Filter(this=mean, expression=left.expression.copy()) if isinstance(left, exp.Filter) else mean
 
 
-def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
-    """Return KH208 for a threshold that columns give.
+def refuse_column_threshold(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
+    """Return KH208 for a threshold that depends on columns.
 
-    It names the key by which each group would have one, if there is one.
-
-    None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
+    The message names a key by which each group would have one threshold, if there is one. Return None for an expression
+    without columns, and for an aggregate that would not be constant in a group with any further key.
     """
-    plain = _once(node)
+    plain = _strip_extremes(node)
     if contains_aggregate(plain) or contains_type(plain, exp.Query):
         return None
     read = [column for one in plain.find_all(exp.Column) if (column := find_column(one, within.scope)) is not None]
-    columns = [column for column in read if not _keys(column, within)]
+    columns = [column for column in read if not _is_key(column, within)]
     by = [
         key
         for key in within.scope.table.columns
@@ -120,11 +130,13 @@ def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | Non
     hint = "Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys."
     if by:
         hint = f"Add {within.scope.spell_column(by[0])} to GROUP BY, so that every group has one {spelled}."
-    return no_constant_threshold(node, detail="A group may have several values of it: no key determines it.", hint=hint)
+    return refuse_variable_threshold(
+        node, detail="A group may have several values of it: no key determines it.", hint=hint
+    )
 
 
-def _once(node: exp.Expr) -> exp.Expr:
-    """Return the expression with the arguments of `max` and `min` in their place."""
+def _strip_extremes(node: exp.Expr) -> exp.Expr:
+    """Return the expression with `max` and `min` replaced by their arguments."""
     if not contains_type(node, exp.Max, exp.Min):
         return node
     plain: exp.Expr = node.copy().transform(
@@ -133,7 +145,7 @@ def _once(node: exp.Expr) -> exp.Expr:
     return plain
 
 
-def _keys(column: Column, within: GroupScope) -> bool:
+def _is_key(column: Column, within: GroupScope) -> bool:
     return any(_look_up_values(column, key, within) is not None for key in within.keys)
 
 
@@ -142,16 +154,16 @@ def _look_up_values(column: Column, key: Column, within: GroupScope) -> Mapping[
     return None if values is None else by_key(column, key, values)
 
 
-def _constant(value: Value | None, column: Column) -> Constant:
-    return None if value is None else _number_of(value, column)
+def _make_constant(value: Value | None, column: Column) -> Constant:
+    return None if value is None else _convert_number(value, column)
 
 
-def _number_of(value: Value, column: Column) -> Number:
+def _convert_number(value: Value, column: Column) -> Number:
     found = read_number(str(value), exp.Literal.number(str(value)))
     return Number(found.value, is_integral=column.sql_type is SqlType.INTEGER)
 
 
-def _number(value: Constant, node: exp.Expr) -> Number | None:
+def _require_number(value: Constant, node: exp.Expr) -> Number | None:
     match value:
         case None | Number():
             return value
@@ -161,97 +173,99 @@ def _number(value: Constant, node: exp.Expr) -> Number | None:
             raise KeyholeError("KH208", f"{write_short(node)} is not a number", position=find_position(node))
 
 
-def without_missing(
+def drop_missing_thresholds(
     formula: Having, values: Mapping[str, tuple[Value, ...]]
 ) -> tuple[Having, Mapping[str, tuple[Value, ...]]]:
-    """Return the formula, and the values of the keys at which it can hold, where thresholds may be NULL.
+    """Return the formula, and the values of the keys for which it can be true, if thresholds may be NULL.
 
     A comparison with NULL is not true. A key's value is left out if the formula is false without the comparisons that
-    are NULL there. Raises KH208 where it may still hold.
+    are NULL for it. Raise KH208 if the formula may still be true.
     """
     left = dict(values)
-    for key in dict.fromkeys(own.key for _, own in _with_own_thresholds(formula)):
-        own = {one: numbers for one, numbers in _with_own_thresholds(formula) if numbers.key == key}
+    for key in dict.fromkeys(own.key for _, own in _list_key_thresholds(formula)):
+        own = {one: numbers for one, numbers in _list_key_thresholds(formula) if numbers.key == key}
         missing: dict[int, set[Comparison]] = {}
         for one, numbers in own.items():
-            for place in numbers.missing:
+            for place in numbers.missing_places:
                 missing.setdefault(place, set()).add(one)
         for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
-            if _without(formula, absent) != FAILS:
-                raise _unknown(next(one for one in own if one in absent))
+            if _drop_comparisons(formula, absent) != FAILS:
+                raise _refuse_unknown(next(one for one in own if one in absent))
         kept = tuple(place for place in range(len(left[key])) if place not in missing)
         left[key] = tuple(left[key][place] for place in kept)
-        formula = _only(formula, key, kept) if kept else FAILS
+        formula = _select_places(formula, key, kept) if kept else FAILS
     return formula, left
 
 
 def restrict_thresholds(
     formula: Having, whole: Mapping[str, tuple[Value, ...]], left: Mapping[str, tuple[Value, ...]]
 ) -> tuple[Having, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return a predicate over the key values that are left of the whole.
+    """Return a predicate over the remaining key values, and the places where a threshold is NULL, by key.
 
-    Beside it stand, by key, the places at which it is false because a threshold is NULL there, where it then has some
-    other value's. Raise KH208 if it may still hold.
+    At these places the predicate is false, and its threshold is replaced by another value's. Raise KH208 if the
+    predicate may be true there.
     """
     false_at: list[tuple[str, tuple[int, ...]]] = []
-    for key in dict.fromkeys(own.key for _, own in _with_own_thresholds(formula)):
+    for key in dict.fromkeys(own.key for _, own in _list_key_thresholds(formula)):
         kept = frozenset(left[key])
-        formula = _only(formula, key, tuple(place for place, value in enumerate(whole[key]) if value in kept))
+        formula = _select_places(formula, key, tuple(place for place, value in enumerate(whole[key]) if value in kept))
         missing: dict[int, set[Comparison]] = {}
-        for one, own in _with_own_thresholds(formula):
-            for place in own.missing if own.key == key else ():
+        for one, own in _list_key_thresholds(formula):
+            for place in own.missing_places if own.key == key else ():
                 missing.setdefault(place, set()).add(one)
         for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
-            if _without(formula, absent) != FAILS:
-                raise _unknown(next(one for one, _ in _with_own_thresholds(formula) if one in absent))
+            if _drop_comparisons(formula, absent) != FAILS:
+                raise _refuse_unknown(next(one for one, _ in _list_key_thresholds(formula) if one in absent))
         if len(missing) == len(left[key]):
             return FAILS, ()
         if missing:
             false_at.append((key, tuple(sorted(missing))))
-            formula = formula.mapped(_fill)
+            formula = formula.map_comparisons(_fill)
     return formula, tuple(false_at)
 
 
-def _fill(leaf: Comparison | Spread) -> Having:
-    """Return the comparison with a number in the place of each NULL."""
+def _fill(leaf: Comparison | SpreadComparison) -> Having:
+    """Return the comparison with a number in place of each NULL."""
     match leaf:
-        case Comparison(own=KeyNumbers() as own) if own.known:
-            greatest = max(own.known)
-            return replace(leaf, own=replace(own, numbers=tuple(greatest if n is None else n for n in own.numbers)))
+        case Comparison(key_thresholds=KeyNumbers() as own) if own.known_numbers:
+            greatest = max(own.known_numbers)
+            return replace(
+                leaf, key_thresholds=replace(own, numbers=tuple(greatest if n is None else n for n in own.numbers))
+            )
         case _:
             return leaf
 
 
-def _with_own_thresholds(formula: Having) -> Iterator[tuple[Comparison, KeyNumbers]]:
-    for leaf in formula.leaves():
-        if isinstance(leaf, Comparison) and leaf.own is not None:
-            yield leaf, leaf.own
+def _list_key_thresholds(formula: Having) -> Iterator[tuple[Comparison, KeyNumbers]]:
+    for leaf in formula.list_comparisons():
+        if isinstance(leaf, Comparison) and leaf.key_thresholds is not None:
+            yield leaf, leaf.key_thresholds
 
 
-def _without(formula: Having, absent: frozenset[Comparison]) -> Having:
-    """Return the formula as it is if some comparisons are not true, as far as it becomes simpler."""
+def _drop_comparisons(formula: Having, absent: frozenset[Comparison]) -> Having:
+    """Return the formula, simplified, if some comparisons are not true."""
     return formula.fold(
         lambda leaf: FAILS if leaf in absent else leaf,
-        outside=Outside,
-        every=lambda parts: FAILS if FAILS in parts else Every(tuple(parts)),
-        some=lambda parts: Some(tuple(part for part in parts if part != FAILS)),
+        outside=Complement,
+        every=lambda parts: FAILS if FAILS in parts else Conjunction(tuple(parts)),
+        some=lambda parts: Disjunction(tuple(part for part in parts if part != FAILS)),
     )
 
 
-def _only(formula: Having, key: str, places: tuple[int, ...]) -> Having:
-    def only(leaf: Comparison | Spread) -> Having:
+def _select_places(formula: Having, key: str, places: tuple[int, ...]) -> Having:
+    def only(leaf: Comparison | SpreadComparison) -> Having:
         match leaf:
-            case Comparison(own=KeyNumbers() as own) if own.key == key:
-                return replace(leaf, own=own.only(places))
+            case Comparison(key_thresholds=KeyNumbers() as own) if own.key == key:
+                return replace(leaf, key_thresholds=own.select_places(places))
             case _:
                 return leaf
 
-    return formula.mapped(only)
+    return formula.map_comparisons(only)
 
 
-def _unknown(comparison: Comparison) -> KeyholeError:
-    assert comparison.own is not None
-    conditions = " AND ".join(f"{column} IS NOT NULL" for column in comparison.own.columns)
+def _refuse_unknown(comparison: Comparison) -> KeyholeError:
+    assert comparison.key_thresholds is not None
+    conditions = " AND ".join(f"{column} IS NOT NULL" for column in comparison.key_thresholds.columns)
     return KeyholeError(
         "KH208",
         f"{comparison.text} has no threshold for some groups, which may qualify all the same",

@@ -1,6 +1,6 @@
-"""The ranges that a condition on rows says of parts of an expression: `b - a` where `b - a BETWEEN ... AND ...`.
+"""The ranges that a condition on rows gives for parts of an expression: `b - a` if `b - a BETWEEN ... AND ...`.
 
-They decide how much a row may add, and nothing else, so that no guarantee rests on them: a row's value is clipped to
+They decide how much a row may add, and nothing else. No guarantee depends on them, because a row's value is clipped to
 them whether it satisfies the condition or not.
 """
 
@@ -31,16 +31,19 @@ _STEP = {TermKind.DAY: timedelta(days=1), TermKind.MOMENT: timedelta(microsecond
 _BESIDE = "+", "negate"
 
 
-def known_ranges(among: Condition, scope: Scope) -> Known:
-    """Return what is known of terms in rows that satisfy a condition, by calendars of keys and by declared ranges."""
+def make_range_lookup(among: Condition, scope: Scope) -> Known:
+    """Return a function that gives the ends of a term in rows that satisfy a condition.
+
+    It uses the condition, calendars of keys and declared ranges.
+    """
     said, declared = among.conjuncts(), _read_declared(scope.table)
 
     def known(term: RowTerm) -> Ends:
         if term.function == "column":
-            return _of_column(term, scope, said)
+            return _find_column_range(term, scope, said)
         if term.function == "part" and term.reads_stored and term.limit > MOST_PARTS:
-            return _years_of(term, scope, said)
-        compared = [*_list_compared(term, said), *_list_order(term, said), *declared.get(term, ())]
+            return _find_year_range(term, scope, said)
+        compared = [*_list_comparisons(term, said), *_list_order(term, said), *declared.get(term, ())]
         lows = [value for operator, value in compared if operator in (">", ">=", "=")]
         highs = [value for operator, value in compared if operator in ("<", "<=", "=")]
         return max(lows, default=None), min(highs, default=None)
@@ -49,7 +52,7 @@ def known_ranges(among: Condition, scope: Scope) -> Known:
 
 
 def list_unread_ranges(table: Table) -> tuple[str, ...]:
-    """Return the expressions with a declared range that are no numbers of a row, so that no question reads it."""
+    """Return the expressions with a declared range that are no numbers of a row, so that no question uses the range."""
     return tuple(one.expression for one in table.ranges if _read_expression(one.expression, table) is None)
 
 
@@ -57,7 +60,7 @@ _Declared: TypeAlias = Mapping[RowTerm, tuple[tuple[str, Fraction], tuple[str, F
 
 
 def _read_declared(table: Table) -> _Declared:
-    """Return the declared ranges of expressions, each under its term."""
+    """Return the declared ranges of expressions, by term."""
     found: dict[RowTerm, tuple[tuple[str, Fraction], tuple[str, Fraction]]] = {}
     for one in table.ranges:
         term = _read_expression(one.expression, table)
@@ -80,7 +83,7 @@ def _read_expression(text: str, table: Table) -> RowTerm | None:
     return term if term is not None and term.kind in NUMBERS and term.function != "ratio" else None
 
 
-def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
+def _find_column_range(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
     column = scope.table.get_column(str(term.value))
     if term.kind in NUMBERS:
         low, high = find_number_range(column, said)
@@ -96,44 +99,42 @@ def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends
     )
 
 
-def _years_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
+def _find_year_range(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
     first, past = find_time_ends(scope.table.get_column(str(term.value)), scope, said)
     return (None if first is None else Fraction(first.year)), (
         None if past is None else Fraction((past - _STEP[TermKind.MOMENT]).year)
     )
 
 
-def _list_compared(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
-    """Yield the operators and numbers that the conditions compare this term with, in its steps."""
+def _list_comparisons(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
+    """Yield the operators and numbers with which the conditions compare this term, in its steps."""
     for one in said:
-        if isinstance(one, Compare) and _term_of(one.column) == term:
-            value = _number(one.value)
+        if isinstance(one, Compare) and _make_term(one.column) == term:
+            value = _convert_number(one.value)
             if value is not None:
                 yield one.operator, value
 
 
 def _list_order(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
-    """Yield that a difference of times or columns is not negative, or not positive.
+    """Yield that a difference of times or columns is not negative, or not positive, if a comparison of both implies it.
 
-    This follows where they are compared with each other.
-
-    Days are in the order of their moments. Moments are in that of their days where one day is before the other.
+    Days have the order of their moments. Moments have the order of their days if the days differ.
     """
     plus, minus = _BESIDE
     if term.function != plus or term.arguments[1].function != minus:
         return
-    beside = tuple(map(_base, (term.arguments[0], term.arguments[1].arguments[0])))
+    beside = tuple(map(_find_base, (term.arguments[0], term.arguments[1].arguments[0])))
     for one in said:
-        truth = _term_of(one.column) if isinstance(one, Compare) else None
+        truth = _make_term(one.column) if isinstance(one, Compare) else None
         if truth is None or truth.function != "<" or not isinstance(one, Compare) or one.operator != "=":
             continue
-        sides = tuple(map(_base, truth.arguments))
+        sides = tuple(map(_find_base, truth.arguments))
         for known, operators in ((sides, ("<=", ">=")), (sides[::-1], (">=", "<="))):
-            if _follows(beside, known, strict=bool(one.value)):
+            if _implies_order(beside, known, strict=bool(one.value)):
                 yield operators[0] if one.value else operators[1], Fraction(0)
 
 
-def _follows(order: tuple["_Base", ...], known: tuple["_Base", ...], *, strict: bool) -> bool:
+def _implies_order(order: tuple["_Base", ...], known: tuple["_Base", ...], *, strict: bool) -> bool:
     """Return True if the known order of one pair of values implies the order of another pair, or of the same one."""
     if None in known or [one and one[0] for one in order] != [one and one[0] for one in known]:
         return False
@@ -141,7 +142,7 @@ def _follows(order: tuple["_Base", ...], known: tuple["_Base", ...], *, strict: 
     return days == known_days or (all(days) and not any(known_days)) or (all(known_days) and strict)
 
 
-def _term_of(name: str) -> RowTerm | None:
+def _make_term(name: str) -> RowTerm | None:
     derivation = name.column.derivation if isinstance(name, ComputedName) else None
     return derivation.term if isinstance(derivation, Computed) else None
 
@@ -149,8 +150,8 @@ def _term_of(name: str) -> RowTerm | None:
 _Base: TypeAlias = tuple[str, bool] | None  # a column, and whether its day is meant
 
 
-def _base(term: RowTerm) -> _Base:
-    """Return the column that a term is, or whose day it is; a date's midnight is that date."""
+def _find_base(term: RowTerm) -> _Base:
+    """Return the column that a term is, or whose day it is. A date's midnight is that date."""
     if term.function == "*" and term.arguments[0].kind is TermKind.DAY and term.arguments[1].value == DAY:
         term = term.arguments[0]
     days = term.kind is TermKind.DAY
@@ -159,7 +160,7 @@ def _base(term: RowTerm) -> _Base:
     return (str(term.value), days) if term.function in ("column", "stored") else None
 
 
-def _number(value: Value) -> Fraction | None:
+def _convert_number(value: Value) -> Fraction | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Fraction(value)

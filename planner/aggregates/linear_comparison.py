@@ -1,4 +1,4 @@
-"""Comparisons of linear expressions of aggregates, with constants or with each other: as one sum against zero."""
+"""Comparisons of linear expressions of aggregates, with constants or with each other, as one sum against zero."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,27 +8,27 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate
 from planner.aggregates.arithmetic import (
-    COUNTED_APART,
+    UNIT_MEASURES,
     Linear,
+    find_least_per_row,
+    have_same_rows,
     is_positive_mean,
-    least_per_row,
-    linear,
-    not_linear,
-    same_rows,
-    without_nullif,
+    read_linear,
+    refuse_nonlinear,
+    strip_nullif,
 )
-from planner.aggregates.comparison import FAILS, CellSum, Comparison, Every, Having, OtherMean, Slack, Some
+from planner.aggregates.comparison import FAILS, CellSum, Comparison, Conjunction, Disjunction, Having, OtherMean, Slack
 from planner.aggregates.having_refusals import (
-    compared_with_itself,
-    divides_integers,
-    mean_against_keys,
-    mean_may_be_zero,
-    true_without_values,
-    without_base,
+    refuse_integer_quotient,
+    refuse_mean_against_key,
+    refuse_ratio_without_base,
+    refuse_self_comparison,
+    refuse_true_coalesce,
+    refuse_zero_mean,
 )
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
-from planner.aggregates.row_expression import Arithmetic, Part
+from planner.aggregates.key_thresholds import is_public, read_key_numbers, subtract_from_mean
+from planner.aggregates.row_expression import Arithmetic, SumPart
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.question.condition import ALWAYS, Condition
@@ -39,53 +39,62 @@ from planner.values.decimals import convert_to_decimal
 from planner.values.operators import COMPARISONS, FLIPPED_OPERATORS
 
 
-def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
-    """Return `left operator right`, both linear, or a mean against a threshold of each group's own.
+def compare_linear(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+    """Return `left operator right`, both linear, or a mean against a threshold that differs between groups.
 
     Raise KH204, KH208.
     """
-    mean = mean_less(left, right) if is_public(right, within) else None
+    mean = subtract_from_mean(left, right) if is_public(right, within) else None
     if mean is not None:
-        return _compare_mean_with_own(mean, left, operator, right, node, within)
-    first, second = linear(left, within), linear(right, within)
+        return _compare_mean_with_key(mean, left, operator, right, node, within)
+    first, second = read_linear(left, within), read_linear(right, within)
     if first is None or second is None:
         return FAILS
-    if (first.missing is not None and second.summands) or second.missing is not None:
-        raise not_linear(node, within)
-    return compare_with_zero(first.plus(second, Fraction(-1)), operator, node, find_position(left), within)
+    if (first.null_value is not None and second.summands) or second.null_value is not None:
+        raise refuse_nonlinear(node, within)
+    return compare_with_zero(first.add(second, Fraction(-1)), operator, node, find_position(left), within)
 
 
 def compare_quotient_of_means(
     left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having | None:
-    """Return `mean / mean operator c` over different rows. It is `mean operator c * mean` where the divisor is above 0.
+    """Return `mean / mean operator c` over different rows, as `mean operator c * mean` if the divisor is above 0.
 
-    None for what is none. Raises KH204 for a divisor that may be 0 or negative.
+    Return None for other expressions. Raise KH204 for a divisor that may be 0 or negative.
     """
     if not isinstance(left, exp.Div) or not (contains_aggregate(left.this) and contains_aggregate(left.expression)):
         return None
-    above, below = linear(left.this, within), linear(without_nullif(strip_parentheses(left.expression), within), within)
-    if above is None or below is None or not above.summands or above.missing is not None or above.own is not None:
+    above, below = (
+        read_linear(left.this, within),
+        read_linear(strip_nullif(strip_parentheses(left.expression), within), within),
+    )
+    if (
+        above is None
+        or below is None
+        or not above.summands
+        or above.null_value is not None
+        or above.key_numbers is not None
+    ):
         return None
     means = [found for found, _ in (*above.summands, *below.summands)]
-    if not all(found.per and not found.by_units for found in means):
+    if not all(found.divisor and not found.divides_by_units for found in means):
         return None
-    if all(same_rows(means[0].per, found.per, within) for found in means):
+    if all(have_same_rows(means[0].divisor, found.divisor, within) for found in means):
         return None
-    threshold = linear(right, within)
+    threshold = read_linear(right, within)
     if threshold is None:
         return FAILS
-    if threshold.summands or threshold.own is not None:
-        raise not_linear(node, within)
+    if threshold.summands or threshold.key_numbers is not None:
+        raise refuse_nonlinear(node, within)
     if not is_positive_mean(below):
-        raise mean_may_be_zero(left, operator, right, node)
-    return compare_with_zero(above.plus(below, -threshold.constant), operator, node, find_position(left), within)
+        raise refuse_zero_mean(left, operator, right, node)
+    return compare_with_zero(above.add(below, -threshold.constant), operator, node, find_position(left), within)
 
 
 def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
     """Return `x / n op t` as `x op t * n`, where n is a positive number that a key determines. Raise KH204."""
-    above, (below, arithmetic) = linear(left.this, within), key_numbers(left.expression, within)
-    if not all(number > 0 for number in below.known):
+    above, (below, arithmetic) = read_linear(left.this, within), read_key_numbers(left.expression, within)
+    if not all(number > 0 for number in below.known_numbers):
         raise KeyholeError(
             "KH204",
             f"{below.text} is not positive for every group, so nothing can be divided by it",
@@ -93,24 +102,24 @@ def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[ex
             position=find_position(left),
         )
     if above is not None and max(above.arithmetic, arithmetic) is Arithmetic.INTEGER:
-        raise divides_integers(left)
-    return left.this, exp.Mul(this=_factor(right), expression=_factor(left.expression))
+        raise refuse_integer_quotient(left)
+    return left.this, exp.Mul(this=_read_factor(right), expression=_read_factor(left.expression))
 
 
-def _factor(node: exp.Expr) -> exp.Expr:
+def _read_factor(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=node.copy()) if isinstance(node, exp.Binary) else node.copy()
 
 
 def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int | None, within: GroupScope) -> Having:
     """Return `difference operator 0`, for the comparison at `node` and a message's position `at`. Raise KH204."""
     if not difference.summands or not difference.summands[0][1]:
-        raise compared_with_itself(node)
+        raise refuse_self_comparison(node)
     first, scale = difference.summands[0]
-    if first.per and first.function != "avg" and len(difference.summands) == 1:
+    if first.divisor and first.function != "avg" and len(difference.summands) == 1:
         scale = Fraction(1 if scale > 0 else -1)  # a ratio in percent keeps its unit
     operator = operator if scale > 0 else FLIPPED_OPERATORS[operator]
     threshold = -difference.constant / scale
-    own = None if difference.own is None else difference.own.times(-1 / scale).shift(threshold)
+    own = None if difference.key_numbers is None else difference.key_numbers.multiply(-1 / scale).shift(threshold)
     summands = tuple(
         (found, coefficient if scale == 1 else coefficient / scale)
         for found, coefficient in difference.summands
@@ -118,39 +127,39 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     )
     difference = replace(difference, summands=summands)
     special = _compare_cells(difference, operator, threshold, own, node, at)
-    if special is None and own is None and difference.missing is None:
+    if special is None and own is None and difference.null_value is None:
         special = _compare_means(summands, operator, threshold, node, at, within)
     if special is not None:
         return special
-    per = _common_per(summands, node, within)
-    measure = _common_measure(summands, node, within)
-    by_units = any(found.by_units for found, _ in summands)
-    needs_base = bool(per) and (by_units or not least_per_row(per))
-    if needs_base and (difference.missing is not None or not threshold):
-        raise without_base(node)
-    if own is not None and (per or difference.missing is not None):
-        raise mean_against_keys(node)
+    per = _find_common_divisor(summands, node, within)
+    measure = _find_common_measure(summands, node, within)
+    by_units = any(found.divides_by_units for found, _ in summands)
+    needs_base = bool(per) and (by_units or not find_least_per_row(per))
+    if needs_base and (difference.null_value is not None or not threshold):
+        raise refuse_ratio_without_base(node)
+    if own is not None and (per or difference.null_value is not None):
+        raise refuse_mean_against_key(node)
     apart = measure is Measure.TOTAL and not within.scope.table.is_row_unit  # else all add up alike
-    parts, off = list[Part](), list[Part]()
+    parts, off = list[SumPart](), list[SumPart]()
     for found, coefficient in summands:
         taken_off = apart and found.measure is Measure.UNITS
         (off if taken_off else parts).extend(
-            part.times(-coefficient if taken_off else coefficient) for part in found.parts
+            part.multiply(-coefficient if taken_off else coefficient) for part in found.parts
         )
     if by_units and apart:
-        off += [part.times(threshold) for part in per]
+        off += [part.multiply(threshold) for part in per]
     else:
-        parts += [part.times(-threshold) for part in per]
+        parts += [part.multiply(-threshold) for part in per]
     off_condition = _find_units_rows(parts, off, node)
     values = dict.fromkeys(value for found, _ in summands for value in found.values)
     left = Linear(summands, Fraction(0), difference.arithmetic).text
-    if difference.missing is not None:
-        passes = COMPARISONS[operator](difference.missing / scale, 0)
+    if difference.null_value is not None:
+        passes = COMPARISONS[operator](difference.null_value / scale, 0)
         if passes and not (per and COMPARISONS[operator](0, 0)):
-            raise true_without_values(node)
+            raise refuse_true_coalesce(node)
         values = {} if passes else values
     if own is not None:
-        values |= dict.fromkeys(own.present)
+        values |= dict.fromkeys(own.required_values)
     return Comparison(
         text=f"{left} {operator} {convert_to_decimal(threshold) if own is None else own.text}",
         left=left,
@@ -161,17 +170,17 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         at=Fraction(0) if per else threshold,
         threshold=threshold,
         origin=threshold if per else Fraction(0),
-        per_row=(least_per_row(per) or None) if per and not by_units else None,
+        per_row=(find_least_per_row(per) or None) if per and not by_units else None,
         values=tuple(values),
         slack=Slack.THRESHOLD,
         position=at,
-        own=own,
-        over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
-        base=per if needs_base else (),
-        by_units=by_units,
-        off_each_unit=sum((part.coefficient for part in off), Fraction(0)),
-        off_condition=off_condition,
-        either_sign=any(found.either_sign for found, _ in summands),
+        key_thresholds=own,
+        divisor_rows=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
+        ratio_base=per if needs_base else (),
+        divides_by_units=by_units,
+        unit_deduction=sum((part.coefficient for part in off), Fraction(0)),
+        deduction_condition=off_condition,
+        has_either_sign=any(found.has_either_sign for found, _ in summands),
     )
 
 
@@ -236,9 +245,9 @@ def _compare_means(
     at: int | None,
     within: GroupScope,
 ) -> Having | None:
-    """Compare a mean with one over other rows, either with factors and a constant.
+    """Compare a mean with a mean over other rows, with factors and a constant.
 
-    Return None if they are not two means.
+    Return None if the summands are not two means.
     """
     if operator in ("=", "<>"):
         sides = [
@@ -246,12 +255,17 @@ def _compare_means(
             for one in ((">=", "<=") if operator == "=" else (">", "<"))
         ]
         made = tuple(side for side in sides if side is not None)
-        return (Every(made) if operator == "=" else Some(made)) if made else None
+        return (Conjunction(made) if operator == "=" else Disjunction(made)) if made else None
     sorts: list[list[tuple[Aggregate, Fraction]]] = []
     for found, coefficient in summands:
-        if len(found.per) != 1 or found.per[0].power or found.by_units or not least_per_row(found.per):
+        if (
+            len(found.divisor) != 1
+            or found.divisor[0].power
+            or found.divides_by_units
+            or not find_least_per_row(found.divisor)
+        ):
             return None
-        alike = next((sort for sort in sorts if same_rows(sort[0][0].per, found.per, within)), None)
+        alike = next((sort for sort in sorts if have_same_rows(sort[0][0].divisor, found.divisor, within)), None)
         if alike is None:
             sorts.append(alike := [])
         alike.append((found, coefficient))
@@ -275,30 +289,32 @@ def _compare_means(
         text=f"{first.left} {operator} {right}",
         operator=operator,
         values=tuple(dict.fromkeys((*first.values, *second.values))),
-        against=OtherMean(second, factor, threshold),
+        other_mean=OtherMean(second, factor, threshold),
     )
 
 
-def _common_measure(summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope) -> Measure:
-    """Return what a sum of these summands measures. Raise KH204 where they cannot be added.
+def _find_common_measure(
+    summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope
+) -> Measure:
+    """Return what a sum of these summands measures. Raise KH204 if they cannot be added.
 
-    Units are counted beside rows (a number for each unit is taken off a sum of rows), or with other units alone.
+    Units are counted beside rows (a number for each unit is subtracted from a sum of rows), or with other units alone.
     """
-    measures = {found.measure if found.measure in COUNTED_APART else Measure.TOTAL for found, _ in summands}
+    measures = {found.measure if found.measure in UNIT_MEASURES else Measure.TOTAL for found, _ in summands}
     if Measure.VALUES in measures and len(summands) > 1:
-        raise not_linear(node, within)
+        raise refuse_nonlinear(node, within)
     if measures == {Measure.UNITS}:
-        divided = any(found.by_units for found, _ in summands)
+        divided = any(found.divides_by_units for found, _ in summands)
         return Measure.UNIT_SUM if divided or len(summands) > 1 else Measure.UNITS
-    if Measure.UNITS in measures and any(found.per for found, _ in summands):
-        raise not_linear(node, within)
+    if Measure.UNITS in measures and any(found.divisor for found, _ in summands):
+        raise refuse_nonlinear(node, within)
     return Measure.VALUES if measures == {Measure.VALUES} else Measure.TOTAL
 
 
-def _find_units_rows(parts: Sequence[Part], units: Sequence[Part], node: exp.Expr) -> Condition | None:
-    """Find which rows a unit needs to be counted beside a sum of rows; None for those that are summed.
+def _find_units_rows(parts: Sequence[SumPart], units: Sequence[SumPart], node: exp.Expr) -> Condition | None:
+    """Return the rows that a unit needs to be counted beside a sum of rows. Return None if they are the summed rows.
 
-    Raises KH204 for units with rows of one FILTER beside sums over others.
+    Raise KH204 for units with rows of one FILTER beside sums over other rows.
     """
     counted = {canonical(part.condition): part.condition for part in units}
     if not counted or counted.keys() == {canonical(part.condition) for part in parts}:
@@ -314,21 +330,21 @@ def _find_units_rows(parts: Sequence[Part], units: Sequence[Part], node: exp.Exp
     )
 
 
-def _compare_mean_with_own(
+def _compare_mean_with_key(
     mean: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having:
     """Compare a mean with a threshold that a key determines: the mean of the rows' values less it, against 0.
 
-    A percentage is one of the least threshold in absolute value, as it is for sums.
+    A percentage refers to the least threshold in absolute value, as for sums.
     """
-    own, _ = key_numbers(right, within)
-    less, plain = linear(mean, within), linear(left, within)
-    if less is None or plain is None or not own.known:
+    own, _ = read_key_numbers(right, within)
+    less, plain = read_linear(mean, within), read_linear(left, within)
+    if less is None or plain is None or not own.known_numbers:
         return FAILS
     made = compare_with_zero(less, operator, node, find_position(left), within)
     if not isinstance(made, Comparison):
         return made
-    least, most = min(own.known), max(own.known)
+    least, most = min(own.known_numbers), max(own.known_numbers)
     shown = (
         f"{convert_to_decimal(least)} to {convert_to_decimal(most)}" if least < most else f"{convert_to_decimal(least)}"
     )
@@ -337,21 +353,21 @@ def _compare_mean_with_own(
         text=f"{plain.text} {made.operator} {own.text} ({shown})",
         left=f"{plain.text} - {f'({own.text})' if ' ' in own.text else own.text}",
         names=(plain.text, *plain.summands[0][0].names),
-        threshold=min(map(abs, own.known)),
+        threshold=min(map(abs, own.known_numbers)),
     )
 
 
-def _common_per(
+def _find_common_divisor(
     summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope
-) -> tuple[Part, ...]:
-    """Return the divisor of all summands; nothing if none is divided. Raise KH204 if they differ."""
-    found = [one.per for one, _ in summands]
+) -> tuple[SumPart, ...]:
+    """Return the divisor of all summands, or nothing if none is divided. Raise KH204 if they differ."""
+    found = [one.divisor for one, _ in summands]
     first = found[0]
     if all(not per for per in found):
         return ()
-    if len({one.by_units for one, _ in summands}) > 1:
-        raise not_linear(node, within)
-    if all(per and same_rows(first, per, within) for per in found):
+    if len({one.divides_by_units for one, _ in summands}) > 1:
+        raise refuse_nonlinear(node, within)
+    if all(per and have_same_rows(first, per, within) for per in found):
         return first
     if not all(found):
         raise KeyholeError(

@@ -25,9 +25,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
-from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Slack, Some
-from planner.aggregates.having_refusals import counts_from_above, unsupported_aggregate
-from planner.aggregates.row_expression import Part, Values
+from planner.aggregates.comparison import FAILS, Comparison, Conjunction, Disjunction, Having, Slack
+from planner.aggregates.having_refusals import refuse_aggregate, refuse_descending_percentile
+from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import ComputedName, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
@@ -48,8 +48,8 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Picked:
-    """One aggregate that picks a value: of `term`, among the rows of `condition`, with the share `p` below it."""
+class _PickedValue:
+    """An aggregate that picks one value of `term` among the rows of `condition`, with the share `share` below it."""
 
     call: exp.Expr
     function: str
@@ -61,15 +61,15 @@ class _Picked:
     share: Fraction | None
 
     @property
-    def values(self) -> Values:
-        return Values(self.term.column.name, self.condition)
+    def values(self) -> RequiredValues:
+        return RequiredValues(self.term.column.name, self.condition)
 
     @property
     def names(self) -> tuple[str, ...]:
         return (self.text, self.text.split(" FILTER ")[0], self.function)
 
 
-def picks_a_value(node: exp.Expr) -> bool:
+def is_pick(node: exp.Expr) -> bool:
     """Return True if the expression is max, min, median or a percentile."""
     inner = _strip_filter(node)
     if isinstance(inner, exp.WithinGroup):
@@ -87,13 +87,13 @@ def _strip_filter(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.Filter) else node
 
 
-def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
-    """Return `node operator threshold` for a node that `picks_a_value`.
+def compare_pick(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
+    """Return `node operator threshold` for a node that `is_pick`.
 
-    Raise KH204, KH208, KH212 and what a FILTER raises.
+    Raise KH204, KH208, KH212 and the refusals of a FILTER.
     """
     try:
-        constant = fold_constant(threshold, within.given)
+        constant = fold_constant(threshold, within.constants)
     except NotConstant:
         raise KeyholeError(
             "KH208",
@@ -106,13 +106,13 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
         return FAILS
     picked = _read_pick(read_call(node, within), within)
     if operator == "=":
-        return Every(tuple(_one(picked, side, constant, threshold) for side in (">=", "<=")))
+        return Conjunction(tuple(_compare_one(picked, side, constant, threshold) for side in (">=", "<=")))
     if operator == "<>":
-        return Some(tuple(_one(picked, side, constant, threshold) for side in (">", "<")))
-    return _one(picked, operator, constant, threshold)
+        return Disjunction(tuple(_compare_one(picked, side, constant, threshold) for side in (">", "<")))
+    return _compare_one(picked, operator, constant, threshold)
 
 
-def _read_pick(call: Call, within: GroupScope) -> _Picked:
+def _read_pick(call: Call, within: GroupScope) -> _PickedValue:
     node = call.node
     argument: exp.Expr = node.this
     function, share = "max" if isinstance(node, exp.Max) else "min", None
@@ -120,26 +120,26 @@ def _read_pick(call: Call, within: GroupScope) -> _Picked:
         function, share = "median", Fraction(1, 2)
     elif isinstance(node, exp.WithinGroup):
         function = "percentile_cont" if isinstance(node.this, exp.PercentileCont) else "percentile_disc"
-        share = _share(node, within)
+        share = _read_share(node, within)
         (ordered,) = node.expression.expressions
         argument = ordered.this
         if ordered.args.get("desc"):
             if function == "percentile_disc":
-                raise counts_from_above(node, ordered, share=share)
+                raise refuse_descending_percentile(node, ordered, share=share)
             share = 1 - share
     elif node.expressions:
-        raise unsupported_aggregate(node)
+        raise refuse_aggregate(node)
     term = _read_term(argument, function, within)
     named = find_column(argument, within.scope)
     name = write_node(argument) if named is None else named.name
     text = f"{f'median({name})' if function == 'median' else write_node(node)}{call.suffix}"
-    return _Picked(node, function, term, name, call.condition, call.suffix, text, share)
+    return _PickedValue(node, function, term, name, call.condition, call.suffix, text, share)
 
 
 def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnTerm:
-    """Read the argument of a pick: a column, or a number or time that is computed of several. Raise KH204."""
+    """Read the argument of a pick: a column, or a number or time that is computed from several columns. Raise KH204."""
     column = find_column(argument, within.scope)
-    rows = RowScope(within.scope, within.given)
+    rows = RowScope(within.scope, within.constants)
     found = computed_term(argument, rows) if column is None else plain_term(column)
     numeric = found is not None and (found.column.sql_type in _NUMBERS or _is_quotient(argument, rows))
     if found is None or (column is None and not numeric):
@@ -168,9 +168,9 @@ def _is_quotient(node: exp.Expr, rows: RowScope) -> bool:
     return read is not None and read.function == "ratio"
 
 
-def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
+def _read_share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
     try:
-        value = fold_constant(node.this.this, within.given)
+        value = fold_constant(node.this.this, within.constants)
     except NotConstant:
         value = None
     if not isinstance(value, Number) or not 0 < value.value <= 1 or len(node.expression.expressions) != 1:
@@ -184,29 +184,29 @@ def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
     return value.value
 
 
-def _one(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+def _compare_one(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     if picked.share is None:
-        return _extreme(picked, operator, constant, node)
-    return _percentile(picked, picked.share, operator, constant, node)
+        return _compare_extreme(picked, operator, constant, node)
+    return _compare_percentile(picked, picked.share, operator, constant, node)
 
 
-def _beyond(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Condition:
+def _find_rows_beyond(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Condition:
     return all_of((picked.condition, picked.term.compare(operator, constant, node).true))
 
 
-def _text(picked: _Picked, operator: str, node: exp.Expr) -> str:
+def _write_text(picked: _PickedValue, operator: str, node: exp.Expr) -> str:
     return f"{picked.text} {operator} {write_node(node)}"
 
 
-def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+def _compare_extreme(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     above = operator in (">", ">=")
     exists = above is (picked.function == "max")
     beyond = operator if exists else OPPOSITE_OPERATORS[operator]
-    counted = _beyond(picked, beyond, constant, node)
+    counted = _find_rows_beyond(picked, beyond, constant, node)
     also = picked.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
     spelled = f"{picked.argument} {beyond} {write_node(node)}{f' AND ({also})' if also else ''}"
-    return record(
-        _text(picked, operator, node),
+    return compare_record(
+        _write_text(picked, operator, node),
         picked.text,
         picked.names,
         counted,
@@ -217,20 +217,20 @@ def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr)
     )
 
 
-def record(
+def compare_record(
     text: str,
     left: str,
     names: tuple[str, ...],
     counted: Condition,
     *,
     exists: bool,
-    values: Values,
+    values: RequiredValues,
     position: int | None,
     spelled: str | None = None,
 ) -> Comparison:
-    """Return the comparison that at least one row is `counted`, or none, among `values`. It depends on one record.
+    """Return a comparison that is true if at least one row is `counted`, or if none is, among `values`.
 
-    `spelled` is how an analyst would write the condition; None: as it is.
+    It depends on one record. `spelled` is the condition as an analyst would write it; None means unchanged.
     """
     advice = f"count(*) FILTER (WHERE {spelled or write_condition(counted)}) {'>=' if exists else '<'} 5"
     return Comparison(
@@ -238,7 +238,7 @@ def record(
         left=left,
         names=names,
         measure=Measure.ROWS,
-        parts=(Part(Fraction(1), None, counted, 0),),
+        parts=(SumPart(Fraction(1), None, counted, 0),),
         operator=">" if exists else "<=",
         at=Fraction(0),
         threshold=Fraction(0),
@@ -251,22 +251,24 @@ def record(
     )
 
 
-def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+def _compare_percentile(
+    picked: _PickedValue, share: Fraction, operator: str, constant: Constant, node: exp.Expr
+) -> Comparison:
     above = operator in (">", ">=")
-    counted = _beyond(picked, ">" if operator in (">", "<=") else ">=", constant, node)
+    counted = _find_rows_beyond(picked, ">" if operator in (">", "<=") else ">=", constant, node)
     at, strict = Fraction(0), ">" if above else "<="
     if picked.function != "percentile_disc":
         at, strict = (share - 1, ">") if above else (share, "<")
     # these are the rows that the first part's condition sees, which takes NaN for more than every number
     present = picked.values.rows
     return Comparison(
-        text=_text(picked, operator, node),
+        text=_write_text(picked, operator, node),
         left=picked.text,
         names=picked.names,
         measure=Measure.TOTAL,
         parts=tuple(
             part
-            for part in (Part(Fraction(1), None, counted, 0), Part(share - 1, None, present, 0))
+            for part in (SumPart(Fraction(1), None, counted, 0), SumPart(share - 1, None, present, 0))
             if part.coefficient
         ),
         operator=strict,
@@ -277,20 +279,20 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
         values=(picked.values,),
         slack=Slack.ROWS,
         position=find_position(picked.call),
-        over=Part(Fraction(1), picked.term.column, picked.condition, 0),
+        divisor_rows=SumPart(Fraction(1), picked.term.column, picked.condition, 0),
     )
 
 
-def truth_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
-    """Return `bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raise what the condition raises."""
+def compare_truth(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
+    """Return `bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raise the refusals of the condition."""
     call = read_call(node, within)
-    truth = row_truth(call.node.this, within.scope, within.given)
+    truth = row_truth(call.node.this, within.scope, within.constants)
     every = isinstance(call.node, exp.LogicalAnd)
     counted = all_of((call.condition, truth.false if every else truth.true))
-    known = Values(None, all_of((call.condition, any_of((truth.true, truth.false)))))
+    known = RequiredValues(None, all_of((call.condition, any_of((truth.true, truth.false)))))
     function = "bool_and" if every else "bool_or"
     left = f"{function}({write_node(strip_parentheses(call.node.this))}){call.suffix}"
-    return record(
+    return compare_record(
         f"NOT {left}" if negated else left,
         left,
         (left, left.split(" FILTER ")[0], function),

@@ -1,7 +1,7 @@
 """Comparisons of rounded aggregates, as comparisons with the edges of the steps that qualify.
 
-A quotient of integers is one of them: PostgreSQL truncates it towards 0. `count(a) * 100 / count(*) >= 20` is that of
-the exact quotient, `> 19` as well, and `> -1` that the exact one is above -1.
+A quotient of integers is one of them: PostgreSQL truncates it towards 0. `count(a) * 100 / count(*) >= 20` is the same
+for the exact quotient, and so is `> 19`; `> -1` means that the exact quotient is above -1.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,19 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope
-from planner.aggregates.arithmetic import Linear, exact_quotient, kind_of_cast, linear, not_linear
-from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Some
-from planner.aggregates.computed_measure import least_value
+from planner.aggregates.arithmetic import (
+    Linear,
+    find_cast_arithmetic,
+    read_exact_quotient,
+    read_linear,
+    refuse_nonlinear,
+)
+from planner.aggregates.comparison import FAILS, Comparison, Conjunction, Disjunction, Having
+from planner.aggregates.computed_measure import find_least_value
 from planner.aggregates.having_refusals import write_parenthesised
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_with_zero
-from planner.aggregates.order_statistics import picks_a_value, value_comparison
+from planner.aggregates.order_statistics import compare_pick, is_pick
 from planner.aggregates.row_expression import Arithmetic
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
@@ -32,17 +38,17 @@ _TRUNCATED = exp.Trunc()
 _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare
 
 
-def rounded_comparison(
+def compare_rounded(
     left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, operator: str, right: exp.Expr, within: GroupScope
 ) -> Having:
-    """Compare a rounded aggregate with a constant: with the edges of the steps that qualify. Raise KH204."""
-    inner, threshold = linear(left.this, within), linear(right, within)
+    """Compare a rounded aggregate with a constant, by the edges of the steps that qualify. Raise KH204."""
+    inner, threshold = read_linear(left.this, within), read_linear(right, within)
     if inner is None or threshold is None:
         return FAILS
-    places = _places(left, within)
-    own = threshold.own or inner.own
-    if threshold.summands or own is not None or inner.missing is not None or places is None:
-        raise not_linear(left, within)
+    places = _read_places(left, within)
+    own = threshold.key_numbers or inner.key_numbers
+    if threshold.summands or own is not None or inner.null_value is not None or places is None:
+        raise refuse_nonlinear(left, within)
     if isinstance(left, exp.Round) and inner.arithmetic is Arithmetic.FLOATING:
         raise KeyholeError(
             "KH204",
@@ -54,15 +60,15 @@ def rounded_comparison(
     at = find_position(left)
 
     def side(of: str) -> Having:
-        edge, found = _edge(left, of, threshold.constant / step)
+        edge, found = _find_edge(left, of, threshold.constant / step)
         return compare_with_zero(
-            inner.plus(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
+            inner.add(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
         )
 
-    return _sides(operator, side)
+    return _compare_edges(operator, side)
 
 
-def rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
+def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
     """Compare a rounded max, min or percentile with a constant.
 
     Return None for anything else, and if it is rounded as a double.
@@ -70,49 +76,55 @@ def rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupS
     if not isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return None
     picked = strip_parentheses(left.this)
-    is_exact = isinstance(picked, exp.Cast) and kind_of_cast(picked) is Arithmetic.EXACT
+    is_exact = isinstance(picked, exp.Cast) and find_cast_arithmetic(picked) is Arithmetic.EXACT
     picked = strip_parentheses(picked.this) if is_exact else picked
-    places, at = _places(left, within), _constant(right, within)
-    if places is None or at is None or not picks_a_value(picked):
+    places, at = _read_places(left, within), _fold_constant(right, within)
+    if places is None or at is None or not is_pick(picked):
         return None
     if not is_exact and isinstance(left, exp.Round) and left.args.get("decimals") is None:
         return None
 
     def side(of: str) -> Having:
-        edge, found = _edge(left, of, at * Fraction(10) ** places)
+        edge, found = _find_edge(left, of, at * Fraction(10) ** places)
         written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
         literal: exp.Expr = exp.Literal.number(written)
-        return value_comparison(picked, found, exp.Neg(this=literal) if edge < 0 else literal, within)
+        return compare_pick(picked, found, exp.Neg(this=literal) if edge < 0 else literal, within)
 
-    return _sides(operator, side)
+    return _compare_edges(operator, side)
 
 
-def _sides(operator: str, side: Callable[[str], Having]) -> Having:
-    """Return the comparison from those with one edge each."""
+def _compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
+    """Return the comparison as one or two comparisons with an edge each."""
     if operator == "=":
-        return Every((side(">="), side("<=")))
+        return Conjunction((side(">="), side("<=")))
     if operator == "<>":
-        return Some((side(">"), side("<")))
+        return Disjunction((side(">"), side("<")))
     return side(operator)
 
 
 @dataclass(frozen=True, slots=True)
 class _Truncated:
-    """`factor` times a quotient of integers, which PostgreSQL truncates: here with its remainder."""
+    """`factor` times a quotient of integers, which PostgreSQL truncates. `exact` is the quotient with its remainder."""
 
     exact: Linear
     factor: Fraction
 
 
-def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
+def compare_truncated(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
     """Compare a quotient of integers with a constant.
 
-    Return None for anything else, and if it is compared with something else.
+    Return None for anything else, and if it is not compared with a constant.
     """
     if not any(True for _ in left.find_all(exp.Div)) or is_public(left, within):
         return None
-    found, threshold = _read_truncated(left, within), linear(right, within)
-    if found is None or not found.factor or threshold is None or threshold.summands or threshold.own is not None:
+    found, threshold = _read_truncated(left, within), read_linear(right, within)
+    if (
+        found is None
+        or not found.factor
+        or threshold is None
+        or threshold.summands
+        or threshold.key_numbers is not None
+    ):
         return None
     operator = operator if found.factor > 0 else FLIPPED_OPERATORS[operator]
     at = threshold.constant / found.factor
@@ -123,84 +135,84 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
     )
 
     def side(of: str) -> Having:
-        edge, compared = _edge(_TRUNCATED, of, at)
-        difference = found.exact.plus(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
+        edge, compared = _find_edge(_TRUNCATED, of, at)
+        difference = found.exact.add(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
         made = compare_with_zero(difference, compared, left, find_position(left), within)
         return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
 
-    return _sides(operator, side)
+    return _compare_edges(operator, side)
 
 
 def compare_with_truncated(
     left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having | None:
-    """Compare a sum of whole numbers with such a sum divided by a whole number, `count(a) > count(*) / 2`.
+    """Compare a sum of whole numbers with a sum divided by a whole number, `count(a) > count(*) / 2`.
 
-    Whole `A > floor(q)` is `A > q`, and `A >= floor(q)` is `A > q - 1`. None for what is none.
+    For whole A, `A > floor(q)` is `A > q`, and `A >= floor(q)` is `A > q - 1`. Return None for other comparisons.
     """
     if not isinstance(strip_parentheses(right), exp.Div):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     divided = strip_parentheses(right)
-    if not isinstance(divided, exp.Div) or (_constant(divided.expression, within) or 0) <= 0:
+    if not isinstance(divided, exp.Div) or (_fold_constant(divided.expression, within) or 0) <= 0:
         return None
-    quotient, whole = exact_quotient(divided, within), linear(left, within)
+    quotient, whole = read_exact_quotient(divided, within), read_linear(left, within)
     if quotient is None or whole is None or not whole.summands:
         return None
-    if any(one.arithmetic is not Arithmetic.INTEGER or one.own or one.missing for one in (quotient, whole)):
+    if any(one.arithmetic is not Arithmetic.INTEGER or one.key_numbers or one.null_value for one in (quotient, whole)):
         return None
     if not _is_never_negative(quotient):
         return None
-    difference = replace(whole, arithmetic=Arithmetic.EXACT).plus(
+    difference = replace(whole, arithmetic=Arithmetic.EXACT).add(
         replace(quotient, arithmetic=Arithmetic.EXACT), Fraction(-1)
     )
 
     def side(of: str) -> Having:
         edge, compared = {">": (0, ">"), ">=": (-1, ">"), "<": (-1, "<="), "<=": (0, "<=")}[of]
-        moved = difference.plus(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
+        moved = difference.add(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
         return compare_with_zero(moved, compared, node, find_position(left), within)
 
-    return _sides(operator, side)
+    return _compare_edges(operator, side)
 
 
 def _is_never_negative(found: Linear) -> bool:
-    """Return True for a sum that is never negative, of counts and sums of columns, divided by a positive number."""
+    """Return True for a sum of counts and sums of columns, divided by a positive number, that is never negative."""
     return found.constant >= 0 and all(
         coefficient > 0
-        and not one.per
+        and not one.divisor
         and all(
-            part.coefficient >= 0 and (not part.power or part.column is None or _starts_at(part.column) >= 0)
+            part.coefficient >= 0 and (not part.power or part.column is None or _find_least_value(part.column) >= 0)
             for part in one.parts
         )
         for one, coefficient in found.summands
     )
 
 
-def _starts_at(column: Column) -> Fraction:
-    """Return the least value of a column, or one below 0 if none is known."""
-    least = least_value(column)
+def _find_least_value(column: Column) -> Fraction:
+    """Return the least value of a column, or a number below 0 if none is known."""
+    least = find_least_value(column)
     return Fraction(-1) if least is None else least
 
 
 def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
-    """Return the expression as a multiple of one quotient of integers; None if it is none."""
+    """Return the expression as a multiple of one quotient of integers. Return None if it is none."""
     node = strip_parentheses(node)
     match node:
         case exp.Div() if not is_public(node.expression, within):
-            found = exact_quotient(node, within)
+            found = read_exact_quotient(node, within)
             whole = found is not None and found.arithmetic is Arithmetic.INTEGER and bool(found.summands)
-            if found is not None and whole and found.own is None and found.missing is None:
+            if found is not None and whole and found.key_numbers is None and found.null_value is None:
                 return _Truncated(replace(found, arithmetic=Arithmetic.EXACT), Fraction(1))
         case exp.Neg():
             inner = _read_truncated(node.this, within)
             return inner and replace(inner, factor=-inner.factor)
-        case exp.Cast() if kind_of_cast(node) is not None:
+        case exp.Cast() if find_cast_arithmetic(node) is not None:
             return _read_truncated(node.this, within)
         case exp.Round() | exp.Floor() | exp.Ceil() if node.args.get("decimals") is None:
             inner = _read_truncated(node.this, within)
             return inner if inner is not None and inner.factor.denominator == 1 else None
         case exp.Mul():
             for one, other in ((node.this, node.expression), (node.expression, node.this)):
-                number = _constant(other, within)
+                number = _fold_constant(other, within)
                 inner = None if number is None else _read_truncated(one, within)
                 if inner is not None and number is not None:
                     return replace(inner, factor=inner.factor * number)
@@ -209,19 +221,19 @@ def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
     return None
 
 
-def _constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
+def _fold_constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
     try:
-        value = fold_constant(node, within.given)
+        value = fold_constant(node, within.constants)
     except NotConstant:
         return None
     return value.value if isinstance(value, Number) else None
 
 
-def _places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
+def _read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
     decimals = left.args.get("decimals")
     if decimals is None:
         return 0
-    value = fold_constant(decimals, within.given)
+    value = fold_constant(decimals, within.constants)
     if isinstance(value, Untyped):
         value = read_number(value.text, decimals)
     if not isinstance(value, Number) or not value.is_integral or abs(value.value) > _FINEST:
@@ -229,8 +241,8 @@ def _places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupSco
     return int(value.value)
 
 
-def _edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
-    """Return where the value, in steps, must lie for its rounding to compare so: an edge and an operator.
+def _find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
+    """Return the edge and the operator that the value, in steps, must satisfy for its rounding to compare as asked.
 
     Rounding grows with the value, so `rounded >= n` starts at the least value that rounds to the whole number n.
     """

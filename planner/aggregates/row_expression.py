@@ -1,7 +1,7 @@
 """The summand of an aggregate: an expression of a row as a sum of columns and constants, each under its condition.
 
 `CASE WHEN c THEN x ELSE 2 END` is x where c is true and 2 where it is not; `COALESCE(x, 0)` is x where it has a value,
-0 elsewhere. So every row expression on the allow-list is a sum of parts, and any sum over rows stays linear.
+0 elsewhere. Every allowed row expression is therefore a sum of parts, and any sum over rows stays linear.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from planner.aggregates.computed_measure import (
     Clips,
     ComputedMeasure,
     MeasureReading,
-    computed_measure,
-    is_open,
-    open_column,
-    whole_measure,
+    bound_column,
+    is_unbounded,
+    read_computed_measure,
+    read_whole_measure,
 )
-from planner.aggregates.having_refusals import unusable_type
+from planner.aggregates.having_refusals import refuse_type
 from planner.catalog.catalog import Column, Product, SqlType
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
@@ -33,7 +33,7 @@ from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import ConstantContext, NotConstant, Number, Untyped, read_number
 from planner.values.expressions import fold_constant
 
-MOST_ARMS = 500  # of a CASE, each of which has the conditions of all before it: time grows with the square
+MOST_ARMS = 500  # branches of a CASE; each repeats the conditions before it, so time grows with the square
 MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; each one is a term that the SQL adds up
 
 
@@ -46,67 +46,70 @@ class Arithmetic(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """`coefficient * column ** power` in the user's unit, added by rows that satisfy `condition` and have a value."""
+class SumPart:
+    """A part of a sum: `coefficient * column ** power` for rows that satisfy `condition` and have a value.
+
+    It is in the user's unit.
+    """
 
     coefficient: Fraction
     column: Column | None
     condition: Condition
     power: int
 
-    def where(self, condition: Condition) -> "Part":
-        """Return the part for those rows alone that also satisfy the condition."""
+    def restrict(self, condition: Condition) -> "SumPart":
+        """Return the part for only those rows that also satisfy the condition."""
         return replace(self, condition=all_of((condition, self.condition)))
 
-    def times(self, factor: Fraction) -> "Part":
+    def multiply(self, factor: Fraction) -> "SumPart":
         """Return the part times a number."""
-        return self if factor == 1 else Part(factor * self.coefficient, self.column, self.condition, self.power)
+        return self if factor == 1 else SumPart(factor * self.coefficient, self.column, self.condition, self.power)
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """The rows that must exist for an aggregate not to be NULL: `least` with a value of `column` under `condition`."""
+class RequiredValues:
+    """The rows without which an aggregate is NULL: `least_rows` rows of `condition` with a value of `column`."""
 
     column: str | None
     condition: Condition
-    least: int = 1
+    least_rows: int = 1
 
     @property
     def rows(self) -> Condition:
-        """The same as one condition, NaN counting as a value."""
+        """The same as one condition on rows. NaN counts as a value."""
         return self.condition if self.column is None else all_of((self.condition, Not(IsNull(self.column))))
 
-    def where(self, condition: Condition) -> "Values":
-        """Return the values on the rows that satisfy the condition."""
+    def restrict(self, condition: Condition) -> "RequiredValues":
+        """Return the required values among the rows that satisfy the condition."""
         return replace(self, condition=all_of((condition, self.condition)))
 
 
 @dataclass(frozen=True, slots=True)
 class RowExpression:
-    """The parts of an expression, the rows where it is not NULL, and how it computes."""
+    """The parts of an expression, the rows where it is not NULL, and its arithmetic."""
 
-    parts: tuple[Part, ...]
-    values: Values
+    parts: tuple[SumPart, ...]
+    values: RequiredValues
     arithmetic: Arithmetic
 
-    def where(self, condition: Condition) -> "RowExpression":
+    def restrict(self, condition: Condition) -> "RowExpression":
         """Return the expression where the condition is true, NULL elsewhere."""
-        parts = tuple(part.where(condition) for part in self.parts)
-        return replace(self, parts=parts, values=self.values.where(condition))
+        parts = tuple(part.restrict(condition) for part in self.parts)
+        return replace(self, parts=parts, values=self.values.restrict(condition))
 
-    def times(self, factor: Fraction) -> "RowExpression":
+    def multiply(self, factor: Fraction) -> "RowExpression":
         """Return the expression times a constant."""
         if not factor:
-            return replace(self, parts=(), values=Values(None, _name_factors(self).values.rows))
+            return replace(self, parts=(), values=RequiredValues(None, _name_factors(self).values.rows))
         return replace(self, parts=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.parts))
 
     @property
-    def missing(self) -> Condition | None:
-        """The rows where the expression is NULL; None where they are no condition on one column."""
-        return _complement(self.values)
+    def null_rows(self) -> Condition | None:
+        """The rows where the expression is NULL; None if no condition on one column says so."""
+        return _negate_values(self.values)
 
 
-def _complement(values: Values) -> Condition | None:
+def _negate_values(values: RequiredValues) -> Condition | None:
     if values.column is not None and values.condition == ALWAYS:
         return IsNull(values.column)
     if values.column is None and values.condition in (ALWAYS, NEVER):
@@ -114,7 +117,7 @@ def _complement(values: Values) -> Condition | None:
     return None
 
 
-def row_expression(
+def read_row_expression(
     node: exp.Expr,
     scope: Scope,
     given: ConstantContext,
@@ -126,39 +129,39 @@ def row_expression(
 ) -> RowExpression:
     """Read the expression as parts, of rows that satisfy `among` beside the question's `where`.
 
-    If it is only `counted`, its values need no bounds. With `clips` a value without a range has that of its clip, or is
-    a column without bounds. Raises KH203 for such a value without `clips`, KH204 for what is not on the allow-list,
+    If it is only `counted`, its values need no bounds. With `clips` a value without a range gets its clip, or is a
+    column without bounds. Raise KH203 for such a value without `clips`, KH204 for an expression off the allow-list,
     KH2xx for its conditions.
     """
-    made = _read_node(node, MeasureReading(RowScope(scope, given), where, among, counted=counted, clips=clips))
+    made = _read_node(node, MeasureReading(RowScope(scope, given), where, among, is_counted=counted, clips=clips))
     _check_parts(len(made.parts), node)
-    # a count has no part that multiplies: what it counts is told by columns that its table has
-    return made if made.values.column in _products(made) else _name_factors(made)
+    # a count multiplies nothing, and its rows are those with values in columns of its table
+    return made if made.values.column in _list_products(made) else _name_factors(made)
 
 
 def _check_parts(parts: int, node: exp.Expr) -> None:
     """Raise KH204 for too many parts.
 
-    Sums are checked before they are added up, products before they are multiplied out, since these would be as many as
-    all of their factors' parts, multiplied.
+    Sums are checked before they are added, and products before they are multiplied out, because a product has as many
+    parts as its factors' numbers multiplied.
     """
     if parts > MOST_PARTS:
-        raise _refusal(node, "has too many cases")
+        raise _refuse(node, "has too many cases")
 
 
-def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
+def _refuse(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"an aggregate of {write_short(node)} {why}",
         detail="An aggregate adds up columns, their products and times constants, CASE, COALESCE, sums and differences "
         "of these.",
-        hint=_subtract_times(node) or "Ask the owner to expose the expression as a column of a view, with bounds.",
+        hint=_suggest_subtraction(node) or "Ask the owner to expose the expression as a column of a view, with bounds.",
         position=find_position(node),
     )
 
 
-def _subtract_times(node: exp.Expr) -> str | None:
-    """Return a hint for `age(a, b)`, whose months have no one length; None if there is none."""
+def _suggest_subtraction(node: exp.Expr) -> str | None:
+    """Return a hint for `age(a, b)`, whose months have different lengths. Return None for other expressions."""
     ages = (one for one in node.find_all(exp.Anonymous) if str(one.this).lower() == "age" and one.expressions)
     age = next(ages, None)
     if age is None:
@@ -170,83 +173,88 @@ def _subtract_times(node: exp.Expr) -> str | None:
 
 def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
     node = strip_parentheses(node)
-    constant = _constant(node, reading.within.given)
+    constant = _read_constant(node, reading.within.given)
     if constant is not None:
         return constant
     column = find_column(node, reading.within.scope)
     if column is not None:
-        made = open_column(column, node, reading)
-        return _column(column, node) if made is None else _read_computed(made)
-    computed = computed_measure(node, reading)
+        made = bound_column(column, node, reading)
+        return _make_column_part(column, node) if made is None else _read_computed(made)
+    computed = read_computed_measure(node, reading)
     if computed is not None:
         return _read_computed(computed)
     match node:
         case exp.Case():
-            return _case(node, reading)
+            return _read_case(node, reading)
         case exp.If():
             otherwise = node.args.get("false")
-            return _arms([(node.this, node.args["true"])], otherwise, reading)
+            return _read_arms([(node.this, node.args["true"])], otherwise, reading)
         case exp.Coalesce():
             return _read_coalesce([node.this, *node.expressions], reading)
         case exp.Neg():
-            return _read_node(node.this, reading).times(Fraction(-1))
+            return _read_node(node.this, reading).multiply(Fraction(-1))
         case exp.Add() | exp.Sub():
-            return _sum(node, reading)
+            return _read_sum(node, reading)
         case exp.Mul() | exp.Div():
             return _read_scaled(node, reading)
         case exp.Cast():
-            return _cast(node, reading)
+            return _read_cast(node, reading)
         case _:
-            raise _refusal(node)
+            raise _refuse(node)
 
 
-def _constant(node: exp.Expr, given: ConstantContext) -> RowExpression | None:
+def _read_constant(node: exp.Expr, given: ConstantContext) -> RowExpression | None:
     try:
         value = fold_constant(node, given)
     except NotConstant:
         return None
     if value is None:
-        return RowExpression((), Values(None, NEVER), Arithmetic.INTEGER)
+        return RowExpression((), RequiredValues(None, NEVER), Arithmetic.INTEGER)
     if isinstance(value, Untyped):
         value = read_number(value.text, node)
     if not isinstance(value, Number):
-        raise _refusal(node)
-    parts = (Part(value.value, None, ALWAYS, 0),) if value.value else ()
-    return RowExpression(parts, Values(None, ALWAYS), Arithmetic.INTEGER if value.is_integral else Arithmetic.EXACT)
+        raise _refuse(node)
+    parts = (SumPart(value.value, None, ALWAYS, 0),) if value.value else ()
+    return RowExpression(
+        parts, RequiredValues(None, ALWAYS), Arithmetic.INTEGER if value.is_integral else Arithmetic.EXACT
+    )
 
 
-def _column(column: Column, node: exp.Expr) -> RowExpression:
+def _make_column_part(column: Column, node: exp.Expr) -> RowExpression:
     if column.sql_type is SqlType.OTHER:
-        raise unusable_type(column, node)
+        raise refuse_type(column, node)
     kinds = {SqlType.INTEGER: Arithmetic.INTEGER, SqlType.DOUBLE: Arithmetic.FLOATING}
     arithmetic = kinds.get(column.sql_type, Arithmetic.EXACT)
-    return RowExpression((Part(Fraction(1), column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
+    return RowExpression((SumPart(Fraction(1), column, ALWAYS, 1),), RequiredValues(column.name, ALWAYS), arithmetic)
 
 
 def _read_computed(made: ComputedMeasure) -> RowExpression:
     kinds = {TermKind.WHOLE: Arithmetic.INTEGER, TermKind.FLOATING: Arithmetic.FLOATING}
-    parts = (Part(made.step, made.column, ALWAYS, 1),)
-    return RowExpression(parts, Values(made.column.name, ALWAYS), kinds.get(made.kind, Arithmetic.EXACT))
+    parts = (SumPart(made.step, made.column, ALWAYS, 1),)
+    return RowExpression(parts, RequiredValues(made.column.name, ALWAYS), kinds.get(made.kind, Arithmetic.EXACT))
 
 
-def _read_whole(node: exp.Expr, parts: Sequence[Part], reading: MeasureReading) -> RowExpression | None:
-    """Return the whole expression as one column, if one of its parts has no range by itself; None if it is no term."""
-    if not any(is_open(part.column) for part in parts):
+def _read_whole(node: exp.Expr, parts: Sequence[SumPart], reading: MeasureReading) -> RowExpression | None:
+    """Return the whole expression as one column, if one of its parts has no range by itself.
+
+    Return None if it is no term.
+    """
+    if not any(is_unbounded(part.column) for part in parts):
         return None
-    made = whole_measure(node, reading)
+    made = read_whole_measure(node, reading)
     return None if made is None else _read_computed(made)
 
 
-def _case(node: exp.Case, reading: MeasureReading) -> RowExpression:
+def _read_case(node: exp.Case, reading: MeasureReading) -> RowExpression:
     arms = [(arm.this, arm.args["true"]) for arm in node.args["ifs"]]
     if node.this is not None:
         arms = [(exp.EQ(this=node.this.copy(), expression=tested.copy()), value) for tested, value in arms]
     if len(arms) > MOST_ARMS:
-        raise _refusal(node, "has too many cases")
-    return _arms(arms, node.args.get("default"), reading)
+        raise _refuse(node, "has too many cases")
+    return _read_arms(arms, node.args.get("default"), reading)
 
 
-def _arms(
+def _read_arms(
     arms: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None, reading: MeasureReading
 ) -> RowExpression:
     passed: list[Condition] = []
@@ -254,25 +262,25 @@ def _arms(
     conditions: list[Condition] = []
     for condition, value in arms:
         truth = row_truth(condition, reading.within.scope, reading.within.given)
-        found.append(_read_node(value, replace(reading, among=all_of((reading.among, truth.true)))))
+        found.append(_read_node(value, replace(reading, counted_rows=all_of((reading.counted_rows, truth.true)))))
         conditions.append(all_of((*passed, truth.true)))
         passed.append(truth.not_true)
     if otherwise is not None:
         found.append(_read_node(otherwise, reading))
         conditions.append(all_of(passed))
-    made = _together([one.where(condition) for one, condition in zip(found, conditions, strict=True)])
+    made = _join_alternatives([one.restrict(condition) for one, condition in zip(found, conditions, strict=True)])
     alike = otherwise is not None and len({one.values for one in found}) == 1
     return replace(made, values=found[0].values) if alike else made
 
 
-def _together(found: Sequence[RowExpression]) -> RowExpression:
-    """Return expressions of which at most one is not NULL on any row."""
+def _join_alternatives(found: Sequence[RowExpression]) -> RowExpression:
+    """Return the union of expressions, at most one of which is not NULL on any row."""
     kept = [one for one in found if one.values.condition != NEVER]
     if len(kept) == 1:
         return kept[0]
     return RowExpression(
         parts=tuple(part for one in kept for part in one.parts),
-        values=Values(None, any_of(one.values.rows for one in kept)),
+        values=RequiredValues(None, any_of(one.values.rows for one in kept)),
         arithmetic=max((one.arithmetic for one in kept), default=Arithmetic.INTEGER),
     )
 
@@ -282,111 +290,114 @@ def _read_coalesce(nodes: Sequence[exp.Expr], reading: MeasureReading) -> RowExp
     missing: Condition = ALWAYS
     for node in nodes:
         one = _read_node(node, reading)
-        found.append(one.where(missing) if missing != ALWAYS else one)
-        null = one.missing
+        found.append(one.restrict(missing) if missing != ALWAYS else one)
+        null = one.null_rows
         if null is None:
-            raise _refusal(node, "inside COALESCE is not supported")
+            raise _refuse(node, "inside COALESCE is not supported")
         missing = all_of((missing, null))
         if missing == NEVER:
             break
-    return _together(found)
+    return _join_alternatives(found)
 
 
-def _sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression:
+def _read_sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression:
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
     whole = _read_whole(node, left.parts + right.parts, reading)
     if whole is not None:
         return whole
     _check_parts(len(left.parts) + len(right.parts), node)
-    right = right if isinstance(node, exp.Add) else right.times(Fraction(-1))
+    right = right if isinstance(node, exp.Add) else right.multiply(Fraction(-1))
     if _is_constant(right):
         values = left.values
     else:
-        values = right.values if _is_constant(left) else Values(None, all_of((left.values.rows, right.values.rows)))
+        values = (
+            right.values if _is_constant(left) else RequiredValues(None, all_of((left.values.rows, right.values.rows)))
+        )
     return RowExpression(
-        parts=tuple(_beside(part, right) for part in left.parts) + tuple(_beside(part, left) for part in right.parts),
+        parts=tuple(_require_value(part, right) for part in left.parts)
+        + tuple(_require_value(part, left) for part in right.parts),
         values=values,
         arithmetic=max(left.arithmetic, right.arithmetic),
     )
 
 
-def _beside(part: Part, other: RowExpression) -> Part:
-    """Return the part where the other operand has a value too.
+def _require_value(part: SumPart, other: RowExpression) -> SumPart:
+    """Return the part on rows where the other operand has a value too.
 
     A constant beside a column counts that column's values.
     """
     column = next((found.column for found in other.parts if found.column is not None), None)
     if part.column is None and column is not None and other.values.column == column.name:
         return replace(part, column=column, condition=all_of((other.values.condition, part.condition)))
-    return part.where(other.values.rows)
+    return part.restrict(other.values.rows)
 
 
 def _read_scaled(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpression:
     if isinstance(node, exp.Div) and contains_type(node.expression, exp.Column):
-        quotient = whole_measure(node, reading)
+        quotient = read_whole_measure(node, reading)
         if quotient is None:
-            raise _refusal(node, "divides by a column")
+            raise _refuse(node, "divides by a column")
         return _read_computed(quotient)
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
     if isinstance(node, exp.Mul) and not _is_constant(right):
-        return _read_whole(node, left.parts + right.parts, reading) or _product(node, left, right, reading)
+        return _read_whole(node, left.parts + right.parts, reading) or _multiply_parts(node, left, right, reading)
     factor = sum((part.coefficient for part in right.parts), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):
         if arithmetic is Arithmetic.INTEGER or not factor:
-            raise _refusal(node, "divides integers without remainder" if factor else "divides by zero")
+            raise _refuse(node, "divides integers without remainder" if factor else "divides by zero")
         factor = 1 / factor
-    return replace(left.times(factor), arithmetic=arithmetic)
+    return replace(left.multiply(factor), arithmetic=arithmetic)
 
 
-def _product(node: exp.Mul, left: RowExpression, right: RowExpression, reading: MeasureReading) -> RowExpression:
-    """Return each part of the one times each of the other, where both have a value."""
+def _multiply_parts(node: exp.Mul, left: RowExpression, right: RowExpression, reading: MeasureReading) -> RowExpression:
+    """Return the products of each part of one expression with each part of the other, where both have a value."""
     _check_parts(len(left.parts) * len(right.parts), node)
-    needed = {*_read(left), *_read(right)}
+    needed = {*_list_required_columns(left), *_list_required_columns(right)}
     left, right = _name_factors(left), _name_factors(right)
     parts = []
     for one in left.parts:
         for other in right.parts:
             read = [part.column for part in (one, other) if part.column is not None and part.power]
-            column = _multiply(node, read, reading) if len(read) == 2 else next(iter(read), None)
+            column = _make_product(node, read, reading) if len(read) == 2 else next(iter(read), None)
             condition = all_of((one.condition, other.condition, left.values.condition, right.values.condition))
-            parts.append(Part(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
+            parts.append(SumPart(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
     columns = (part.column for part in parts if part.column is not None)
-    both = next((column for column in columns if needed <= _factors(column)), None)
-    values = Values(None, all_of((left.values.rows, right.values.rows)))
+    both = next((column for column in columns if needed <= _list_factors(column)), None)
+    values = RequiredValues(None, all_of((left.values.rows, right.values.rows)))
     if both is not None:
-        values = Values(both.name, all_of((left.values.condition, right.values.condition)))
+        values = RequiredValues(both.name, all_of((left.values.condition, right.values.condition)))
     present = values.rows if both is None else Not(IsNull(both.name))
     return RowExpression(
-        parts=tuple(part if both is not None and part.column == both else part.where(present) for part in parts),
+        parts=tuple(part if both is not None and part.column == both else part.restrict(present) for part in parts),
         values=values,
         arithmetic=max(left.arithmetic, right.arithmetic),
     )
 
 
-def _multiply(node: exp.Mul, read: Sequence[Column], reading: MeasureReading) -> Column:
+def _make_product(node: exp.Mul, read: Sequence[Column], reading: MeasureReading) -> Column:
     made = product_column(read)
     assert isinstance(made.derivation, Product)
     if reading.within.scope.listed is not None:
-        raise _refusal(node, "multiplies totals of units")
+        raise _refuse(node, "multiplies totals of units")
     if len(made.derivation.columns) > MOST_FACTORS:
-        raise _refusal(node, f"multiplies more than {MOST_FACTORS} columns")
+        raise _refuse(node, f"multiplies more than {MOST_FACTORS} columns")
     if any(
         column.name == made.name and column.derivation != made.derivation
         for column in reading.within.scope.table.columns
     ):
-        raise _refusal(node, "is called like a column")
+        raise _refuse(node, "is called like a column")
     return made
 
 
 def _name_factors(found: RowExpression) -> RowExpression:
-    """Return the expression with the columns that it multiplies in the place of each product in its conditions.
+    """Return the expression with the factors in place of each product in its conditions.
 
     A product that is multiplied further is no column of the question's table.
     """
-    products = _products(found)
+    products = _list_products(found)
 
     def name_factors(leaf: Leaf) -> Condition:
         if isinstance(leaf, IsNull) and leaf.column in products:
@@ -400,29 +411,31 @@ def _name_factors(found: RowExpression) -> RowExpression:
     return replace(
         found,
         parts=tuple(replace(part, condition=part.condition.mapped(name_factors)) for part in found.parts),
-        values=Values(None, values) if found.values.column in products else replace(found.values, condition=values),
+        values=RequiredValues(None, values)
+        if found.values.column in products
+        else replace(found.values, condition=values),
     )
 
 
-def _products(found: RowExpression) -> dict[str, tuple[str, ...]]:
+def _list_products(found: RowExpression) -> dict[str, tuple[str, ...]]:
     columns = [part.column for part in found.parts if part.column is not None]
     return {column.name: column.derivation.columns for column in columns if isinstance(column.derivation, Product)}
 
 
-def _read(found: RowExpression) -> tuple[str | None, ...]:
-    """Return the columns in which each row needs a value, as far as `values` says so by a column."""
+def _list_required_columns(found: RowExpression) -> tuple[str | None, ...]:
+    """Return the columns in which each row needs a value, as far as `values` requires columns."""
     column = found.values.column
-    return (None,) if column is None else _products(found).get(column, (column,))
+    return (None,) if column is None else _list_products(found).get(column, (column,))
 
 
-def _factors(column: Column) -> frozenset[str | None]:
-    """Return the columns in which each row needs a value for one of this one."""
+def _list_factors(column: Column) -> frozenset[str | None]:
+    """Return the columns in which each row needs a value so that this column has one."""
     named = column.derivation.columns if isinstance(column.derivation, Product) else ()
     return frozenset((column.name, *named))
 
 
 def _is_constant(found: RowExpression) -> bool:
-    return found.values == Values(None, ALWAYS) and all(part.column is None for part in found.parts)
+    return found.values == RequiredValues(None, ALWAYS) and all(part.column is None for part in found.parts)
 
 
 _EXACT = frozenset(("DECIMAL",))
@@ -430,17 +443,17 @@ _FLOATING = frozenset(("DOUBLE",))
 _INTEGERS = frozenset(("INT", "BIGINT"))
 
 
-def _cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
+def _read_cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
     kind = node.to.this.value if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
     column = find_column(node.this, reading.within.scope)
     if (
         kind in _INTEGERS
         and (column is None or column.sql_type is SqlType.BOOLEAN)
-        and _boolean(strip_parentheses(node.this))
+        and _is_boolean(strip_parentheses(node.this))
     ):
         truth = row_truth(node.this, reading.within.scope, reading.within.given)
-        known = Values(None, any_of((truth.true, truth.false)))
-        return RowExpression((Part(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
+        known = RequiredValues(None, any_of((truth.true, truth.false)))
+        return RowExpression((SumPart(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
     inner = _read_node(node.this, reading)
     if kind in _EXACT:
         return replace(inner, arithmetic=Arithmetic.EXACT)
@@ -448,10 +461,10 @@ def _cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
         return replace(inner, arithmetic=Arithmetic.FLOATING)
     if kind in _INTEGERS and inner.arithmetic is Arithmetic.INTEGER:
         return inner
-    raise _refusal(node)
+    raise _refuse(node)
 
 
-def _boolean(node: exp.Expr) -> bool:
+def _is_boolean(node: exp.Expr) -> bool:
     return isinstance(
         node,
         exp.Column | exp.Boolean | exp.Not | exp.And | exp.Or | exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE

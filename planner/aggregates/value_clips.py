@@ -1,10 +1,10 @@
-"""Clips of values whose range nobody declared: `avg(b - a) > 140` counts each value from -420 to 700 as it is.
+"""Clips of values whose range nobody declared: `avg(b - a) > 140` counts values from -420 to 700 unchanged.
 
-A value beyond counts as the end that it is beyond. Both ends are four thresholds away from the threshold, so that no
-end costs more noise than the other. A row of a sum counts a tenth of the threshold at most.
+A value beyond an end counts as that end. Both ends are four thresholds away from the threshold, so that neither costs
+more noise than the other. A row of a sum counts a tenth of the threshold at most.
 
-Guarantee: clips are functions of the text and the policy. Sensitivity rests on them and on nothing that rows hold,
-since values are clipped in the SQL. One expression has one clip in a question, so that its sums share their noise.
+Guarantee: clips are functions of the text and the policy. Sensitivity depends on them and on no content of rows,
+because values are clipped in the SQL. One expression has one clip in a question, so that its sums share their noise.
 
 References: docs/decisions/0039-clips-by-thresholds.md.
 """
@@ -15,10 +15,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
-from planner.aggregates.computed_measure import Clips, is_open
-from planner.aggregates.having_refusals import unknown_range
-from planner.aggregates.row_expression import Part
+from planner.aggregates.comparison import Comparison, Complement, Conjunction, Disjunction, Having, SpreadComparison
+from planner.aggregates.computed_measure import Clips, is_unbounded
+from planner.aggregates.having_refusals import refuse_unknown_range
+from planner.aggregates.row_expression import SumPart
 from planner.catalog.catalog import Column, Computed
 from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
@@ -26,7 +26,7 @@ from planner.parser.tree import write_node
 from planner.predicates.computed.ranges import Clip
 from planner.values.decimals import convert_to_decimal
 
-_AWAY = 4
+_THRESHOLDS_AWAY = 4
 """How many thresholds an end is away from the threshold of a mean. Of exponential values with that mean, 5 times the
 mean cuts 0.7 % of their sum, of lognormal ones with sigma 1 it cuts 5 %; noise grows in proportion."""
 _PART_OF_SUM = 10  # a row of a sum counts a tenth of the threshold at most: as five times its part in 50 rows
@@ -35,28 +35,31 @@ _DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A part without a range, and how far it may count in the unit of its comparison, which is None without a scale."""
+class _UnboundedPart:
+    """A part without a range, and the ends up to which it counts, in the unit of its comparison.
+
+    The ends are None without a scale.
+    """
 
     comparison: Comparison
-    part: Part
+    part: SumPart
     low: Fraction | None
     high: Fraction | None
 
 
 def find_clips(formulas: Iterable[Having]) -> Clips:
-    """Return the clip of each expression without a range, by thresholds that it is compared with.
+    """Return the clip of each expression without a range, from the thresholds of its comparisons.
 
-    Raise KH203 for one that is compared with none.
+    Raise KH203 for an expression without such a threshold.
     """
     found: dict[str, Clip] = {}
     without: dict[str, KeyholeError] = {}
-    for one in (one for formula in formulas for leaf in formula.leaves() for one in _list_open(leaf)):
+    for one in (one for formula in formulas for leaf in formula.list_comparisons() for one in _list_unbounded(leaf)):
         column = one.part.column
         assert column is not None
         name = str(column.name)
         if one.low is None or one.high is None or one.low >= one.high:
-            without.setdefault(name, unknown_range(column, position=one.comparison.position))
+            without.setdefault(name, refuse_unknown_range(column, position=one.comparison.position))
             continue
         low, high = sorted((one.low / one.part.coefficient, one.high / one.part.coefficient))
         clip = Clip(low, high)
@@ -67,55 +70,59 @@ def find_clips(formulas: Iterable[Having]) -> Clips:
     return found
 
 
-def _list_open(leaf: Comparison | Spread) -> Iterator[_Open]:
-    if isinstance(leaf, Spread):
+def _list_unbounded(leaf: Comparison | SpreadComparison) -> Iterator[_UnboundedPart]:
+    if isinstance(leaf, SpreadComparison):
         return
-    low, high = _scale(leaf)
-    divisors = {part.column for part in leaf.base}
+    low, high = _find_scale(leaf)
+    divisors = {part.column for part in leaf.ratio_base}
     for part in leaf.parts:
-        if part.power and part.coefficient and is_open(part.column):
+        if part.power and part.coefficient and is_unbounded(part.column):
             if part.column not in divisors or low is None:
-                yield _Open(leaf, part, low, high)
+                yield _UnboundedPart(leaf, part, low, high)
             elif part.coefficient < 0:  # a divisor is not negative
-                yield _Open(leaf, part, low, Fraction(0))
+                yield _UnboundedPart(leaf, part, low, Fraction(0))
             else:
-                yield _Open(leaf, part, Fraction(0), high)
-    if leaf.against is not None:
-        for part in leaf.against.mean.parts:
-            if part.power and is_open(part.column):
-                yield _Open(leaf, part, None, None)
+                yield _UnboundedPart(leaf, part, Fraction(0), high)
+    if leaf.other_mean is not None:
+        for part in leaf.other_mean.mean.parts:
+            if part.power and is_unbounded(part.column):
+                yield _UnboundedPart(leaf, part, None, None)
 
 
-def _scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, None]:
-    """Return how far a row counts in the unit of a comparison; nothing if it has no threshold but 0."""
-    if leaf.against is not None:
+def _find_scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, None]:
+    """Return the range that a row counts in the unit of a comparison. Return Nones if its only threshold is 0."""
+    if leaf.other_mean is not None:
         return None, None
     if _divides_by_sum(leaf):
-        most = max(map(_reach, leaf.parts), default=Fraction(0))
+        most = max(map(_find_reach, leaf.parts), default=Fraction(0))
         return -most, most
-    is_mean = leaf.per_row is not None or leaf.by_units
-    at = leaf.threshold if leaf.own is None else max(map(abs, leaf.own.known), default=Fraction(0))
+    is_mean = leaf.per_row is not None or leaf.divides_by_units
+    at = (
+        leaf.threshold
+        if leaf.key_thresholds is None
+        else max(map(abs, leaf.key_thresholds.known_numbers), default=Fraction(0))
+    )
     if is_mean:
-        return at - _AWAY * abs(at), at + _AWAY * abs(at)
+        return at - _THRESHOLDS_AWAY * abs(at), at + _THRESHOLDS_AWAY * abs(at)
     return -abs(at) / _PART_OF_SUM, abs(at) / _PART_OF_SUM
 
 
 def _divides_by_sum(leaf: Comparison) -> bool:
-    """Return True for a ratio whose divisor is a sum of columns: each side has a unit of its own."""
-    return bool(leaf.base and not leaf.by_units) or (
+    """Return True for a ratio whose divisor is a sum of columns, so that each side has a unit of its own."""
+    return bool(leaf.ratio_base and not leaf.divides_by_units) or (
         leaf.per_row is not None and all(part.power for part in leaf.parts)
     )
 
 
-def _reach(part: Part) -> Fraction:
+def _find_reach(part: SumPart) -> Fraction:
     if not part.power or part.column is None or part.column.bounds is None:
         return Fraction(0)
     return max(abs(part.coefficient * Fraction(end)) for end in part.column.bounds)
 
 
 def describe_clips(formulas: Iterable[Having]) -> tuple[str, ...]:
-    """Return a sentence about each expression that is clipped: where, why, and what it does to the answer."""
-    first: dict[Column, tuple[Comparison, Part]] = {}
+    """Return a sentence about each clipped expression: its ends, the reason, and the effect on the answer."""
+    first: dict[Column, tuple[Comparison, SumPart]] = {}
     said: dict[Column, dict[str, None]] = {}
     missed: dict[Column, set[str]] = {}
     kept: dict[Column, set[str]] = {}
@@ -130,45 +137,49 @@ def describe_clips(formulas: Iterable[Having]) -> tuple[str, ...]:
                 missed.setdefault(part.column, set()).update(away)
                 both = leaf.operator in ("=", "<>")
                 kept.setdefault(part.column, set()).update({"above", "below"} - (set() if both else away))
-    return tuple(_sentence(*one, tuple(said[column]), missed[column], kept[column]) for column, one in first.items())
+    return tuple(
+        _write_sentence(*one, tuple(said[column]), missed[column], kept[column]) for column, one in first.items()
+    )
 
 
-def _list_leaves(formula: Having, *, is_complement: bool = False) -> Iterator[tuple[Comparison | Spread, bool]]:
+def _list_leaves(
+    formula: Having, *, is_complement: bool = False
+) -> Iterator[tuple[Comparison | SpreadComparison, bool]]:
     match formula:
-        case Outside(inner):
+        case Complement(inner):
             yield from _list_leaves(inner, is_complement=not is_complement)
-        case Every(children) | Some(children):
+        case Conjunction(children) | Disjunction(children):
             for child in children:
                 yield from _list_leaves(child, is_complement=is_complement)
         case _:
             yield formula, is_complement
 
 
-def _list_missed(leaf: Comparison, part: Part, *, is_complement: bool) -> Iterator[str]:
-    """Yield the ends, as `_sentence` names them, beyond which values may make a group be missed.
+def _list_missed(leaf: Comparison, part: SumPart, *, is_complement: bool) -> Iterator[str]:
+    """Yield the ends, as `_write_sentence` names them, beyond which values may make a group be missed.
 
-    There their clip moves the sum away from what passes.
+    A clip at such an end moves the sum away from the values that pass.
     """
     if leaf.operator in ("=", "<>"):
         yield from ("above", "below")
         return
     rises = (leaf.operator in (">", ">=")) is not is_complement
-    is_turned = (_unit(leaf, part) > 0) is not (part.coefficient > 0)
+    is_turned = (_find_unit(leaf, part) > 0) is not (part.coefficient > 0)
     yield "above" if rises is not is_turned else "below"
 
 
-def _unit(leaf: Comparison, part: Part) -> Fraction:
-    """Return the worth of one step of a column in the unit of the comparison, or in its own if a sum divides."""
+def _find_unit(leaf: Comparison, part: SumPart) -> Fraction:
+    """Return the size of one step of a column in the unit of the comparison, or in its own if a sum divides."""
     assert part.column is not None
     assert isinstance(part.column.derivation, Computed)
     return Fraction(1, 10**part.column.derivation.term.scale) if _divides_by_sum(leaf) else part.coefficient
 
 
-def _sentence(
-    leaf: Comparison, part: Part, texts: tuple[str, ...], missed: Collection[str], kept: Collection[str]
+def _write_sentence(
+    leaf: Comparison, part: SumPart, texts: tuple[str, ...], missed: Collection[str], kept: Collection[str]
 ) -> str:
-    """Say between which values rows count, in the unit of the first comparison, and what that does to the answer."""
-    column, unit = part.column, _unit(leaf, part)
+    """Return a sentence with the clip, in the unit of the first comparison, and its effect on the answer."""
+    column, unit = part.column, _find_unit(leaf, part)
     assert column is not None
     assert column.bounds is not None
     assert isinstance(column.derivation, Computed)
@@ -194,12 +205,12 @@ def _sentence(
 
 
 def refuse_clips(formulas: Iterable[Having], clips: Clips, select: exp.Select | None) -> KeyholeError:
-    """Return the refusal of a question that lacks clips and may not get any, with the statement that has them.
+    """Return the refusal of a question that lacks clips and may not get any, with a hint that has them.
 
     Parameters:
-        select: the question as it was written; None where it was written otherwise.
+        select: the question as it was written; None if it was rewritten.
     """
-    found = next(one for formula in formulas for leaf in formula.leaves() for one in _list_open(leaf))
+    found = next(one for formula in formulas for leaf in formula.list_comparisons() for one in _list_unbounded(leaf))
     column = found.part.column
     assert column is not None
     assert isinstance(column.derivation, Computed)
@@ -208,13 +219,13 @@ def refuse_clips(formulas: Iterable[Having], clips: Clips, select: exp.Select | 
     if select is not None and low is not None and high is not None:
         scale = 10**column.derivation.term.scale
         written = _write_clipped(select, column.comment or "", low / scale, high / scale)
-    return unknown_range(
+    return refuse_unknown_range(
         column, position=found.comparison.position, hint=None if written is None else f"Instead you can ask: {written};"
     )
 
 
 def _write_clipped(select: exp.Select, of: str, low: Fraction, high: Fraction) -> str | None:
-    """Write the question with a clip around an expression wherever it is added up. Return None if it is not found."""
+    """Return the question with a clip around an expression wherever it is summed. Return None if it is not found."""
     made, is_found = select.copy(), False
     length = of.removeprefix("EXTRACT(EPOCH FROM ").removesuffix(")") if of.startswith("EXTRACT(EPOCH FROM ") else ""
     ends: Sequence[exp.Expr]
@@ -239,7 +250,7 @@ def _write_length(seconds: Fraction) -> str:
 
 
 def _clip_node(call: exp.Expr, node: exp.Expr, ends: Sequence[exp.Expr]) -> None:
-    """Put a clip around a node in an aggregate, which then adds up only rows that have a value."""
+    """Put a clip around a node in an aggregate, and restrict the aggregate to rows that have a value."""
     present = exp.Not(this=exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null()))
     clipped = exp.Least(this=exp.Greatest(this=node.copy(), expressions=[ends[0]]), expressions=[ends[1]])
     node.replace(clipped)

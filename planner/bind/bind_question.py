@@ -113,7 +113,7 @@ def _ask_resolved(
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public
     formulas = (what.formula, *what.predicates)
-    compared = [leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison)]
+    compared = [leaf for one in formulas for leaf in one.list_comparisons() if isinstance(leaf, Comparison)]
     compared += [] if what.ranked is None else [what.ranked]
     bounded = embedded.table
     if embedded.declared is not None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from mechanisms.formula import TRUE
-from planner.aggregates.row_expression import Part, row_expression
+from planner.aggregates.row_expression import SumPart, read_row_expression
 from planner.bind.bind_refusals import refuse_too_many_groups
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.set_branches import read_question
@@ -85,7 +85,7 @@ _Ranges = Mapping[str, tuple[int, int]]
 
 
 def _read_measure(
-    text: str, parts: Sequence[Part], present: Condition, *, table: Table
+    text: str, parts: Sequence[SumPart], present: Condition, *, table: Table
 ) -> tuple[tuple[Functional, Functional], Fraction, _Ranges]:
     """Return a number as the functionals of its rows' sum and count, the worth of a step, and its columns' ranges."""
     grids = {
@@ -148,13 +148,13 @@ def _drop_having(tree: exp.Select) -> exp.Select:
     return plain
 
 
-def _read_number(node: exp.Expr, scope: Scope, given: ConstantContext) -> tuple[tuple[Part, ...], Condition]:
+def _read_number(node: exp.Expr, scope: Scope, given: ConstantContext) -> tuple[tuple[SumPart, ...], Condition]:
     """Return an expression's parts, and the rows where it has a value."""
     inner = strip_parentheses(node)
     column = find_column(inner, scope)
     boolean = column is not None and column.sql_type is SqlType.BOOLEAN
     if boolean or isinstance(inner, _CONDITIONS):
         truth = row_truth(inner, scope, given)
-        return (Part(Fraction(1), None, truth.true, 0),), any_of((truth.true, truth.false))
-    made = row_expression(inner, scope, given)
+        return (SumPart(Fraction(1), None, truth.true, 0),), any_of((truth.true, truth.false))
+    made = read_row_expression(inner, scope, given)
     return made.parts, made.values.rows

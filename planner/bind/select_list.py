@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import contains_aggregate, list_beside_aggregates
+from planner.aggregates.aggregate import contains_aggregate, list_group_parts
 from planner.bind.bind_refusals import refuse_shown_expression
 from planner.catalog.catalog import Column
 from planner.parser.tree import is_star, read_name, strip_parentheses, write_short
@@ -210,7 +210,7 @@ def check_beside_aggregates(
         return
     if isinstance(node, exp.Column) and column is not None:
         raise refuse_shown_expression(node, f'"{column.name}" is not among the GROUP BY keys')
-    for child in list_beside_aggregates(node):
+    for child in list_group_parts(node):
         check_beside_aggregates(child, scope, keys, expressions)
 
 

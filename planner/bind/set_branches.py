@@ -14,12 +14,12 @@ from itertools import compress
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
-from planner.aggregates.comparison import HOLDS, Comparison, Every, Having, Outside, Some
+from planner.aggregates.comparison import HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
 from planner.aggregates.computed_measure import Clips
 from planner.aggregates.having import read_having
-from planner.aggregates.having_refusals import compares_groups, unsupported_aggregate
-from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
-from planner.aggregates.ranked_value import ranked_value
+from planner.aggregates.having_refusals import compares_groups, refuse_aggregate
+from planner.aggregates.key_thresholds import drop_missing_thresholds, restrict_thresholds
+from planner.aggregates.ranked_value import read_ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
 from planner.bind.bind_refusals import refuse_rows_in_having
 from planner.bind.joins import read_row_conditions
@@ -139,7 +139,7 @@ def _read_formulas(embedded: Embedded, given: ConstantContext, read: Mapping[int
         for offset, leaf in read.items()
     }
     whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values, clips=clips)
-    formula, values = without_missing(_combine_formulas(embedded, formulas), whole)
+    formula, values = drop_missing_thresholds(_combine_formulas(embedded, formulas), whole)
     restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in leaves(embedded)]
@@ -263,7 +263,7 @@ def _split_conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
 def _read_key_condition(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: ConstantContext) -> Condition:
     """Read a conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
     if (unknown := node.find(exp.Anonymous)) is not None:
-        raise unsupported_aggregate(unknown)
+        raise refuse_aggregate(unknown)
     condition = row_condition(node, scope, given)
     names = columns(condition)
     read = [scope.table.get_column(name) for name in names]
@@ -286,8 +286,8 @@ def _read_formula(
     within = GroupScope(
         scope=leaf.scope,
         keys=keys,
-        given=given,
-        fixed=leaf.fixed,
+        constants=given,
+        fixed_columns=leaf.fixed,
         where=where,
         values=tuple(values.items()),
         clips=clips,
@@ -298,8 +298,8 @@ def _read_formula(
         return formulas[0]
     parts: list[Having] = []
     for formula in formulas:
-        parts.extend(formula.children if isinstance(formula, Every) else (formula,))
-    return Every(tuple(parts))
+        parts.extend(formula.children if isinstance(formula, Conjunction) else (formula,))
+    return Conjunction(tuple(parts))
 
 
 def _read_shown(
@@ -318,13 +318,13 @@ def _read_shown(
     within = GroupScope(
         scope=leaf.scope,
         keys=embedded.keys,
-        given=given,
-        fixed=leaf.fixed,
+        constants=given,
+        fixed_columns=leaf.fixed,
         where=where,
         values=tuple(values.items()),
         clips=clips,
     )
-    ranked = None if embedded.ranked is None else ranked_value(embedded.ranked.tree, within)
+    ranked = None if embedded.ranked is None else read_ranked_value(embedded.ranked.tree, within)
     return tuple(read_having(predicate.tree, within) for predicate in embedded.predicates), ranked
 
 
@@ -358,11 +358,11 @@ def _combine_formulas(embedded: Embedded, formulas: Mapping[int, Having]) -> Hav
     left, right = _combine_formulas(embedded.joined.left, formulas), _combine_formulas(embedded.joined.right, formulas)
     match embedded.joined.operation:
         case "intersect":
-            return Every((left, right))
+            return Conjunction((left, right))
         case "union":
-            return Some((left, right))
+            return Disjunction((left, right))
         case "except":
-            return Every((left, Outside(right)))
+            return Conjunction((left, Complement(right)))
 
 
 def _find_key_values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:

@@ -18,9 +18,9 @@ from typing import Any
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope
-from planner.aggregates.arithmetic import linear
+from planner.aggregates.arithmetic import read_linear
 from planner.aggregates.comparison import Comparison, Slack
-from planner.aggregates.row_expression import Arithmetic, Values
+from planner.aggregates.row_expression import Arithmetic, RequiredValues
 from planner.bind.bind_refusals import (
     refuse_groups_by_partial_unit,
     refuse_unit_query,
@@ -109,7 +109,7 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: ConstantContext) -> tu
     for part in _split_conjuncts(condition for _, condition in read_row_conditions(select, scope, given)):
         (whole if columns(part) <= groups else rows).append(part)
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
-    within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
+    within = GroupScope(scope=scope, keys=embedded.keys, constants=given, fixed_columns=frozenset(), where=all_of(rows))
     bounded = query.table
     if query.declared is not None:
         bounded = narrow_by_fixed_keys(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
@@ -156,7 +156,7 @@ def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope)
     inside = list(query.listed)
     read = _put_columns(condition, totals, inside, where="HAVING")
     shown = make_unit_table(query, tuple(column for _, column in totals.made.values()))
-    truth = row_truth(read, Scope(table=shown, alias=query.alias, listed=tuple(inside)), within.given)
+    truth = row_truth(read, Scope(table=shown, alias=query.alias, listed=tuple(inside)), within.constants)
     return UnitRows(totals.table, within.where, tuple(total for total, _ in totals.made.values())), shown, truth
 
 
@@ -218,7 +218,7 @@ def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
     ends = [strip_parentheses(side) for side in (node.left, node.right)] if isinstance(node, exp.Sub) else []
     if not ends or not all(isinstance(end, exp.Min | exp.Max) and not end.expressions for end in ends):
         return node
-    rows = RowScope(within.scope, within.given)
+    rows = RowScope(within.scope, within.constants)
     terms = [read_term(end.this, rows) for end in ends]
     if not all(term is not None and term.kind is TermKind.DAY for term in terms):
         return node
@@ -341,16 +341,16 @@ def _make_taken_total(
 
 def _read_aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
     try:
-        found = linear(node, within)
+        found = read_linear(node, within)
     except KeyholeError as error:
         if error.code not in ("KH204", "KH208", "KH209"):
             raise
         found = None
-    single = found is not None and len(found.summands) == 1 and not found.constant and found.missing is None
+    single = found is not None and len(found.summands) == 1 and not found.constant and found.null_value is None
     if found is None or not single:
         raise refuse_unknown_total(node, table)
     ((aggregate, coefficient),) = found.summands
-    if coefficient != 1 or aggregate.per or aggregate.measure is Measure.UNITS:
+    if coefficient != 1 or aggregate.divisor or aggregate.measure is Measure.UNITS:
         raise refuse_unknown_total(node, table)
     if len(aggregate.values) > 1:
         raise refuse_unknown_total(node, table)
@@ -368,12 +368,12 @@ def _find_range(made: Functional, table: Table, *, where: Condition) -> tuple[in
     return low * table.row_cap.rows, high * table.row_cap.rows
 
 
-def _make_presence(values: tuple[Values, ...]) -> Functional | None:
+def _make_presence(values: tuple[RequiredValues, ...]) -> Functional | None:
     """Return a functional of whether a unit has a summed value."""
     return None if not values else make_existence(Term(1, values[0].column, values[0].condition, 0))
 
 
-def _count_values(values: tuple[Values, ...], table: Table) -> Functional:
+def _count_values(values: tuple[RequiredValues, ...], table: Table) -> Functional:
     """Return the count of the values of a unit that are averaged. Nothing is charged for it: only the mean is read."""
     rows = table.row_cap.rows if table.row_cap is not None else 1
     return replace(

@@ -14,7 +14,7 @@ from planner.catalog.catalog import Column, Table, Value
 from planner.errors import cut_at_word
 
 _MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"
-_UNQUOTED = re.compile(rf"[^\s,;/'\"]+|{_MOMENT}")  # whoever reads such a value sees where it ends
+_UNQUOTED = re.compile(rf"[^\s,;/'\"]+|{_MOMENT}")  # values whose end is visible without quotes
 WHOLE_TABLE = "whole_table"  # the one column of an answer about a table that is one group
 
 

@@ -17,7 +17,7 @@ from planner.catalog.key_space import format_value
 _Result = TypeVar("_Result")
 _Values = tuple[Value, ...]
 
-SHORT_LIST = 1_000  # values below which computing anew costs less than a millisecond
+SHORT_LIST = 1_000  # values; shorter lists are computed again in less than a millisecond
 MOST_VALUES = 4_000_000
 """Remembered of each kind, over all lists: four columns of a million, whose texts take some hundred megabytes."""
 

@@ -21,7 +21,7 @@ _HASHED_ROWS = 1_000  # rows that are hashed together: more take memory, and the
 _SAMPLED_VALUES = 10_000  # values of a column that tell whether it repeats them: a part of a millisecond
 _FEW_VALUES = 100  # values that cost nothing, whether or not they repeat
 _UNPARSED_TYPES = frozenset({SqlType.TEXT, SqlType.UUID})
-_CHEAP_TYPES = _UNPARSED_TYPES | {SqlType.INTEGER}  # to read, and to tell apart
+_CHEAP_TYPES = _UNPARSED_TYPES | {SqlType.INTEGER}  # types whose texts are parsed and compared quickly
 _NULL_LENGTH = b"\xff" * 8
 
 

@@ -19,9 +19,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.aggregates.aggregate import sum_meaning
-from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
-from planner.aggregates.row_expression import Part, Values
+from planner.aggregates.aggregate import identify_sum
+from planner.aggregates.comparison import (
+    Comparison,
+    Complement,
+    Conjunction,
+    Disjunction,
+    Having,
+    Slack,
+    SpreadComparison,
+)
+from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
@@ -45,35 +53,39 @@ class GuardAdder:
     tolerances: Tolerances
 
     def add(
-        self, formula: Having, missing: Collection[tuple[Guarded, Values]]
+        self, formula: Having, missing: Collection[tuple[Guarded, RequiredValues]]
     ) -> tuple[Having, tuple[str, ...]] | None:
         """Return the formula with a guard beside each comparison that needs one, and a sentence about each guard.
 
         Return None if such a comparison stands in a complement. There a group without values counts, and a group with
         few values would count as well.
         """
-        wanted: dict[ComparisonPlace | None, dict[Values, None]] = {}
-        largest: dict[Values, Remedy] = {}  # one number for all that need the same values, so that they share a count
+        wanted: dict[ComparisonPlace | None, dict[RequiredValues, None]] = {}
+        largest: dict[
+            RequiredValues, Remedy
+        ] = {}  # one number for all that need the same values, so that they share a count
         for guarded, values in missing:
             wanted.setdefault(guarded.source, {})[values] = None
             known = (largest.get(values), guarded.remedy or Remedy())
             largest[values] = max((one for one in known if one is not None), key=lambda one: one.values)
         said: dict[tuple[str, str, str], dict[str, None]] = {}
 
-        def add_guards(leaf: Comparison | Spread) -> Having:
+        def add_guards(leaf: Comparison | SpreadComparison) -> Having:
             needed = wanted.get(ComparisonPlace.from_comparison(leaf), {})
             added = [self.make_guard(leaf, values, largest[values]) for values in _leave_out_implied(tuple(needed))]
             for guard, called, reason in added:
                 said.setdefault((guard.text, called, reason), {})[leaf.text] = None
-            return Every((leaf, *dict.fromkeys(guard for guard, *_ in added))) if added else leaf
+            return Conjunction((leaf, *dict.fromkeys(guard for guard, *_ in added))) if added else leaf
 
         if any(ComparisonPlace.from_comparison(leaf) in wanted for leaf in find_complemented(formula)):
             return None
-        made = flatten(formula.mapped(add_guards))
+        made = flatten(formula.map_comparisons(add_guards))
         sentences = (_describe_added(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
         return (made, tuple(sentences)) if said else None
 
-    def make_guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str, str]:
+    def make_guard(
+        self, leaf: Comparison | SpreadComparison, values: RequiredValues, remedy: Remedy
+    ) -> tuple[Comparison, str, str]:
         """Return the guarding count, words for the groups that pass it, and the reason if its number is raised."""
         least, reason = self.accuracy.min_rows, ""
         by_units = self._counts_units(leaf)
@@ -81,17 +93,17 @@ class GuardAdder:
         if wanted > least and not self.accuracy.min_rows_set:
             least, reason = wanted, self._explain_number(for_mean=remedy.is_for_mean and not by_units)
         if by_units:
-            part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
+            part, measure = SumPart(Fraction(1), None, values.rows, 0), Measure.UNITS
             counted = f"count(DISTINCT {_write_unit(self.table.unit)})"
             known = remedy.spell_rows(values)
             counted += f" FILTER (WHERE {known})" if known else ""
             called = f"values of at least {least:,} ({self.table.unit_text.strip('()')})"
         else:
-            least = max(least, values.least)
+            least = max(least, values.least_rows)
             column = find_only_column(values)
             alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
             named = alone or values.column
-            part = Part(
+            part = SumPart(
                 Fraction(1),
                 None if named is None else self.table.get_column(named),
                 ALWAYS if alone else values.condition,
@@ -113,17 +125,17 @@ class GuardAdder:
             values=(),
             slack=Slack.THRESHOLD,
             position=leaf.position,
-            allowed=Fraction(min(floor(least * find_slack_share(self.tolerances)), least - 1)),
+            fixed_tolerance=Fraction(min(floor(least * find_slack_share(self.tolerances)), least - 1)),
         )
         return made, called, reason
 
-    def _counts_units(self, leaf: Comparison | Spread) -> bool:
+    def _counts_units(self, leaf: Comparison | SpreadComparison) -> bool:
         """Return True if the guard counts privacy units.
 
         Many rows of one unit may count then, so the number of rows does not decide how large the comparison's tolerance
         is.
         """
-        if isinstance(leaf, Spread) or leaf.per_row is not None or leaf.slack is Slack.ROWS:
+        if isinstance(leaf, SpreadComparison) or leaf.per_row is not None or leaf.slack is Slack.ROWS:
             return False
         table = self.table
         return not (table.is_row_unit or table.members) and (table.row_cap is None or table.row_cap.rows > 1)
@@ -143,11 +155,11 @@ def _describe_added(compared: tuple[str, ...], guard: str, called: str, reason: 
     )
 
 
-def _leave_out_implied(needed: tuple[Values, ...]) -> tuple[Values, ...]:
+def _leave_out_implied(needed: tuple[RequiredValues, ...]) -> tuple[RequiredValues, ...]:
     """Return the values without those whose existence follows from as many of the others."""
     kept = list(needed)
     for values in needed:
-        others = (one for one in kept if one is not values and one.least >= values.least)
+        others = (one for one in kept if one is not values and one.least_rows >= values.least_rows)
         if any(implies(Term(1, one.column, one.condition, 0), values) for one in others):
             kept.remove(values)
     return tuple(kept)
@@ -158,12 +170,12 @@ def _write_unit(unit: Iterable[str]) -> str:
     return f"({names})" if ", " in names else names
 
 
-def find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
+def find_complemented(formula: Having) -> Iterable[Comparison | SpreadComparison]:
     """Yield the comparisons inside complements."""
     match formula:
-        case Outside(inner):
-            yield from inner.leaves()
-        case Every(children) | Some(children):
+        case Complement(inner):
+            yield from inner.list_comparisons()
+        case Conjunction(children) | Disjunction(children):
             for child in children:
                 yield from find_complemented(child)
         case _:
@@ -172,12 +184,12 @@ def find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
 
 def flatten(formula: Having) -> Having:
     """Return the formula with nested conjunctions merged, because guards are searched for within one conjunction."""
-    if not isinstance(formula, Every):
+    if not isinstance(formula, Conjunction):
         return formula
     parts: dict[Having, None] = {}
     for child in map(flatten, formula.children):
-        parts.update(dict.fromkeys(child.children if isinstance(child, Every) else (child,)))
-    return Every(tuple(parts))
+        parts.update(dict.fromkeys(child.children if isinstance(child, Conjunction) else (child,)))
+    return Conjunction(tuple(parts))
 
 
 _WORTH_OF_RATIO = 3
@@ -211,10 +223,10 @@ class RatioBases:
 
         Raise KH204 for a ratio in a complement, and KH304.
         """
-        if not any(isinstance(leaf, Comparison) and leaf.base for leaf in formula.leaves()):
+        if not any(isinstance(leaf, Comparison) and leaf.ratio_base for leaf in formula.list_comparisons()):
             return formula
         for leaf in find_complemented(formula):
-            if isinstance(leaf, Comparison) and leaf.base:
+            if isinstance(leaf, Comparison) and leaf.ratio_base:
                 raise KeyholeError(
                     "KH204",
                     f"{leaf.text} divides by a sum that may be 0, where the complement counts",
@@ -225,12 +237,12 @@ class RatioBases:
 
     def _add_bases_within(self, formula: Having, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         match formula:
-            case Every(children):
+            case Conjunction(children):
                 typed = (*beside, *(child for child in children if isinstance(child, Comparison)))
-                return Every(tuple(self._add_bases_within(child, typed, warn) for child in children))
-            case Some(children):
-                return Some(tuple(self._add_bases_within(child, (), warn) for child in children))
-            case Comparison() if formula.base:
+                return Conjunction(tuple(self._add_bases_within(child, typed, warn) for child in children))
+            case Disjunction(children):
+                return Disjunction(tuple(self._add_bases_within(child, (), warn) for child in children))
+            case Comparison() if formula.ratio_base:
                 return self._place_bases(formula, beside, warn)
             case _:
                 return formula
@@ -238,11 +250,11 @@ class RatioBases:
     def _place_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         """Return a ratio with its base. If the divisor may have either sign, both signs are asked, joined by OR."""
         sides = [ratio]
-        if ratio.either_sign:
+        if ratio.has_either_sign:
             sides = [side for side in (ratio, _negate_ratio(ratio)) if self._can_reach(side)] or sides
         typed = [side for side in sides if any(_is_base(one, side) for one in _flip_negative_thresholds(beside))]
         made = [self._place_base(side, _flip_negative_thresholds(beside), warn) for side in typed or sides]
-        return Some(tuple(made)) if len(made) > 1 else made[0]
+        return Disjunction(tuple(made)) if len(made) > 1 else made[0]
 
     def _place_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         amount = self.tolerances.find_amount(ratio.names)
@@ -261,7 +273,13 @@ class RatioBases:
             known = self.tolerances.find_amount(least.names)
             slack = Fraction(0) if known is None else known.compute_size(threshold=least.threshold, bounds=Fraction(0))
             reached = max(least.at - Fraction(slack), Fraction(0))
-            made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=max(reached, Fraction(1)))
+            made = replace(
+                ratio,
+                ratio_base=(),
+                divisor_rows=None,
+                fixed_tolerance=tolerance * reached,
+                display_factor=max(reached, Fraction(1)),
+            )
             return replace(made, values=_keep_needed_values(ratio, tolerance)) if reached else made
         base = self._make_base(ratio, tolerance)
         if not self.accuracy.adds_guards:
@@ -278,10 +296,12 @@ class RatioBases:
             f"drowns in noise; AND {smaller} beside it asks half as large ones for more epsilon, and a wider "
             "keyhole.tolerance of the ratio smaller ones for the same"
         )
-        assert base.allowed is not None
-        reached = abs(base.at) - base.allowed
-        made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=reached)
-        return Every((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
+        assert base.fixed_tolerance is not None
+        reached = abs(base.at) - base.fixed_tolerance
+        made = replace(
+            ratio, ratio_base=(), divisor_rows=None, fixed_tolerance=tolerance * reached, display_factor=reached
+        )
+        return Conjunction((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
 
     def _can_reach(self, ratio: Comparison) -> bool:
         """Return False if no unit can add to the base within the declared bounds."""
@@ -289,10 +309,10 @@ class RatioBases:
         return made.unit_range is None or made.unit_range[1] > 0
 
     def _make_base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
-        share = find_slack_share(self.tolerances, of="count" if ratio.by_units else "sum")
-        by_units = ratio.by_units
+        share = find_slack_share(self.tolerances, of="count" if ratio.divides_by_units else "sum")
+        by_units = ratio.divides_by_units
         plain, moved = _make_base_of_one(ratio), []
-        for one in (plain, replace(ratio, base=())):
+        for one in (plain, replace(ratio, ratio_base=())):
             made, step = make_functional(one, table=self.table, min_rows=1, where=self.where)
             moved.append(made.sensitivity * step)
         most = moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0)
@@ -301,14 +321,14 @@ class RatioBases:
             number = Fraction(find_next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)
             number = least if self.accuracy.min_rows_set else max(number, least)
-        base = replace(plain, at=number, threshold=number, allowed=number * share)
+        base = replace(plain, at=number, threshold=number, fixed_tolerance=number * share)
         base = _flip_threshold(base, plain.names[0]) if plain.left.startswith(_OPPOSITE) else base
         return replace(base, text=f"{base.left} {base.operator} {base.at}")
 
 
 def _make_base_of_one(ratio: Comparison) -> Comparison:
     """Return the base that asks for a divisor of at least 1."""
-    divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.by_units
+    divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.divides_by_units
     sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
     scaled = _SCALED.fullmatch(summed := divisor.removeprefix(sign))
     summed = summed if scaled is None else scaled[1]  # a threshold of the sum itself, whatever it is times
@@ -317,32 +337,32 @@ def _make_base_of_one(ratio: Comparison) -> Comparison:
         left=f"{sign}{summed}",
         names=("count" if by_units else summed,),
         measure=Measure.UNITS if by_units else Measure.TOTAL,
-        parts=ratio.base,
+        parts=ratio.ratio_base,
         operator=">=",
         at=Fraction(1),
         threshold=Fraction(1),
         origin=Fraction(0),
         per_row=None,
-        values=() if by_units else tuple(one for one in ratio.values if _are_summed(one, ratio.base)),
+        values=() if by_units else tuple(one for one in ratio.values if _are_summed(one, ratio.ratio_base)),
         slack=Slack.THRESHOLD,
         position=ratio.position,
     )
 
 
-def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
+def _are_summed(values: RequiredValues, parts: tuple[SumPart, ...]) -> bool:
     """Return True if a sum adds up these values and nothing else, so that it is NULL without them."""
     known = {(None if part.column is None else part.column.name, canonical(part.condition)) for part in parts}
     return known == {(values.column, canonical(values.condition))}
 
 
-def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values, ...]:
+def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[RequiredValues, ...]:
     """Return the values without which a ratio beside its base is NULL and could pass.
 
     A ratio that must exceed a number larger than its tolerance needs no values whose absence makes its numerator 0.
     """
     if ratio.operator not in (">", ">=") or ratio.threshold <= tolerance:
         return ratio.values
-    divisors = 0 if ratio.by_units else len(ratio.base)
+    divisors = 0 if ratio.divides_by_units else len(ratio.ratio_base)
     above = ratio.parts[: len(ratio.parts) - divisors]
     counted = [Term(1, None if part.column is None else part.column.name, part.condition, 0) for part in above]
     return tuple(one for one in ratio.values if not all(implies(term, one) for term in counted))
@@ -352,8 +372,8 @@ def _negate_ratio(ratio: Comparison) -> Comparison:
     """Return the same ratio with both sums negated."""
     above, _, below = ratio.left.rpartition(" / ")
     left = f"-{above} / {_OPPOSITE}{below}"
-    parts, base = (tuple(part.times(Fraction(-1)) for part in sums) for sums in (ratio.parts, ratio.base))
-    return replace(ratio, left=left, parts=parts, base=base)
+    parts, base = (tuple(part.multiply(Fraction(-1)) for part in sums) for sums in (ratio.parts, ratio.ratio_base))
+    return replace(ratio, left=left, parts=parts, ratio_base=base)
 
 
 def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
@@ -369,7 +389,7 @@ def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Compariso
 
 def _flip_threshold(one: Comparison, left: str) -> Comparison:
     """Return the same threshold on the negated sum, which is named `left`."""
-    parts = tuple(part.times(Fraction(-1)) for part in one.parts)
+    parts = tuple(part.multiply(Fraction(-1)) for part in one.parts)
     operator, threshold = FLIPPED_OPERATORS[one.operator], -one.threshold
     return replace(one, left=left, parts=parts, operator=operator, at=-one.at, threshold=threshold)
 
@@ -381,7 +401,13 @@ def _write_half(number: Fraction) -> Fraction:
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:
     """Return True if groups must reach this threshold on the ratio's divisor."""
-    above = one.operator in (">", ">=") and one.at > 0 and one.own is None and one.per_row is None and not one.base
-    above = above and not one.off_each_unit
-    units = (one.measure is Measure.UNITS) == ratio.by_units
-    return above and units and sum_meaning(one.parts) == sum_meaning(ratio.base)
+    above = (
+        one.operator in (">", ">=")
+        and one.at > 0
+        and one.key_thresholds is None
+        and one.per_row is None
+        and not one.ratio_base
+    )
+    above = above and not one.unit_deduction
+    units = (one.measure is Measure.UNITS) == ratio.divides_by_units
+    return above and units and identify_sum(one.parts) == identify_sum(ratio.ratio_base)

@@ -10,7 +10,7 @@ from math import ceil, floor, gcd, lcm
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from planner.aggregates.comparison import Comparison, Slack
-from planner.aggregates.row_expression import Part
+from planner.aggregates.row_expression import SumPart
 from planner.catalog.catalog import Column, Computed, Product, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.implied_totals import find_declared_range, find_implied_range
@@ -82,7 +82,7 @@ def make_functional(
         if part.column is not None and part.power
     }
     terms, step = make_row_terms(comparison.parts, grids)
-    off = comparison.off_each_unit
+    off = comparison.unit_deduction
     if off and terms:  # in steps of which both what rows add and what is taken off are whole multiples
         finer = find_common_step((step, off))
         terms = tuple(replace(term, coefficient=int(term.coefficient * step / finer)) for term in terms)
@@ -123,7 +123,7 @@ def make_functional(
         rows=1 if comparison.per_row is None else min_rows,
         origin=convert_to_decimal(comparison.origin),
         off_each_unit=int(off / step),
-        off_condition=comparison.off_condition,
+        off_condition=comparison.deduction_condition,
     )
     return made, step
 
@@ -142,7 +142,7 @@ def _subtract_per_unit(
 
 def _name_functional(comparison: Comparison) -> str:
     if comparison.slack is Slack.THRESHOLD:
-        mean = comparison.per_row is not None or comparison.shown_by != 1
+        mean = comparison.per_row is not None or comparison.display_factor != 1
         # whether each group has a threshold of its own, which the left side names already
         own = comparison.threshold != comparison.origin
         return (
@@ -156,7 +156,7 @@ def _name_functional(comparison: Comparison) -> str:
 
 
 def make_row_terms(
-    parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]
+    parts: Sequence[SumPart], grids: Mapping[str, tuple[Fraction, int, int]]
 ) -> tuple[tuple[Term, ...], Fraction]:
     """Return a row's sum as terms in whole steps, and the worth of a step in the unit of the parts.
 
@@ -176,7 +176,7 @@ def make_row_terms(
 _Kind = tuple[str | None, str, int]
 
 
-def _sum_amounts(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
+def _sum_amounts(parts: Sequence[SumPart], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
     """Return the amount that one row or grid step of each kind adds, in the unit of the sum."""
     found: dict[_Kind, Fraction] = {}
     for part in parts:

@@ -17,9 +17,9 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TypeAlias
 
-from planner.aggregates.aggregate import sum_meaning
-from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
-from planner.aggregates.row_expression import Part, Values
+from planner.aggregates.aggregate import identify_sum
+from planner.aggregates.comparison import Comparison, Complement, Conjunction, Disjunction, Having, SpreadComparison
+from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import SqlType, Table
 from planner.catalog.tolerance import Tolerances
 from planner.functionals.guards import implies
@@ -27,7 +27,7 @@ from planner.functionals.row_range import is_never_null
 from planner.question.condition import Condition, all_of
 from planner.question.question import Measure, Term
 
-Leaf: TypeAlias = Comparison | Spread
+Leaf: TypeAlias = Comparison | SpreadComparison
 _Counted: TypeAlias = tuple[object, ...]
 _UPWARD = (">", ">=")
 
@@ -44,7 +44,7 @@ class GroupSize:
 class _Floor:
     """A count of rows with a lower threshold, and the least number of rows if its relaxed literal holds."""
 
-    part: Part
+    part: SumPart
     counted: _Counted
     rows: int
     text: str
@@ -62,7 +62,7 @@ def find_group_sizes(
         tolerances: the tolerances in force, by which counts are relaxed.
         min_rows: the setting. A tolerance may be a part of it.
     """
-    if all(identify_mean(leaf) is None for leaf in formula.leaves()):
+    if all(identify_mean(leaf) is None for leaf in formula.list_comparisons()):
         return {}
     counts = _Counts.from_formula(formula, tolerances, min_rows)
     found: dict[object, GroupSize | None] = {}
@@ -77,13 +77,13 @@ def find_group_sizes(
     return {mean: size for mean, size in found.items() if size is not None}
 
 
-def find_demanded_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows: int) -> int:
+def find_demanded_units(formula: Having, base: SumPart, tolerances: Tolerances, *, min_rows: int) -> int:
     """Return how many units a formula demands of every group by a count of them, reduced by its tolerance.
 
     Return 0 if it demands none.
     """
-    units = (Measure.UNITS, *sum_meaning((base,)))
-    joined = formula.children if isinstance(formula, Every) else (formula,)
+    units = (Measure.UNITS, *identify_sum((base,)))
+    joined = formula.children if isinstance(formula, Conjunction) else (formula,)
     counts = [one for one in joined if isinstance(one, Comparison) and _identify_count(one) == units]
     found = [
         floor(one.at) + (one.operator == ">") - _find_slack(one, tolerances, min_rows)
@@ -98,16 +98,20 @@ def identify_mean(leaf: Leaf) -> object | None:
 
     Return None for other comparisons, whose tolerance does not depend on a group's size.
     """
-    if isinstance(leaf, Spread):
+    if isinstance(leaf, SpreadComparison):
         return leaf.left, leaf.threshold
-    return sum_meaning(leaf.parts) if leaf.per_row is not None else None
+    return identify_sum(leaf.parts) if leaf.per_row is not None else None
 
 
-def _find_divisor(leaf: Leaf) -> Part | None:
-    return Part(Fraction(1), leaf.column, leaf.condition, 0) if isinstance(leaf, Spread) else leaf.over
+def _find_divisor(leaf: Leaf) -> SumPart | None:
+    return (
+        SumPart(Fraction(1), leaf.column, leaf.condition, 0)
+        if isinstance(leaf, SpreadComparison)
+        else leaf.divisor_rows
+    )
 
 
-def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) -> bool:
+def covers(counted: SumPart, divisor: SumPart | None, table: Table, where: Condition) -> bool:
     """Return True if the mean has at least as many rows as are counted."""
     if divisor is None:
         return False
@@ -115,7 +119,7 @@ def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) 
     if wanted is not None and wanted.sql_type is SqlType.DOUBLE and wanted != known:
         return False  # a row may hold NaN, which is counted elsewhere and adds nothing here
     always = wanted is None or is_never_null(wanted, table)
-    values = Values(None if always or wanted is None else wanted.name, divisor.condition)
+    values = RequiredValues(None if always or wanted is None else wanted.name, divisor.condition)
     return implies(Term(1, None if known is None else known.name, all_of((where, counted.condition)), 0), values)
 
 
@@ -137,9 +141,9 @@ class _Counts:
 
     def _read(self, formula: Having, tolerances: Tolerances, min_rows: int, *, outside: bool) -> None:
         match formula:
-            case Outside(inner):
+            case Complement(inner):
                 self._read(inner, tolerances, min_rows, outside=True)
-            case Every(children) | Some(children):
+            case Conjunction(children) | Disjunction(children):
                 for child in children:
                     self._read(child, tolerances, min_rows, outside=outside)
             case Comparison() if (counted := _identify_count(formula)) is not None:
@@ -169,18 +173,23 @@ class _Counts:
 
 def _identify_count(leaf: Leaf) -> _Counted | None:
     """Return the identity of a plain count of rows, units or values. Return None for everything else."""
-    if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None or leaf.off_each_unit:
+    if (
+        isinstance(leaf, SpreadComparison)
+        or leaf.key_thresholds is not None
+        or leaf.per_row is not None
+        or leaf.unit_deduction
+    ):
         return None
     if len(leaf.parts) != 1 or leaf.parts[0].power or leaf.parts[0].coefficient != 1:
         return None
     alone = leaf.measure if leaf.measure in (Measure.UNITS, Measure.VALUES) else Measure.ROWS
-    return (alone, *sum_meaning(leaf.parts))
+    return (alone, *identify_sum(leaf.parts))
 
 
 def _find_slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:
     """Return the tolerance of a count in rows. A guard may have less, never more."""
-    if comparison.allowed is not None:
-        return floor(comparison.allowed)
+    if comparison.fixed_tolerance is not None:
+        return floor(comparison.fixed_tolerance)
     amount = tolerances.find_amount(comparison.names)
     if amount is None:
         return 0  # such a question is refused
@@ -192,24 +201,24 @@ def _pair_with_floors(
 ) -> Iterator[tuple[Leaf, tuple[_Floor, ...]]]:
     """Yield every comparison with the counts that are joined to it by AND."""
     match formula:
-        case Every(children):
+        case Conjunction(children):
             beside = tuple(_find_floors(children, counts, is_implied=is_implied))
             for child in children:
                 yield from _pair_with_floors(child, counts, (*above, *beside), is_implied=is_implied)
-        case Some(children):
+        case Disjunction(children):
             for child in children:
                 yield from _pair_with_floors(child, counts, above, is_implied=False)
-        case Outside(inner):
-            for leaf in inner.leaves():
+        case Complement(inner):
+            for leaf in inner.list_comparisons():
                 yield leaf, ()
         case _:
-            assert isinstance(formula, Comparison | Spread)
+            assert isinstance(formula, Comparison | SpreadComparison)
             yield formula, above
 
 
 def _find_floors(children: tuple[Having, ...], counts: _Counts, *, is_implied: bool) -> Iterator[_Floor]:
     for child in children:
-        if isinstance(child, Every):
+        if isinstance(child, Conjunction):
             yield from _find_floors(child.children, counts, is_implied=is_implied)
         elif isinstance(child, Comparison) and (found := counts.find_floor(child, is_implied=is_implied)) is not None:
             yield found

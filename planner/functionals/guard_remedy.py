@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil
 
 from planner.aggregates.comparison import Comparison, Slack
-from planner.aggregates.row_expression import Values
+from planner.aggregates.row_expression import RequiredValues
 from planner.catalog.catalog import ComputedName, Table
 from planner.catalog.tolerance import Tolerances, quote_literal, set_amount
 from planner.parser.lexer import spell_name
@@ -57,16 +57,16 @@ class Remedy:
     values: int = _LEAST
     setting: str = ""
     is_for_mean: bool = False
-    typed_values: Values | None = None
+    typed_values: RequiredValues | None = None
     argument: str = ""
     suffix: str = ""
 
-    def write_hint(self, values: Values, *, plain_column: str | None) -> str:
+    def write_hint(self, values: RequiredValues, *, plain_column: str | None) -> str:
         """Return the text to add to the question. `plain_column` is a column that is counted without a filter."""
         counted = self.spell_count(values, plain_column=plain_column)
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
-    def spell_count(self, values: Values, *, plain_column: str | None) -> str:
+    def spell_count(self, values: RequiredValues, *, plain_column: str | None) -> str:
         """Return the count of the values as an analyst writes it."""
         if self.typed_values == values and not plain_column and _is_derived(values):
             return f"count({self.argument}){self.suffix}"
@@ -76,7 +76,7 @@ class Remedy:
             return counted
         return f"{counted} FILTER (WHERE {write_condition(values.condition)})"
 
-    def spell_rows(self, values: Values) -> str:
+    def spell_rows(self, values: RequiredValues) -> str:
         """Return the condition of the rows that have one of the values, as an analyst writes it ("": all have one)."""
         if self.typed_values == values and _is_derived(values):
             among = self.suffix.removeprefix(_FILTER).removesuffix(")")
@@ -135,7 +135,7 @@ def find_remedy(
     )
 
 
-def _read_argument(comparison: Comparison) -> tuple[Values | None, str, str]:
+def _read_argument(comparison: Comparison) -> tuple[RequiredValues | None, str, str]:
     """Return the values, the argument and the FILTER of the one compared aggregate. Return None and "" for others."""
     found = _AGGREGATE.fullmatch(comparison.left)
     if found is None or comparison.part_of or len(comparison.values) != 1:
@@ -148,7 +148,7 @@ def _read_argument(comparison: Comparison) -> tuple[Values | None, str, str]:
     return comparison.values[0], argument, among[1:] + suffix
 
 
-def _is_derived(values: Values) -> bool:
+def _is_derived(values: RequiredValues) -> bool:
     """Return True if the condition of the values says more than that columns are not NULL."""
     read = [*columns(values.condition), *([] if values.column is None else [values.column])]
     return (values.column is None and values.condition != ALWAYS) or any(isinstance(one, ComputedName) for one in read)
@@ -169,7 +169,7 @@ def find_next_round(number: int) -> int:
     return min(next(step * power for step in (1, 2, 5, 10) if step * power >= number), _MOST)
 
 
-def find_only_column(values: Values) -> str | None:
+def find_only_column(values: RequiredValues) -> str | None:
     """Return the column whose count counts the values, if their condition reads only it and needs a value.
 
     Else None.

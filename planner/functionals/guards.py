@@ -15,8 +15,8 @@ from typing import TypeAlias, TypeVar
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relax_formula
 from mechanisms.formula import negate_formula as complement_of
-from planner.aggregates.comparison import Comparison, Spread
-from planner.aggregates.row_expression import Values
+from planner.aggregates.comparison import Comparison, SpreadComparison
+from planner.aggregates.row_expression import RequiredValues
 from planner.errors import KeyholeError
 from planner.functionals.guard_remedy import Remedy, find_only_column
 from planner.functionals.row_range import Range, make_not_true
@@ -35,9 +35,9 @@ class Absence:
     one.
     """
 
-    values: Values
+    values: RequiredValues
     range_without: Range
-    fails_beside: tuple[Values, ...] = ()
+    fails_beside: tuple[RequiredValues, ...] = ()
     is_in_all_rows: bool = False
 
     def is_implied(self, counted: Term, where: Condition) -> bool:
@@ -99,7 +99,7 @@ class ComparisonPlace:
     position: int | None
 
     @staticmethod
-    def from_comparison(leaf: Comparison | Spread) -> "ComparisonPlace":
+    def from_comparison(leaf: Comparison | SpreadComparison) -> "ComparisonPlace":
         """Return the place that every literal of the comparison has."""
         return ComparisonPlace((leaf.part_of if isinstance(leaf, Comparison) else "") or leaf.text, leaf.position)
 
@@ -146,7 +146,7 @@ class _Known:
     """The facts that hold wherever a formula holds: counts that are reached, and values that exist."""
 
     counts: Counts = frozenset()
-    values: tuple[Values, ...] = ()
+    values: tuple[RequiredValues, ...] = ()
 
     def __or__(self, other: "_Known") -> "_Known":
         return _Known(self.counts | other.counts, (*self.values, *other.values))
@@ -237,7 +237,7 @@ def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], 
     Parameters:
         where: the condition of all rows that count.
     """
-    missing: list[tuple[Guarded, Values]] = []
+    missing: list[tuple[Guarded, RequiredValues]] = []
     found = _find_guards(formula, functionals, where, _NOTHING, missing)
     if missing:
         raise UnguardedError(tuple(missing))
@@ -249,12 +249,12 @@ def _find_guards(
     functionals: Mapping[int, Functional],
     where: Condition,
     available: _Known,
-    missing: list[tuple[Guarded, Values]],
+    missing: list[tuple[Guarded, RequiredValues]],
 ) -> Counts:
     match formula:
         case Guarded():
             guards: Counts = frozenset()
-            needless: list[Values] = []
+            needless: list[RequiredValues] = []
             for absence in formula.values:
                 if _holds_everywhere(formula.formula, absence.range_without, functionals) is formula.is_complement:
                     continue
@@ -266,7 +266,7 @@ def _find_guards(
                 found = frozenset(
                     (index, least)
                     for index, least in available.counts
-                    if least == absence.values.least and absence.is_implied(functionals[index].terms[0], where)
+                    if least == absence.values.least_rows and absence.is_implied(functionals[index].terms[0], where)
                 )
                 if not found:
                     missing.append((formula, absence.values))
@@ -308,13 +308,17 @@ def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]
     return formula.fold(find_known, every=every, some=some)
 
 
-def _are_same(one: Values, other: Values) -> bool:
-    return (one.column, one.least, canonical(one.condition)) == (other.column, other.least, canonical(other.condition))
+def _are_same(one: RequiredValues, other: RequiredValues) -> bool:
+    return (one.column, one.least_rows, canonical(one.condition)) == (
+        other.column,
+        other.least_rows,
+        canonical(other.condition),
+    )
 
 
-def _includes(known: Values, values: Values) -> bool:
+def _includes(known: RequiredValues, values: RequiredValues) -> bool:
     """Return True if the values that are known to exist are among those that must exist."""
-    if (known.column, known.least) != (values.column, values.least):
+    if (known.column, known.least_rows) != (values.column, values.least_rows):
         return False
     return _are_same(known, values) or disjoint(And((known.rows,)), make_not_true(values.condition))
 
@@ -333,11 +337,11 @@ def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Cou
     )
 
 
-def implies(counted: Term, values: Values) -> bool:
+def implies(counted: Term, values: RequiredValues) -> bool:
     """Return True if as many rows that a term counts imply as many of the values."""
     known = counted.condition
     if counted.column is not None:
-        known = all_of((known, Values(counted.column, ALWAYS).rows))
+        known = all_of((known, RequiredValues(counted.column, ALWAYS).rows))
     if values.column is not None and counted.column != values.column and not disjoint(known, IsNull(values.column)):
         return False
     return canonical(values.condition) == canonical(counted.condition) or disjoint(
@@ -351,10 +355,10 @@ class UnguardedError(KeyholeError):
     `missing` has all of them, each with the values that it needs.
     """
 
-    def __init__(self, missing: tuple[tuple[Guarded, Values], ...]) -> None:
+    def __init__(self, missing: tuple[tuple[Guarded, RequiredValues], ...]) -> None:
         self.missing = missing
         formula, values = missing[0]
-        without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
+        without = "without values" if values.least_rows == 1 else f"with fewer than {values.least_rows} values"
         super().__init__(
             "KH206",
             f"{formula.text} would hold for groups {without}, where SQL says NULL",
@@ -364,7 +368,7 @@ class UnguardedError(KeyholeError):
         )
 
 
-def write_guard_hint(formula: Guarded, values: Values) -> str:
+def write_guard_hint(formula: Guarded, values: RequiredValues) -> str:
     """Return the text to add to the question, so that the values exist where the formula holds."""
     column = find_only_column(values)
     alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.aggregates.comparison import Comparison, Every, Having, Some, Spread
+from planner.aggregates.comparison import Comparison, Conjunction, Disjunction, Having, SpreadComparison
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
@@ -86,9 +86,9 @@ class _Side:
     def make_literal(self, cut: tuple[str, Fraction, Fraction], allowed: Fraction, whole: Comparison) -> Comparison:
         """Return the comparison of the mean with a threshold. `allowed` is its tolerance in the unit of the side."""
         operator, at, _ = cut
-        assert self.mean.over is not None
+        assert self.mean.divisor_rows is not None
         assert self.mean.per_row is not None
-        off = () if at == 0 else (replace(self.mean.over, coefficient=-at * self.mean.per_row),)
+        off = () if at == 0 else (replace(self.mean.divisor_rows, coefficient=-at * self.mean.per_row),)
         return replace(
             self.mean,
             text=f"{self.mean.left} {operator} {convert_to_decimal(at)}",
@@ -97,9 +97,9 @@ class _Side:
             origin=at,
             threshold=at,
             position=whole.position,
-            allowed=allowed / abs(self.factor) * self.rows * self.mean.per_row,
+            fixed_tolerance=allowed / abs(self.factor) * self.rows * self.mean.per_row,
             part_of=whole.text,
-            against=None,
+            other_mean=None,
         )
 
 
@@ -127,7 +127,7 @@ class MeanBands:
 
         Raises KH204 in complements and for ratios of other rows, KH206 if guards may not be added, KH211, KH304.
         """
-        if not any(_is_pair(leaf) for leaf in formula.leaves()):
+        if not any(_is_pair(leaf) for leaf in formula.list_comparisons()):
             return formula
         for leaf in find_complemented(formula):
             if _is_pair(leaf):
@@ -138,20 +138,20 @@ class MeanBands:
                     position=leaf.position,
                 )
         sizes = self._find_sizes(formula)
-        guarded = flatten(formula.mapped(lambda leaf: self._add_guards(leaf, sizes, warn)))
+        guarded = flatten(formula.map_comparisons(lambda leaf: self._add_guards(leaf, sizes, warn)))
         sizes = self._find_sizes(guarded)
-        return flatten(guarded.mapped(lambda leaf: self._make_bands(leaf, sizes, warn)))
+        return flatten(guarded.map_comparisons(lambda leaf: self._make_bands(leaf, sizes, warn)))
 
     def _find_sizes(self, formula: Having) -> Mapping[object, GroupSize]:
         """Return the group size for which each mean is meant, by the counts beside the comparisons."""
 
-        def apart(leaf: Comparison | Spread) -> Having:
-            if not isinstance(leaf, Comparison) or leaf.against is None:
+        def apart(leaf: Comparison | SpreadComparison) -> Having:
+            if not isinstance(leaf, Comparison) or leaf.other_mean is None:
                 return leaf
-            return Every((replace(leaf, against=None), leaf.against.mean))
+            return Conjunction((replace(leaf, other_mean=None), leaf.other_mean.mean))
 
         return find_group_sizes(
-            flatten(formula.mapped(apart)),
+            flatten(formula.map_comparisons(apart)),
             table=self.table,
             where=self.where,
             tolerances=self.tolerances,
@@ -164,17 +164,17 @@ class MeanBands:
         return least if size is None or self.accuracy.min_rows_set else max(size.rows, least)
 
     def _add_guards(
-        self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
+        self, leaf: Comparison | SpreadComparison, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
         """Return the comparison with a count beside it for each mean that has no typed count."""
-        if not isinstance(leaf, Comparison) or leaf.against is None:
+        if not isinstance(leaf, Comparison) or leaf.other_mean is None:
             return leaf
         adding = GuardAdder(self.table, self.accuracy, self.tolerances)
         added: list[Comparison] = []
-        for mean in (leaf, leaf.against.mean):
+        for mean in (leaf, leaf.other_mean.mean):
             if identify_mean(mean) in sizes:
                 continue
-            alone = replace(mean, against=None, values=mean.values[:1])
+            alone = replace(mean, other_mean=None, values=mean.values[:1])
             known = find_remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
             known = replace(known, values=max(known.values, self._find_wanted_rows(leaf, mean)))
             added.append(adding.make_guard(alone, alone.values[0], known)[0])
@@ -193,7 +193,7 @@ class MeanBands:
             f"{leaf.text}: AND {texts} was added, since the mean of a few values drowns in noise; smaller groups "
             "count as false (SET keyhole.guard = 'refuse'; adds nothing)"
         )
-        return Every((leaf, *dict.fromkeys(added)))
+        return Conjunction((leaf, *dict.fromkeys(added)))
 
     def _measure_overlap(self, leaf: Comparison) -> Fraction:
         """Return the width of the common range of both sides. Raise KH204 if it is empty."""
@@ -236,9 +236,9 @@ class MeanBands:
 
     def _make_sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
         """Return the left and the right side."""
-        assert leaf.against is not None
-        other = leaf.against
-        left = replace(leaf, against=None, values=leaf.values[:1])
+        assert leaf.other_mean is not None
+        other = leaf.other_mean
+        left = replace(leaf, other_mean=None, values=leaf.values[:1])
         return (
             self._make_side(left, Fraction(1), Fraction(0), sizes),
             self._make_side(other.mean, other.factor, other.constant, sizes),
@@ -247,7 +247,7 @@ class MeanBands:
     def _make_side(
         self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]
     ) -> _Side:
-        if not all(covers(part, mean.over, self.table, self.where) for part in mean.parts):
+        if not all(covers(part, mean.divisor_rows, self.table, self.where) for part in mean.parts):
             raise KeyholeError(
                 "KH204",
                 f"{mean.left} is no mean of the rows that it divides by",
@@ -265,9 +265,9 @@ class MeanBands:
         return _Side(mean, factor, constant, self._find_rows(mean, sizes), ends[0], ends[1], step)
 
     def _make_bands(
-        self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
+        self, leaf: Comparison | SpreadComparison, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
-        if not isinstance(leaf, Comparison) or leaf.against is None:
+        if not isinstance(leaf, Comparison) or leaf.other_mean is None:
             return leaf
         high, low = self._make_sides(leaf, sizes)
         below = leaf.operator in ("<", "<=")
@@ -280,7 +280,7 @@ class MeanBands:
             bands = _Bands(leaf, high, low, allowed, share, strict=strict).make()
             if bands is not None:
                 warn(self._describe(leaf, allowed, len(bands), below=below))
-                return Some(tuple(Every(one) if len(one) > 1 else one[0] for one in bands))
+                return Disjunction(tuple(Conjunction(one) if len(one) > 1 else one[0] for one in bands))
         raise KeyholeError(
             "KH211",
             f"{leaf.text} needs more than {MOST_BANDS} bands",
@@ -291,8 +291,8 @@ class MeanBands:
         )
 
     def _find_amount(self, leaf: Comparison) -> Amount:
-        assert leaf.against is not None
-        amount = self.tolerances.find_amount((*leaf.names, *leaf.against.mean.names))
+        assert leaf.other_mean is not None
+        amount = self.tolerances.find_amount((*leaf.names, *leaf.other_mean.mean.names))
         if amount is None:
             wanted = set_amount(self.accuracy.tolerance, leaf.left, "10%")
             raise KeyholeError(
@@ -334,7 +334,7 @@ class MeanBands:
         return _Tolerance(part, min(noise / share, width / 4) * times)
 
     def _describe(self, leaf: Comparison, allowed: _Tolerance, number: int, *, below: bool) -> str:
-        assert leaf.against is not None
+        assert leaf.other_mean is not None
         least = convert_to_decimal(round_up(allowed.least))
         slack = f"{least}"
         if allowed.part:
@@ -351,10 +351,10 @@ class MeanBands:
 
         That is sharper, and possible if both means are over the same rows.
         """
-        assert leaf.against is not None
-        other = leaf.against
+        assert leaf.other_mean is not None
+        other = leaf.other_mean
         left, right = _MEAN.fullmatch(leaf.left), _MEAN.fullmatch(other.mean.left)
-        alike = leaf.over is not None and other.mean.over is not None
+        alike = leaf.divisor_rows is not None and other.mean.divisor_rows is not None
         if not (alike and left and right and left[2] == right[2] and left[1] != right[1]):
             return ""
         if not other.constant:
@@ -364,8 +364,8 @@ class MeanBands:
         return f". Instead you can ask, about the rows that have both values and with less error: {asked}"
 
 
-def _is_pair(leaf: Comparison | Spread) -> bool:
-    return isinstance(leaf, Comparison) and leaf.against is not None
+def _is_pair(leaf: Comparison | SpreadComparison) -> bool:
+    return isinstance(leaf, Comparison) and leaf.other_mean is not None
 
 
 @dataclass(frozen=True, slots=True)

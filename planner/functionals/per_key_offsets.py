@@ -28,7 +28,7 @@ def make_offsets(
     with the returned threshold. Return None for offsets that are all 0. Raises KH208 for an equality whose thresholds
     are whole in some groups only.
     """
-    exact = [number / size for number in own.known]
+    exact = [number / size for number in own.known_numbers]
     whole = sum(at.denominator == 1 for at in exact)
     if operator in ("=", "<>") and whole < len(exact):
         if whole == 0:

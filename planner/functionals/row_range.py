@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from planner.aggregates.comparison import Comparison, Slack
-from planner.aggregates.row_expression import Part
+from planner.aggregates.row_expression import SumPart
 from planner.catalog.catalog import Column, Lookup, SqlType, Table
 from planner.question.condition import ALWAYS, And, Condition, IsNull, Leaf, Not, Within, all_of, any_of
 from planner.question.condition_text import canonical
@@ -196,7 +196,7 @@ def find_bound(comparison: Comparison, *, min_rows: int) -> Fraction:
     return most * min_rows if comparison.per_row is None else most / comparison.per_row
 
 
-def find_reach(part: Part) -> tuple[Fraction, Fraction]:
+def find_reach(part: SumPart) -> tuple[Fraction, Fraction]:
     """Return how far a row can move one side of a comparison down and up."""
     if not part.power or part.column is None:
         return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))

@@ -13,7 +13,7 @@ from math import inf
 
 from mechanisms.formula import FALSE, TRUE, Cut, Formula
 from planner.aggregates.comparison import Comparison
-from planner.aggregates.row_expression import Values
+from planner.aggregates.row_expression import RequiredValues
 from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
 from planner.functionals.guards import Guarded, GuardedFormula, implies
@@ -61,8 +61,8 @@ def settle(
 def settle_beside(
     made: Functional,
     formula: Formula,
-    known: Values,
-    missing: Values,
+    known: RequiredValues,
+    missing: RequiredValues,
     *,
     ranges: Mapping[str, Range],
     table: Table,
@@ -76,7 +76,7 @@ def settle_beside(
     """
     sides = {_identify_side(known), _identify_side(missing)}
     column = known.column
-    if made.measure is not Measure.TOTAL or column is None or column not in ranges or known.least > 1:
+    if made.measure is not Measure.TOTAL or column is None or column not in ranges or known.least_rows > 1:
         return None
     if {(term.column, canonical(term.condition)) for term in made.terms} - sides:
         return None
@@ -91,12 +91,12 @@ def settle_beside(
     return _evaluate_between(formula, group, furthest=0 if made.offsets is None else made.offsets.largest)
 
 
-def _identify_side(values: Values) -> tuple[str | None, str]:
+def _identify_side(values: RequiredValues) -> tuple[str | None, str]:
     return values.column, canonical(values.condition)
 
 
 def _find_range_with_value(
-    made: Functional, values: Sequence[Values], ranges: Mapping[str, Range], table: Table, where: Condition
+    made: Functional, values: Sequence[RequiredValues], ranges: Mapping[str, Range], table: Table, where: Condition
 ) -> Range | None:
     """Return the range that one row with a value adds, if all terms are of one column and condition. Else return None.
 
@@ -106,7 +106,7 @@ def _find_range_with_value(
     column, condition = made.terms[0].column, made.terms[0].condition
     if len(alike) > 1 or column is None or column not in ranges:
         return None
-    if not any(implies(Term(1, one.column, one.condition, 0), Values(column, condition)) for one in values):
+    if not any(implies(Term(1, one.column, one.condition, 0), RequiredValues(column, condition)) for one in values):
         return None
     among = (where, condition)
     box = {column: narrow_range(column, ranges[column], among=among, table=table)}

@@ -30,8 +30,17 @@ from fractions import Fraction
 from itertools import pairwise
 from math import floor, isqrt, log
 
-from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Slack, Some, Spread
-from planner.aggregates.row_expression import Part, Values
+from planner.aggregates.comparison import (
+    FAILS,
+    Comparison,
+    Complement,
+    Conjunction,
+    Disjunction,
+    Having,
+    Slack,
+    SpreadComparison,
+)
+from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, parse_tolerances, squeeze_name
 from planner.errors import KeyholeError
@@ -52,7 +61,7 @@ def replace_variances(
     table: Table,
     accuracy: Accuracy,
     warn: Callable[[str], None],
-    rows_of: Callable[[Spread], int],
+    rows_of: Callable[[SpreadComparison], int],
     is_complement: bool = False,
 ) -> Having:
     """Return the formula with comparisons of means of squares in the place of every variance.
@@ -65,22 +74,22 @@ def replace_variances(
         KeyholeError: KH203, KH204, KH211 if the tolerance needs too many centres, KH304.
     """
     match formula:
-        case Spread():
+        case SpreadComparison():
             settled = _BoundedSpread.from_spread(formula, table, replace(accuracy, min_rows=rows_of(formula)))
             return settled.make_test(is_complement=is_complement, warn=warn)
-        case Outside(inner):
+        case Complement(inner):
             made = replace_variances(
                 inner, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, is_complement=not is_complement
             )
-            return Outside(made)
-        case Every(children) | Some(children):
+            return Complement(made)
+        case Conjunction(children) | Disjunction(children):
             parts = tuple(
                 replace_variances(
                     child, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, is_complement=is_complement
                 )
                 for child in children
             )
-            return Every(parts) if isinstance(formula, Every) else Some(parts)
+            return Conjunction(parts) if isinstance(formula, Conjunction) else Disjunction(parts)
         case _:
             return formula
 
@@ -101,7 +110,7 @@ class _Centres:
 class _BoundedSpread:
     """A comparison of a variance with its range of values. `size` is a grid step of the values."""
 
-    spread: Spread
+    spread: SpreadComparison
     accuracy: Accuracy
     tolerances: Tolerances
     low: int
@@ -109,7 +118,7 @@ class _BoundedSpread:
     size: Fraction
 
     @staticmethod
-    def from_spread(spread: Spread, table: Table, accuracy: Accuracy) -> "_BoundedSpread":
+    def from_spread(spread: SpreadComparison, table: Table, accuracy: Accuracy) -> "_BoundedSpread":
         step, low, high = find_grid(spread.column, table, position=spread.position)
         low, high = narrow_range(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
         return _BoundedSpread(
@@ -119,11 +128,11 @@ class _BoundedSpread:
     @property
     def level(self) -> Fraction:
         threshold = self.spread.threshold
-        return (threshold**2 if self.spread.root else threshold) / self.size**2
+        return (threshold**2 if self.spread.is_deviation else threshold) / self.size**2
 
     @property
     def rows(self) -> int:
-        return max(self.accuracy.min_rows, 2 if self.spread.sample else 1)
+        return max(self.accuracy.min_rows, 2 if self.spread.is_sample else 1)
 
     @property
     def half_range(self) -> int:
@@ -153,32 +162,32 @@ class _BoundedSpread:
         )
         if len(literals) == 1:
             return literals[0]
-        return Every(literals) if (operator in _ABOVE) is not is_complement else Some(literals)
+        return Conjunction(literals) if (operator in _ABOVE) is not is_complement else Disjunction(literals)
 
     def _find_constant(self) -> Having | None:
         """Return a constant if the threshold is below 0 or above the largest possible variance, else None."""
         operator, threshold = self.spread.operator, self.spread.threshold
         if threshold < 0 or (threshold == 0 and operator in (">=", "<")):
             return self._make_existence() if operator in _ABOVE else FAILS
-        largest = Fraction(self.half_range**2, 4) * (2 if self.spread.sample else 1)
+        largest = Fraction(self.half_range**2, 4) * (2 if self.spread.is_sample else 1)
         if self.level > largest or (self.level == largest and operator in (">", "<=")):
             return FAILS if operator in _ABOVE else self._make_existence()
         return None
 
     @property
-    def _values(self) -> Values:
-        return Values(self.spread.column.name, self.spread.condition, 2 if self.spread.sample else 1)
+    def _values(self) -> RequiredValues:
+        return RequiredValues(self.spread.column.name, self.spread.condition, 2 if self.spread.is_sample else 1)
 
     def _make_existence(self) -> Comparison:
         """Return a comparison that is true if there are enough values for SQL not to give NULL."""
-        spread, least = self.spread, self._values.least
+        spread, least = self.spread, self._values.least_rows
         counted = f"count({spread.column.name}){spread.suffix}"
         return Comparison(
             text=spread.text,
             left=counted,
             names=(counted,),
             measure=Measure.ROWS,
-            parts=(Part(Fraction(1), spread.column, spread.condition, 0),),
+            parts=(SumPart(Fraction(1), spread.column, spread.condition, 0),),
             operator=">=",
             at=Fraction(least),
             threshold=Fraction(least),
@@ -187,7 +196,7 @@ class _BoundedSpread:
             values=(),
             slack=Slack.THRESHOLD,
             position=spread.position,
-            allowed=Fraction(0),
+            fixed_tolerance=Fraction(0),
             warnings=(
                 f"{spread.text} depends on one record, which is expensive. Instead you can ask: {counted} >= 10",
             ),
@@ -215,12 +224,12 @@ class _BoundedSpread:
     def _find_edge(self, amount: Amount, operator: str) -> Fraction:
         """Return the value up to which a group near the threshold may be misjudged, in the analyst's unit."""
         threshold, most = self.spread.threshold, self.half_range * self.size / 2  # the largest standard deviation
-        allowed = amount.compute_size(threshold=threshold, bounds=most if self.spread.root else most**2)
+        allowed = amount.compute_size(threshold=threshold, bounds=most if self.spread.is_deviation else most**2)
         return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
 
     def _find_slack(self, amount: Amount, operator: str) -> Fraction:
         edge = self._find_edge(amount, operator)
-        return abs(self.level - (edge**2 if self.spread.root else edge) / self.size**2)
+        return abs(self.level - (edge**2 if self.spread.is_deviation else edge) / self.size**2)
 
     def _choose_centres(self, operator: str, slack: Fraction) -> _Centres | None:
         """Return the centres that are estimated to cost least, or None if no number of centres is enough."""
@@ -236,14 +245,14 @@ class _BoundedSpread:
 
     @property
     def _sample_factor(self) -> Fraction:
-        return Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
+        return Fraction(self.rows - 1, self.rows) if self.spread.is_sample else Fraction(1)
 
     def _find_reach(self, operator: str, slack: Fraction) -> int:
         """Return the largest distance of a mean from the middle of the range, in half steps."""
         if operator in _ABOVE:
             near = (self.level - slack) * self._sample_factor
         else:
-            near = self.level / 2 if self.spread.sample else self.level
+            near = self.level / 2 if self.spread.is_sample else self.level
         # means near the ends of the range leave no room for so large a variance, so the outermost centres do there
         room = max(Fraction(0), Fraction(self.half_range**2) - 4 * near)
         reach = isqrt(floor(room))
@@ -278,7 +287,7 @@ class _BoundedSpread:
         spread, size = self.spread, self.size
         above = operator in _ABOVE
         level = (self.level if above else self.level + centres.used_slack) * size**2
-        at = -self.level * size**2 if spread.sample else Fraction(0)
+        at = -self.level * size**2 if spread.is_sample else Fraction(0)
         operator = OPPOSITE_OPERATORS[operator] if is_complement else operator
         centre = Fraction(point, 2) * (size / abs(spread.scale))  # in the column's unit
         called = spread.scale * centre + spread.shift
@@ -293,9 +302,9 @@ class _BoundedSpread:
             names=(left,),
             measure=Measure.TOTAL,
             parts=(
-                Part(square, spread.column, spread.condition, 2),
-                Part(-2 * square * centre, spread.column, spread.condition, 1),
-                Part(square * centre**2 - level, spread.column, spread.condition, 0),
+                SumPart(square, spread.column, spread.condition, 2),
+                SumPart(-2 * square * centre, spread.column, spread.condition, 1),
+                SumPart(square * centre**2 - level, spread.column, spread.condition, 0),
             ),
             operator=operator,
             at=at,
@@ -305,9 +314,9 @@ class _BoundedSpread:
             values=(self._values,),
             slack=Slack.THRESHOLD,
             position=spread.position,
-            allowed=centres.slack_left * size**2,
+            fixed_tolerance=centres.slack_left * size**2,
             part_of=spread.text,
-            over=Part(Fraction(1), spread.column, spread.condition, 0),
+            divisor_rows=SumPart(Fraction(1), spread.column, spread.condition, 0),
         )
 
     def _describe(self, operator: str, slack: Fraction, centres: _Centres) -> str:

@@ -80,7 +80,7 @@ def _decode_unicode(token: Token, escape: str) -> str:
     """Return the content of a U&'...' string. Raise KH100."""
     found = re.compile(_UNICODE.format(re.escape(escape)), re.DOTALL)
     made: list[str] = []
-    first = ""  # half of a character, of which the other must follow
+    first = ""  # the first half of a character; the second must follow
     for match in found.finditer(token.value):
         position = token.start + match.start() + 4
         if match["wrong"] is not None:

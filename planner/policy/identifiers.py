@@ -17,7 +17,7 @@ def _make_word_set(words: str) -> frozenset[str]:
 
 SMALL_INTEGERS = frozenset({"smallint", "tinyint", "utinyint", "int2"})
 """Types with so few values that they may be groups."""
-_SHORTEST = 3  # characters of a text that tells people apart: two are a state, a language, a sex
+_SHORTEST = 3  # characters of a text that identifies people: two are a state, a language, a sex
 _BOUNDARY = re.compile(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 ID_WORDS = _make_word_set("id uuid guid key ref sk")
 NUMBER_WORDS = _make_word_set("no nr num number code reference nummer numero número numéro kennung")

@@ -25,7 +25,7 @@ from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _START = datetime(2000, 1, 1)
-_MOST_TRIED = 100_000  # values looked through for those that a derivation can give; of days, 273 years
+_MOST_TRIED = 100_000  # candidate values for a derivation; as days, 273 years
 _TRUNCATED_TO_HOURS = ("hour", "minute", "second")
 
 
@@ -152,7 +152,7 @@ class _ColumnUse:
         try:
             parsed = [parse(sql, read_tokens(sql)).tree]
         except KeyholeError:
-            parsed = []  # whoever plans the question says what is wrong with it
+            parsed = []  # planning the question reports the syntax error
         tables = frozenset(table.name for tree in parsed for table in tree.find_all(exp.Table))
         grouped = dict.fromkeys(
             column.name

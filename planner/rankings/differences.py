@@ -17,8 +17,8 @@ from fractions import Fraction
 from mechanisms.formula import TRUE
 from mechanisms.keyhole.cell_readings import find_affordable_tolerance
 from mechanisms.threshold.one_shot import find_least_rate
-from planner.aggregates.aggregate import sum_meaning
-from planner.aggregates.comparison import Comparison, Having, Slack, Spread
+from planner.aggregates.aggregate import identify_sum
+from planner.aggregates.comparison import Comparison, Having, Slack, SpreadComparison
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.tolerance import Tolerances, parse_tolerances, quote_literal, set_amount
@@ -94,7 +94,7 @@ def price_differences(
 
     priced: dict[str, Decimal] = {}
 
-    def settle(leaf: Comparison | Spread) -> Having:
+    def settle(leaf: Comparison | SpreadComparison) -> Having:
         if not isinstance(leaf, Comparison) or not _is_difference(leaf, said):
             return leaf
         amount = amounts.get(_identify(leaf))
@@ -102,9 +102,9 @@ def price_differences(
             return leaf
         if amount:
             priced[leaf.left] = convert_to_decimal(amount)
-        return replace(leaf, allowed=amount)
+        return replace(leaf, fixed_tolerance=amount)
 
-    return tuple(formula.mapped(settle) for formula in formulas), tuple(priced.items())
+    return tuple(formula.map_comparisons(settle) for formula in formulas), tuple(priced.items())
 
 
 def _identify(leaf: Comparison) -> object:
@@ -113,7 +113,7 @@ def _identify(leaf: Comparison) -> object:
 
 def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[Comparison]:
     for formula in formulas:
-        for leaf in formula.leaves():
+        for leaf in formula.list_comparisons():
             if isinstance(leaf, Comparison) and _is_difference(leaf, said):
                 yield leaf
 
@@ -125,8 +125,13 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
     """
     amount = said.find_amount(leaf.names)
     unsaid = amount is not None and amount is said.default and amount.is_percent
-    plain = leaf.slack is Slack.THRESHOLD and leaf.per_row is None and leaf.own is None and leaf.allowed is None
-    whole = not leaf.base and leaf.against is None and not leaf.by_units
+    plain = (
+        leaf.slack is Slack.THRESHOLD
+        and leaf.per_row is None
+        and leaf.key_thresholds is None
+        and leaf.fixed_tolerance is None
+    )
+    whole = not leaf.ratio_base and leaf.other_mean is None and not leaf.divides_by_units
     whole = whole and leaf.measure in (Measure.TOTAL, Measure.UNIT_SUM)
     return unsaid and plain and whole and leaf.at == leaf.threshold == 0 and leaf.operator != "<>"
 

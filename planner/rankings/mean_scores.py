@@ -25,7 +25,7 @@ from math import ceil, floor
 import numpy as np
 
 from mechanisms.formula import Integers
-from planner.aggregates.comparison import Comparison, Every, Having
+from planner.aggregates.comparison import Comparison, Conjunction, Having
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
@@ -67,13 +67,13 @@ def score_mean(
 
     Raises KH203, KH204, KH005, KH208.
     """
-    if mean.by_units:
+    if mean.divides_by_units:
         return _score_by_units(
             mean, highest_first=highest_first, formula=formula, table=table, where=where, accuracy=accuracy
         )
-    assert mean.over is not None
+    assert mean.divisor_rows is not None
     assert mean.per_row is not None
-    if not all(covers(part, mean.over, table, where) for part in mean.parts):
+    if not all(covers(part, mean.divisor_rows, table, where) for part in mean.parts):
         raise KeyholeError(
             "KH204",
             f"groups cannot be ranked by {mean.left}, which is no mean of the rows that it divides by",
@@ -85,7 +85,7 @@ def score_mean(
         raise _has_one_value(mean)
     worst = least if highest_first else most
     total, step = make_functional(_take_off(mean, worst), table=table, min_rows=1, where=where)
-    counted = replace(mean, parts=(mean.over,), per_row=None, left=f"values of {mean.left}")
+    counted = replace(mean, parts=(mean.divisor_rows,), per_row=None, left=f"values of {mean.left}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     size = step / mean.per_row
     reach = ceil((most - least) / size)
@@ -108,8 +108,8 @@ def _score_by_units(
 
     Each unit is one value, its clipped total. Raise KH204.
     """
-    assert mean.over is not None
-    base = mean.over
+    assert mean.divisor_rows is not None
+    base = mean.divisor_rows
     counted = replace(mean, parts=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     made, step = make_functional(mean, table=table, min_rows=1, where=where)
@@ -120,10 +120,10 @@ def _score_by_units(
     worst = least if highest_first else most
     of_units = mean.measure in (Measure.UNITS, Measure.UNIT_SUM)
     if of_units and worst:
-        less = replace(mean, measure=Measure.UNIT_SUM, parts=(*mean.parts, base.times(-worst)))
+        less = replace(mean, measure=Measure.UNIT_SUM, parts=(*mean.parts, base.multiply(-worst)))
     else:
         shared = {canonical(part.condition) for part in mean.parts} == {canonical(base.condition)}
-        less = replace(mean, off_each_unit=worst, off_condition=None if shared or not worst else base.condition)
+        less = replace(mean, unit_deduction=worst, deduction_condition=None if shared or not worst else base.condition)
     total, size = make_functional(less, table=table, min_rows=1, where=where)
     reach = ceil((most - least) / size)
     said = parse_tolerances(accuracy.tolerance)
@@ -253,9 +253,9 @@ def _bound_change(score: MeanScore) -> Fraction:
 
 def _take_off(mean: Comparison, origin: Fraction) -> Comparison:
     """Return the mean less a number, compared with 0."""
-    assert mean.over is not None
+    assert mean.divisor_rows is not None
     assert mean.per_row is not None
-    off = () if origin == 0 else (replace(mean.over, coefficient=-origin * mean.per_row),)
+    off = () if origin == 0 else (replace(mean.divisor_rows, coefficient=-origin * mean.per_row),)
     return replace(mean, parts=(*mean.parts, *off), origin=origin)
 
 
@@ -292,12 +292,12 @@ def _count_rows(mean: Comparison, formula: Having, table: Table, where: Conditio
 
     A count of all rows serves a mean of those with a value: what is divided by is the analyst's own number.
     """
-    assert mean.over is not None
-    of_rows = replace(mean, over=replace(mean.over, column=None))
+    assert mean.divisor_rows is not None
+    of_rows = replace(mean, divisor_rows=replace(mean.divisor_rows, column=None))
     said = parse_tolerances(accuracy.tolerance)
     known = [
         find_group_sizes(
-            Every((formula, one)), table=table, where=where, tolerances=said, min_rows=accuracy.min_rows
+            Conjunction((formula, one)), table=table, where=where, tolerances=said, min_rows=accuracy.min_rows
         ).get(identify_mean(one))
         for one in (mean, of_rows)
     ]

@@ -64,7 +64,7 @@ def rank_by(
     """
     greatest_first = descending is (comparison.operator == ">")
     score = None
-    if comparison.per_row is None and not comparison.by_units:
+    if comparison.per_row is None and not comparison.divides_by_units:
         made, size = make_functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
     else:
         made, score = score_mean(

@@ -177,7 +177,7 @@ def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
         width, begun = (
             fold_constant(node.this, _NOTHING_GIVEN),
             node.args["unit"],
-        )  # a literal that stands there is a Var
+        )  # sqlglot parses a literal at this place as a Var
         origin = Untyped(str(begun.this)) if isinstance(begun, exp.Var) else fold_constant(begun, _NOTHING_GIVEN)
         width = read_span(width.text, node) if isinstance(width, Untyped) else width
         found = convert(Typed("unknown", origin.text), "timestamp", node).raw if isinstance(origin, Untyped) else origin

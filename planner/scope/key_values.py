@@ -33,7 +33,7 @@ NUMBERS = ("integer", "whole", "numeric", "double")  # whole: numeric without de
 TIMES = ("date", "timestamp", "timestamptz")
 TEXTS = ("text", "unknown")
 _LARGEST = 2**31  # the end of integer, beyond which PostgreSQL would raise
-_FINEST = 10_000  # denominators up to which numeric division keeps different quotients apart
+_FINEST = 10_000  # denominators up to which numeric division keeps different quotients distinct
 _TEXT_TYPES = ("TEXT", "VARCHAR")
 _INTEGER_TYPES = ("INT", "BIGINT")
 

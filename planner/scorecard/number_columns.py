@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import list_beside_aggregates
+from planner.aggregates.aggregate import list_group_parts
 from planner.catalog.catalog import Bands, Column
 from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
@@ -284,7 +284,7 @@ def _list_grouped(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Column):
         yield node
         return
-    for child in list_beside_aggregates(node):
+    for child in list_group_parts(node):
         yield from _list_grouped(child)
 
 

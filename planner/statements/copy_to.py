@@ -19,7 +19,7 @@ def read_copy(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statemen
     behind = found[close + 1 :]
     if len(behind) < 2 or not behind[0].is_word("to") or not behind[1].is_word("stdout"):
         raise refuse_server_copy(behind[1] if len(behind) > 1 else found[-1])
-    # blanks in place of what stands before it, so that every position in the query is one in the statement
+    # blanks replace the text before it, so that positions in the query are positions in the statement
     alone = " " * query[0].start + text[query[0].start : query[-1].end]
     result = read_query(alone, query, catalog)
     if isinstance(result, PassThrough):

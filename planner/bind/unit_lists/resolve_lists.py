@@ -156,7 +156,9 @@ def _read_open_totals(
     query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: ConstantContext, *, rows: int
 ) -> tuple[UnitRows, Table, Truth]:
     table = _lift_bounds(query.table, rows=rows)
-    within = GroupScope(scope=replace(scope, table=table), keys=(), given=given, fixed=frozenset(), where=where)
+    within = GroupScope(
+        scope=replace(scope, table=table), keys=(), constants=given, fixed_columns=frozenset(), where=where
+    )
     return read_group_totals(replace(query, table=table), condition, within)
 
 

@@ -26,7 +26,7 @@ def describe_atom(
 ) -> Atom:
     """Return the atom with this number for a comparison: its error band, literals and guard."""
     made = collected.functionals[index]
-    step = size / (comparison.per_row or comparison.shown_by) / made.rows
+    step = size / (comparison.per_row or comparison.display_factor) / made.rows
     below = max((cut.tolerance for cut in list_literals(formula) if cut.above), default=0)
     beyond = max((cut.tolerance for cut in list_literals(formula) if not cut.above), default=0)
     threshold = comparison.origin + comparison.at / size * step

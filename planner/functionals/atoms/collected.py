@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from mechanisms.formula import Formula
-from planner.aggregates.comparison import Comparison, Having, Spread
+from planner.aggregates.comparison import Comparison, Having, SpreadComparison
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances
 from planner.functionals.group_sizes import GroupSize, find_group_sizes, identify_mean
@@ -68,7 +68,7 @@ class FormulaCollector:
                 min_rows=self.accuracy.min_rows,
             )
 
-    def find_group_rows(self, leaf: Comparison | Spread) -> int:
+    def find_group_rows(self, leaf: Comparison | SpreadComparison) -> int:
         """Return the group size for which the tolerance of a mean is meant."""
         size = self.sizes.get(identify_mean(leaf))
         return self.accuracy.min_rows if size is None else max(size.rows, self.accuracy.min_rows)

@@ -17,8 +17,8 @@ from planner.values.decimals import convert_to_decimal
 
 def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: FormulaCollector) -> int:
     """Return the tolerance in integer steps. Raise KH304."""
-    if comparison.allowed is not None:
-        return floor(comparison.allowed / size)
+    if comparison.fixed_tolerance is not None:
+        return floor(comparison.fixed_tolerance / size)
     found = collected.tolerances
     if comparison.slack is Slack.RECORD:
         amount = replace(found, default=None).find_amount(comparison.names)

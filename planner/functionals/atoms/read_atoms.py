@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals, relax_formula
-from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
+from planner.aggregates.comparison import Comparison, Complement, Conjunction, Disjunction, Having, SpreadComparison
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
@@ -142,7 +142,7 @@ def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settl
         rows_of=collected.find_group_rows,
     )
     collected.set_group_sizes(formula)
-    if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
+    if sum(1 for _ in formula.list_comparisons()) > MOST_LITERALS:
         raise _refuse_long_formula()
     before = dict(collected.comparisons)
     guarded = _read_guarded(formula, collected)
@@ -209,9 +209,9 @@ def _negate(formula: Having) -> Having:
     """Return the opposite formula. It is NULL if the formula is NULL."""
     return formula.fold(
         lambda leaf: replace(leaf, operator=OPPOSITE_OPERATORS[leaf.operator]),
-        outside=Outside,
-        every=lambda children: Some(tuple(children)),
-        some=lambda children: Every(tuple(children)),
+        outside=Complement,
+        every=lambda children: Disjunction(tuple(children)),
+        some=lambda children: Conjunction(tuple(children)),
     )
 
 
@@ -243,13 +243,13 @@ def _read_guarded(formula: Having, collected: FormulaCollector) -> GuardedFormul
     match formula:
         case Comparison():
             return read_comparison(formula, collected)
-        case Spread():
+        case SpreadComparison():
             raise KeyholeError("KH900", f"{formula.text} has no centres", position=formula.position)
-        case Every(children):
+        case Conjunction(children):
             return GuardedAll(tuple(_read_guarded(child, collected) for child in children))
-        case Some(children):
+        case Disjunction(children):
             return GuardedAny(tuple(_read_guarded(child, collected) for child in children))
-        case Outside(inner):
+        case Complement(inner):
             before = dict(collected.comparisons)
             made = complement(_read_guarded(inner, collected))
             collected.comparisons = before  # the literals of a complement speak for themselves

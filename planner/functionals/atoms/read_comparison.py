@@ -34,13 +34,17 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
         comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
     )
     at = comparison.at / size
-    if comparison.own is not None:
-        if not comparison.own.numbers:
+    if comparison.key_thresholds is not None:
+        if not comparison.key_thresholds.numbers:
             return Guarded(FALSE, (), comparison.text, comparison.position)
         taken, at = make_offsets(
-            comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
+            comparison.key_thresholds,
+            comparison.operator,
+            size=size,
+            left=comparison.left,
+            position=comparison.position,
         )
-        made, comparison = replace(made, offsets=taken), _set_own_thresholds(comparison, comparison.own)
+        made, comparison = replace(made, offsets=taken), _set_own_thresholds(comparison, comparison.key_thresholds)
     text = comparison.text
     values = _find_absences(comparison, made, at, collected)
     constant = _settle_count(made, make_literals(0, comparison.operator, at, tolerance=0))
@@ -103,9 +107,9 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: F
     table, where = collected.table, collected.where
     ranges = {name: find_grid(table.get_column(name), table, position=comparison.position)[1:] for name in made.summed}
     typed = make_literals(0, comparison.operator, at, tolerance=0)
-    if comparison.off_each_unit:
+    if comparison.unit_deduction:
         return None
-    if comparison.allowed is not None or not any(True for _ in list_literals(typed)):
+    if comparison.fixed_tolerance is not None or not any(True for _ in list_literals(typed)):
         return None  # the centres of a variance are settled where they are chosen, and hold up to their tolerance only
     settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
     if settled is not None:
@@ -129,7 +133,7 @@ def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
 
     A percentage tolerance is one of the least absolute threshold.
     """
-    least, most = min(own.known), max(own.known)
+    least, most = min(own.known_numbers), max(own.known_numbers)
     shown = (
         f"{convert_to_decimal(least)} to {convert_to_decimal(most)}" if least < most else f"{convert_to_decimal(least)}"
     )
@@ -137,7 +141,7 @@ def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
         comparison,
         text=f"{comparison.text} ({shown})",
         at=least,
-        threshold=min(map(abs, own.known)),
+        threshold=min(map(abs, own.known_numbers)),
     )
 
 
@@ -152,7 +156,7 @@ def _find_absences(
         low, high = find_row_range_without(
             made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table, among=where
         )
-        if values.least > 1:  # with fewer values than needed there may still be a row that counts
+        if values.least_rows > 1:  # with fewer values than needed there may still be a row that counts
             least, most = find_row_range(made.terms, ranges=ranges, table=table, among=where)
             low, high = min(low, least), max(high, most)
         if values.column is not None:  # a unit may have rows, and none of them a value

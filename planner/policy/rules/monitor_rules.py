@@ -117,7 +117,7 @@ def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: P
     try:
         named = {token.value for token in read_tokens(section.sql) if token.is_name}
     except KeyholeError:
-        return  # whoever plans it says what is wrong with it
+        return  # planning the question reports the syntax error
     for name, table in policy.private_tables.items():
         if name in named and PurePath(table.relation or name).suffix.lower() not in FILE_ENDINGS:
             fault = f"watches {name} in a DuckDB file that Keyhole holds, so that no row can be added while it serves"

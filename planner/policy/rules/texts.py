@@ -2,7 +2,7 @@
 
 from planner.catalog.fault import Fault, Faults
 
-_MARK = "?"  # stands in a dotted key for what cannot be shown
+_MARK = "?"  # replaces unprintable characters in a dotted key
 
 
 def find_text_faults(raw: object, *, place: tuple[str, ...] = ()) -> Faults:

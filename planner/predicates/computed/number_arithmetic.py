@@ -17,12 +17,12 @@ _DIVISIBLE = 2**63  # whole numbers that all engines divide as bigints
 _LARGEST_EXPONENT = 290  # of a double: below the largest, and above the least that keeps all its bits
 STORED_EXPONENT = 60  # of a stored double: a product of four is within range
 _SUM_EXPONENT = 17  # how much smaller than its operands a difference of doubles may be, unless it is 0
-_EXACT_DOUBLE = 2**53  # up to here whole numbers are doubles, and a division by a power of ten is the nearest one
+_EXACT_DOUBLE = 2**53  # up to here doubles hold whole numbers, and dividing by a power of ten rounds correctly
 
-DOUBLE_DIGITS = 10**15  # of which PostgreSQL keeps the first when it makes a double a numeric
+DOUBLE_DIGITS = 10**15  # PostgreSQL keeps fifteen digits when it casts a double to numeric
 _MOST_PLACES = 12  # behind the point of a double that is rounded
 
-_NEAREST = 9_200_000_000_000_000_000  # doubles up to here are bigints when rounded
+_NEAREST = 9_200_000_000_000_000_000  # doubles up to this one fit into a bigint when rounded
 
 EXACT = frozenset((TermKind.WHOLE, TermKind.EXACT))
 NUMBERS = frozenset((*EXACT, TermKind.FLOATING))

@@ -105,7 +105,7 @@ def _next(start: datetime, step: Interval, at: exp.Expr) -> datetime:
 
 
 _EPOCH = datetime(1970, 1, 1)
-_FARTHEST_SECONDS = 2**33  # up to here a double keeps microseconds apart, which date_part gives
+_FARTHEST_SECONDS = 2**33  # seconds up to which a double, as date_part gives, keeps microseconds distinct
 _MICROSECOND = Interval(0, 0, 1)
 
 

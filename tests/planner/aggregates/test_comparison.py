@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some
+from planner.aggregates.comparison import Comparison, Complement, Conjunction, Disjunction, Having, Slack
 from planner.question.question import Measure
 
 
@@ -32,9 +32,9 @@ LEAVES: st.SearchStrategy[Having] = st.builds(comparison, st.integers(0, 3))
 FORMULAS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
-        st.builds(Outside, inner),
+        st.builds(Complement, inner),
         st.lists(inner, max_size=3).flatmap(
-            lambda children: st.sampled_from([Every(tuple(children)), Some(tuple(children))])
+            lambda children: st.sampled_from([Conjunction(tuple(children)), Disjunction(tuple(children))])
         ),
     ),
     max_leaves=10,
@@ -49,5 +49,5 @@ def test_one_way_of_walking_is_like_the_other(formula: Having) -> None:
         met.append(leaf)
         return leaf
 
-    assert formula.mapped(note) == formula
-    assert met == list(formula.leaves())
+    assert formula.map_comparisons(note) == formula
+    assert met == list(formula.list_comparisons())

@@ -8,8 +8,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.aggregates.arithmetic import least_per_row
-from planner.aggregates.row_expression import Part
+from planner.aggregates.arithmetic import find_least_per_row
+from planner.aggregates.row_expression import SumPart
 from planner.catalog.catalog import Column, SqlType
 from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not
 from planner.question.products import product_column
@@ -40,9 +40,9 @@ def test_no_row_adds_less(low: int, width: int, shares: list[tuple[int, int, int
     price = _column("price", low, low + width)
     others = [_column(f"share{i}", first, first + more) for i, (first, more, _) in enumerate(shares)]
     made = [product_column([price, other]) for other in others]
-    parts = [Part(Fraction(whole), price, ALWAYS, 1)]
-    parts += [Part(Fraction(factor), one, ALWAYS, 1) for one, (_, _, factor) in zip(made, shares, strict=True)]
-    least = least_per_row(tuple(parts))
+    parts = [SumPart(Fraction(whole), price, ALWAYS, 1)]
+    parts += [SumPart(Fraction(factor), one, ALWAYS, 1) for one, (_, _, factor) in zip(made, shares, strict=True)]
+    least = find_least_per_row(tuple(parts))
     xs = [Fraction(n, 2) for n in range(low, low + width + 1)]
     ys = [[Fraction(n, 2) for n in range(first, first + more + 1)] for first, more, _ in shares]
     sums: list[Fraction] = [
@@ -58,7 +58,7 @@ def test_a_product_that_counts_where_its_factor_does_not_is_no_bound() -> None:
     """A row without the price, or outside of its FILTER, would only lower the sum."""
     price, share = _column("price", 2, 4), _column("share", 0, 1)
     less = product_column([price, share])
-    both = (Part(Fraction(1), price, _present(less), 1), Part(Fraction(-1), less, ALWAYS, 1))
-    assert least_per_row(both) == Fraction(1, 2)
+    both = (SumPart(Fraction(1), price, _present(less), 1), SumPart(Fraction(-1), less, ALWAYS, 1))
+    assert find_least_per_row(both) == Fraction(1, 2)
     filtered = replace(both[0], condition=Compare("price", ">", Decimal(1)))
-    assert least_per_row((filtered, both[1])) == 0
+    assert find_least_per_row((filtered, both[1])) == 0

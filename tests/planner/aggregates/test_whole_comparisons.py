@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from planner.aggregates.aggregate import GroupScope
-from planner.aggregates.comparison import Comparison, Every, Having, Some
+from planner.aggregates.comparison import Comparison, Conjunction, Disjunction, Having
 from planner.aggregates.having import read_having
 from planner.errors import KeyholeError
 from planner.question.condition import ALWAYS
@@ -30,9 +30,9 @@ def _read(having: str) -> Having:
 
 def _holds(formula: Having, *, gifts: int, rows: int) -> bool:
     match formula:
-        case Every(children):
+        case Conjunction(children):
             return all(_holds(one, gifts=gifts, rows=rows) for one in children)
-        case Some(children):
+        case Disjunction(children):
             return any(_holds(one, gifts=gifts, rows=rows) for one in children)
         case Comparison(parts=parts, operator=operator, at=at):
             total = sum(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from planner.aggregates.row_expression import Values
+from planner.aggregates.row_expression import RequiredValues
 from planner.errors import KeyholeError
 from planner.functionals.guards import (
     Absence,
@@ -66,8 +66,8 @@ def test_what_one_literal_decides_needs_no_guard_whatever_the_others_say(others:
     literals: list[Formula] = [unknown] * others
     for place in range(others + 1):
         formula = AllOf((*literals[:place], never, *literals[place:]))
-        absence = Absence(Values("amount", ALWAYS), (0, 1))
+        absence = Absence(RequiredValues("amount", ALWAYS), (0, 1))
         assert find_guards(Guarded(formula, (absence,), "sums", None), {0: total()}) == frozenset()
-    alone = Guarded(AnyOf((unknown,)), (Absence(Values("amount", ALWAYS), (0, 1)),), "sum > 5", None)
+    alone = Guarded(AnyOf((unknown,)), (Absence(RequiredValues("amount", ALWAYS), (0, 1)),), "sum > 5", None)
     with pytest.raises(KeyholeError, match="KH206"):
         find_guards(alone, {0: total()})

@@ -57,7 +57,7 @@ def test_a_product_of_long_sums_is_refused_before_it_is_multiplied_out(monkeypat
         multiplied.append(given)
         return VISITS.get_column("age")
 
-    monkeypatch.setattr(row_expression, "_multiply", multiply)
+    monkeypatch.setattr(row_expression, "_make_product", multiply)
     short, long = " + ".join(["age"] * 5), " + ".join(["age"] * 30)
     for factors in ((short, short), (long, "cost"), ("cost", f"({short}) * (cost + {short})")):
         text = " * ".join(f"({one})" for one in factors)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from random import Random
 
 from planner.aggregates.computed_measure import Clips
-from planner.aggregates.row_expression import row_expression
+from planner.aggregates.row_expression import read_row_expression
 from planner.catalog.catalog import Column, Computed, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
@@ -375,7 +375,7 @@ def _measure(text: str, *, low: int, high: int) -> Column | None:
 
     def read(clips: Clips) -> Column | None:
         try:
-            parts = row_expression(node, scope, given, clips=clips).parts
+            parts = read_row_expression(node, scope, given, clips=clips).parts
         except KeyholeError as error:
             if error.code != "KH204":
                 raise
