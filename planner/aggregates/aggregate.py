@@ -15,10 +15,10 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import contains_type, find_position, find_start, strip_parentheses, write_node
 from planner.predicates.computed import ratios
-from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.compare import make_computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError
 from planner.predicates.computed.read import read_measure
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, Condition, all_of, fixed_columns
 from planner.question.condition_text import canonical
@@ -121,7 +121,7 @@ def read_call(node: exp.Expr, within: GroupScope) -> Call:
     if not isinstance(node, exp.Filter):
         return Call(node, ALWAYS, "")
     filter_ = node.expression.this
-    condition = row_condition(filter_, within.scope, within.constants)
+    condition = read_row_condition(filter_, within.scope, within.constants)
     return Call(node.this, condition, f" FILTER (WHERE {write_node(filter_)})")
 
 
@@ -188,7 +188,7 @@ def _read_distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: 
     chosen = _split_distinct_case(distinct)
     if chosen is not None:  # what BI tools write for FILTER
         when, counts = chosen
-        condition = all_of((row_condition(when, within.scope, within.constants), call.condition))
+        condition = all_of((read_row_condition(when, within.scope, within.constants), call.condition))
         earlier = call.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
         both = f"({earlier}) AND ({write_node(when)})" if earlier else write_node(when)
         suffix = f" FILTER (WHERE {both})"
@@ -231,11 +231,11 @@ def _compute_column(item: exp.Expr, within: GroupScope) -> Column | None:
     scope = RowScope(within.scope, within.constants)
     term = read_measure(item, scope)
     if term is not None and term.function == "ratio":
-        term, _ = ratios.split(term)  # by a constant, which merges no values
+        term, _ = ratios.split_ratio(term)  # by a constant, which merges no values
     if term is None or term.kind not in _COUNTED:
         return None
     try:
-        return computed_column(term, scope)
+        return make_computed_column(term, scope)
     except NoTermError:
         return None
 

@@ -35,14 +35,14 @@ from planner.catalog.catalog import Product
 from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import find_position, find_start, strip_parentheses, write_node
-from planner.predicates.where_refusals import subquery_inside
+from planner.predicates.where_refusals import refuse_subquery
 from planner.question.condition import And, Condition, IsNull, Not, any_of
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.products import steps_of
 from planner.question.question import Measure
-from planner.scope.name_resolution import find_column, numeric_scale
+from planner.scope.name_resolution import find_column, find_numeric_scale
 from planner.values.constant import Constant, NotConstant, Number, Untyped, read_number
 from planner.values.decimals import convert_to_decimal
 from planner.values.expressions import fold_constant
@@ -442,7 +442,7 @@ def _read_cast(node: exp.Cast, within: GroupScope) -> Linear | None:
     if inner is None:
         return None
     arithmetic = find_cast_arithmetic(node)
-    if inner.arithmetic is Arithmetic.INTEGER and numeric_scale(node) is not None:
+    if inner.arithmetic is Arithmetic.INTEGER and find_numeric_scale(node) is not None:
         arithmetic = Arithmetic.EXACT  # which rounds no whole number
     if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
         raise refuse_nonlinear(node, within)
@@ -471,7 +471,7 @@ def refuse_nonlinear(node: exp.Expr, within: GroupScope) -> KeyholeError:
     Return KH208 for a threshold that is not constant.
     """
     if node.find(exp.Query):
-        return subquery_inside(node)
+        return refuse_subquery(node)
     if not contains_aggregate(node):
         return refuse_variable_threshold(node, hint="Compare an aggregate with a number or a parameter.")
     for ratio in node.find_all(exp.Div):
@@ -494,7 +494,14 @@ def _suggest_mean_per_unit(counted: exp.Distinct, within: GroupScope, ratio: exp
         units = ", ".join(map(spell_name, scope.table.unit))
         part = write_node(counted.find_ancestor(exp.Count) or counted)
         return f"Instead you can ask: {write_node(select).replace(part, f'count(DISTINCT ({units}))', 1)};"
-    if not of_unit or select is None or not within.keys or scope.joined or scope.members or scope.listed is not None:
+    if (
+        not of_unit
+        or select is None
+        or not within.keys
+        or scope.public_tables
+        or scope.members
+        or scope.subquery_columns is not None
+    ):
         return None
     keys = [spell_name(key.name) for key in within.keys]
     names = ", ".join(dict.fromkeys((*keys, *(spell_name(column.name) for column in found if column is not None))))

@@ -24,7 +24,7 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.predicates.computed import ratios
-from planner.predicates.computed.compare import computed_column, measured_column
+from planner.predicates.computed.compare import make_computed_column, make_measured_column
 from planner.predicates.computed.number_arithmetic import NUMBERS, NoTermError
 from planner.predicates.computed.ranges import Clip, Known
 from planner.predicates.computed.read import read_measure, read_term
@@ -137,7 +137,7 @@ def find_least_value(column: Column) -> Fraction | None:
 def _make_measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> ComputedMeasure | None:
     step = Fraction(1)
     if term.function == "ratio":
-        term, under = ratios.split(term)
+        term, under = ratios.split_ratio(term)
         assert isinstance(under.value, int)
         step = Fraction(10**under.scale, under.value)
     try:
@@ -159,10 +159,10 @@ def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:
     within, known = reading.within, reading.known_ranges
     if term.kind is not TermKind.LENGTH:
         clip = (reading.clips or {}).get(spell(term))
-        return measured_column(term, within, known=known, clip=clip)
+        return make_measured_column(term, within, known=known, clip=clip)
     seconds = extract("epoch", term)
-    made = measured_column(seconds, within, known=known, clip=(reading.clips or {}).get(spell(seconds)))
-    return computed_column(term, within) if made.bounds is None else made
+    made = make_measured_column(seconds, within, known=known, clip=(reading.clips or {}).get(spell(seconds)))
+    return make_computed_column(term, within) if made.bounds is None else made
 
 
 def _is_number_of_text(node: exp.Expr, within: RowScope) -> bool:
@@ -175,6 +175,6 @@ def _is_number_of_text(node: exp.Expr, within: RowScope) -> bool:
 
 def _is_number(node: exp.Expr, within: RowScope) -> bool:
     if within.is_constant(node):
-        return not isinstance(within.constant(node), date)
+        return not isinstance(within.fold_constant(node), date)
     found = read_term(node, within)
     return found is None or found.kind in NUMBERS

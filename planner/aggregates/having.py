@@ -28,11 +28,11 @@ from planner.aggregates.row_expression import Arithmetic
 from planner.aggregates.variance import compare_variance, is_variance
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
-from planner.predicates.condition import row_truth
-from planner.predicates.where_refusals import subquery_inside
+from planner.predicates.condition import read_row_truth
+from planner.predicates.where_refusals import refuse_subquery
 from planner.question.condition import ALWAYS
 from planner.question.condition_text import canonical
-from planner.scope.name_resolution import find_column, numeric_scale
+from planner.scope.name_resolution import find_column, find_numeric_scale
 from planner.values.constant import NotConstant
 from planner.values.expressions import fold_constant
 from planner.values.operators import FLIPPED_OPERATORS, OPERATORS, OPPOSITE_OPERATORS
@@ -211,7 +211,7 @@ def _fold_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
         value = fold_constant(node, within.constants)
     except NotConstant:
         if node.find(exp.Query):
-            raise subquery_inside(node) from None
+            raise refuse_subquery(node) from None
         raise KeyholeError(
             "KH207", f"{write_short(node)} is not a threshold atom", hint=_HINT, position=find_position(node)
         ) from None
@@ -343,7 +343,7 @@ def _spell_rounding(node: exp.Expr) -> exp.Expr:
     """Return a cast of an aggregate to `numeric(p, s)`, or of a mean to an integer, as the equivalent round."""
     if not isinstance(node, exp.Cast):
         return node
-    sizes = numeric_scale(node)
+    sizes = find_numeric_scale(node)
     if sizes is None and node.to.this in _INTEGERS and contains_type(node, exp.Avg):
         return exp.Round(this=node.this.copy())
     if sizes is None:
@@ -355,7 +355,7 @@ def _spell_rounding(node: exp.Expr) -> exp.Expr:
 def _read_constant_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     """Read a comparison of constants. One that reads keys belongs into WHERE, or is a conjunct of its own."""
     if node.find(exp.Query):
-        raise subquery_inside(node)
+        raise refuse_subquery(node)
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise refuse_aggregate(unknown)
     if contains_type(node, exp.Column):
@@ -366,7 +366,7 @@ def _read_constant_comparison(node: exp.Expr, within: GroupScope, *, negated: bo
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=find_position(node),
         )
-    truth = row_truth(node, within.scope, within.constants)
+    truth = read_row_truth(node, within.scope, within.constants)
     return HOLDS if (truth.false if negated else truth.true) == ALWAYS else FAILS
 
 

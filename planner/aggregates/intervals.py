@@ -13,7 +13,7 @@ from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.computed.read import read_term
-from planner.predicates.computed.times import span_microseconds
+from planner.predicates.computed.times import count_microseconds
 from planner.predicates.row_scope import RowScope
 from planner.values.constant import Constant, Interval, NotConstant, Untyped
 from planner.values.datetimes import read_interval
@@ -159,7 +159,7 @@ def _fold_constant(node: exp.Expr, within: GroupScope) -> Constant:
 
 
 def _count_seconds(value: Interval) -> Fraction:
-    return Fraction(span_microseconds(value), 10**6)
+    return Fraction(count_microseconds(value), 10**6)
 
 
 def _write_literal(seconds: Fraction) -> exp.Expr:

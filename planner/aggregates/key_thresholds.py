@@ -27,7 +27,7 @@ from planner.catalog.catalog import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, read_name, write_node, write_short
 from planner.question.condition import ALWAYS
-from planner.scope.functional_dependencies import by_key
+from planner.scope.functional_dependencies import map_key_values
 from planner.scope.name_resolution import find_column
 from planner.values.constant import Constant, Number, Untyped, read_number
 from planner.values.expressions import fold_constant
@@ -121,7 +121,7 @@ def refuse_column_threshold(node: exp.Expr, within: GroupScope) -> KeyholeError 
     by = [
         key
         for key in within.scope.table.columns
-        if key.domain is not None and all(by_key(column, key, key.domain) is not None for column in read)
+        if key.domain is not None and all(map_key_values(column, key, key.domain) is not None for column in read)
     ]
     by.sort(key=lambda key: (key in columns, isinstance(key.derivation, Lookup)))
     if not columns or (contains_aggregate(node) and not (by and by[0] not in columns)):
@@ -151,7 +151,7 @@ def _is_key(column: Column, within: GroupScope) -> bool:
 
 def _look_up_values(column: Column, key: Column, within: GroupScope) -> Mapping[Value, Value | None] | None:
     values = dict(within.values).get(key.name)
-    return None if values is None else by_key(column, key, values)
+    return None if values is None else map_key_values(column, key, values)
 
 
 def _make_constant(value: Value | None, column: Column) -> Constant:

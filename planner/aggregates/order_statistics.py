@@ -31,11 +31,11 @@ from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import ComputedName, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
-from planner.predicates.computed.compare import computed_term
+from planner.predicates.computed.compare import read_computed_term
 from planner.predicates.computed.read import read_term
-from planner.predicates.condition import row_truth
+from planner.predicates.condition import read_row_truth
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.term import ColumnTerm, plain_term
+from planner.predicates.terms.term import ColumnTerm, make_plain_term
 from planner.question.condition import Condition, all_of, any_of
 from planner.question.condition_text import write_condition
 from planner.question.question import Measure
@@ -140,7 +140,7 @@ def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnT
     """Read the argument of a pick: a column, or a number or time that is computed from several columns. Raise KH204."""
     column = find_column(argument, within.scope)
     rows = RowScope(within.scope, within.constants)
-    found = computed_term(argument, rows) if column is None else plain_term(column)
+    found = read_computed_term(argument, rows) if column is None else make_plain_term(column)
     numeric = found is not None and (found.column.sql_type in _NUMBERS or _is_quotient(argument, rows))
     if found is None or (column is None and not numeric):
         raise KeyholeError(
@@ -213,7 +213,7 @@ def _compare_extreme(picked: _PickedValue, operator: str, constant: Constant, no
         exists=exists,
         values=picked.values,
         position=find_position(picked.call),
-        spelled=None if picked.term.plain else spelled,
+        spelled=None if picked.term.is_plain else spelled,
     )
 
 
@@ -286,7 +286,7 @@ def _compare_percentile(
 def compare_truth(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
     """Return `bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raise the refusals of the condition."""
     call = read_call(node, within)
-    truth = row_truth(call.node.this, within.scope, within.constants)
+    truth = read_row_truth(call.node.this, within.scope, within.constants)
     every = isinstance(call.node, exp.LogicalAnd)
     counted = all_of((call.condition, truth.false if every else truth.true))
     known = RequiredValues(None, all_of((call.condition, any_of((truth.true, truth.false)))))

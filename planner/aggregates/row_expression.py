@@ -25,7 +25,7 @@ from planner.catalog.catalog import Column, Product, SqlType
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
-from planner.predicates.condition import row_truth
+from planner.predicates.condition import read_row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.products import MOST_FACTORS, product_column
@@ -173,7 +173,7 @@ def _suggest_subtraction(node: exp.Expr) -> str | None:
 
 def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
     node = strip_parentheses(node)
-    constant = _read_constant(node, reading.within.given)
+    constant = _read_constant(node, reading.within.constants)
     if constant is not None:
         return constant
     column = find_column(node, reading.within.scope)
@@ -261,7 +261,7 @@ def _read_arms(
     found: list[RowExpression] = []
     conditions: list[Condition] = []
     for condition, value in arms:
-        truth = row_truth(condition, reading.within.scope, reading.within.given)
+        truth = read_row_truth(condition, reading.within.scope, reading.within.constants)
         found.append(_read_node(value, replace(reading, counted_rows=all_of((reading.counted_rows, truth.true)))))
         conditions.append(all_of((*passed, truth.true)))
         passed.append(truth.not_true)
@@ -380,7 +380,7 @@ def _multiply_parts(node: exp.Mul, left: RowExpression, right: RowExpression, re
 def _make_product(node: exp.Mul, read: Sequence[Column], reading: MeasureReading) -> Column:
     made = product_column(read)
     assert isinstance(made.derivation, Product)
-    if reading.within.scope.listed is not None:
+    if reading.within.scope.subquery_columns is not None:
         raise _refuse(node, "multiplies totals of units")
     if len(made.derivation.columns) > MOST_FACTORS:
         raise _refuse(node, f"multiplies more than {MOST_FACTORS} columns")
@@ -451,7 +451,7 @@ def _read_cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
         and (column is None or column.sql_type is SqlType.BOOLEAN)
         and _is_boolean(strip_parentheses(node.this))
     ):
-        truth = row_truth(node.this, reading.within.scope, reading.within.given)
+        truth = read_row_truth(node.this, reading.within.scope, reading.within.constants)
         known = RequiredValues(None, any_of((truth.true, truth.false)))
         return RowExpression((SumPart(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
     inner = _read_node(node.this, reading)

@@ -63,7 +63,7 @@ def find_clips(formulas: Iterable[Having]) -> Clips:
             continue
         low, high = sorted((one.low / one.part.coefficient, one.high / one.part.coefficient))
         clip = Clip(low, high)
-        found[name] = clip.with_(found[name]) if name in found else clip
+        found[name] = clip.unite(found[name]) if name in found else clip
     for name, refusal in without.items():
         if name not in found:
             raise refusal

@@ -30,8 +30,8 @@ from planner.question.products import with_products
 from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
 from planner.rankings.differences import describe_priced, price_differences
 from planner.rankings.ranked import rank_by, settle_price
-from planner.scope.embedded import Embedded, leaves
-from planner.scope.key_classes import told_apart
+from planner.scope.embedded import EmbeddedQuestion, list_leaves
+from planner.scope.key_classes import count_charged_groups
 from planner.scope.owner_bands import find_bands
 from planner.values.constant import ConstantContext, ParameterCast, ParameterValue
 from planner.values.expressions import uses_clock
@@ -39,7 +39,7 @@ from planner.values.row_counts import read_count
 
 
 def ask(
-    embedded: Embedded,
+    embedded: EmbeddedQuestion,
     catalog: Catalog,
     *,
     accuracy: Accuracy,
@@ -64,24 +64,24 @@ def ask(
     except RecursionError:
         raise refuse_deep_nesting() from None
     except KeyholeError as error:
-        if embedded.stored is not None:
+        if embedded.stored_question is not None:
             raise KeyholeError(
                 error.code,
                 error.message,
-                detail=error.detail or f'The stored question "{embedded.stored}" is refused.',
+                detail=error.detail or f'The stored question "{embedded.stored_question}" is refused.',
                 hint=error.hint,
             ) from None
         told = error
-        if embedded.per_unit is None:
+        if embedded.unit_query is None:
             told = offer_join(error, embedded.table, catalog, alias=embedded.alias)
         raise embedded.place_error(told) from None
 
 
-def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: ConstantContext) -> Question:
+def _ask(embedded: EmbeddedQuestion, catalog: Catalog, accuracy: Accuracy, given: ConstantContext) -> Question:
     embedded, told = resolve_lists(embedded, given)
     embedded = resolve_values(embedded, given)
     embedded, per_unit = resolve_unit_query(embedded, given)
-    composed = () if embedded.per_unit is None else embedded.per_unit.composed
+    composed = () if embedded.unit_query is None else embedded.unit_query.total_expressions
     if not composed:
         return _ask_resolved(embedded, per_unit, told, catalog, accuracy, given)
     try:
@@ -102,7 +102,7 @@ def _name_totals(text: str, composed: Iterable[tuple[str, str]]) -> str:
 
 
 def _ask_resolved(
-    embedded: Embedded,
+    embedded: EmbeddedQuestion,
     per_unit: UnitRows | None,
     told: tuple[str, ...],
     catalog: Catalog,
@@ -110,14 +110,14 @@ def _ask_resolved(
     given: ConstantContext,
 ) -> Question:
     what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
-    if embedded.unless_public is not None and what.where != ALWAYS:
-        raise embedded.unless_public
+    if embedded.domain_refusal is not None and what.where != ALWAYS:
+        raise embedded.domain_refusal
     formulas = (what.formula, *what.predicates)
     compared = [leaf for one in formulas for leaf in one.list_comparisons() if isinstance(leaf, Comparison)]
     compared += [] if what.ranked is None else [what.ranked]
     bounded = embedded.table
-    if embedded.declared is not None:
-        bounded = narrow_by_fixed_keys(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
+    if embedded.declared_table is not None:
+        bounded = narrow_by_fixed_keys(embedded.declared_table, bounded, keys=what.keys.columns, where=what.where)
     bounded = narrow_by_places(bounded, what.where)
     table = with_products(bounded, (part.column for leaf in compared for part in leaf.every_part))
     (formula, *predicates), priced = price_differences(
@@ -137,16 +137,16 @@ def _ask_resolved(
         where=what.where,
         accuracy=accuracy,
     )
-    size = told_apart(what.keys.columns, what.keys.values)
+    size = count_charged_groups(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
         raise refuse_too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
-    clock = what.reads_clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
+    clock = what.reads_clock or (embedded.unit_query is not None and uses_clock(embedded.unit_query.tree))
     warnings = told + what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
     warnings += tuple(_list_warnings(made, what.keys, ranked=ranked, reads_clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
-    warnings += tuple(dict.fromkeys(one for leaf in leaves(embedded) for one in describe_lost_nulls(leaf)))
+    warnings += tuple(dict.fromkeys(one for leaf in list_leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
         f"{name} is false for the values of {key} that have no threshold"
         for name, places in zip(embedded.predicate_names, what.false_at, strict=True)
@@ -166,13 +166,15 @@ def _ask_resolved(
         accuracy=accuracy,
         warnings=warnings,
         per_unit=per_unit,
-        lists_domain=embedded.unless_public is not None,
+        lists_domain=embedded.domain_refusal is not None,
         priced=priced,
     )
     return store_conditions(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
 
-def _rank(embedded: Embedded, what: QuestionParts, table: Table, accuracy: Accuracy, given: ConstantContext) -> Ranked | None:
+def _rank(
+    embedded: EmbeddedQuestion, what: QuestionParts, table: Table, accuracy: Accuracy, given: ConstantContext
+) -> Ranked | None:
     """Return the ranking of the question's keys, if there is one.
 
     A tolerance in percent refers to the least positive band of the owner. Raise KH106, and what `rank_by` raises.
@@ -195,8 +197,8 @@ def _rank(embedded: Embedded, what: QuestionParts, table: Table, accuracy: Accur
         found,
         offset=0 if written.offset is None else read_count(written.offset, given) or 0,
         partition=written.partition,
-        any_cut=written.any_cut,
-        every_row=written.every_row,
+        any_cut=written.is_cut_elsewhere,
+        every_row=written.returns_all_rows,
     )
 
 

@@ -20,7 +20,7 @@ from planner.bind.lookup_columns import read_public_values
 from planner.catalog.catalog import Column, PublicTable, SqlType, Value
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed import number_arithmetic
-from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.compare import make_computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError, TooWideError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
@@ -55,7 +55,7 @@ def join_as_one(
         return None
     within = RowScope(scope, _NOTHING_GIVEN)
     try:
-        column = computed_column(_number_rows([base for _, base in pairs], spans, within), within)
+        column = make_computed_column(_number_rows([base for _, base in pairs], spans, within), within)
     except (NoTermError, TooWideError):
         return None
     return public.results.get(("as one", name), lambda: _with_numbers(public, name, found, spans)), name, column
@@ -76,16 +76,16 @@ def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowSco
     """Return the number of a row. Its digits are the columns, each within its span."""
     number: RowTerm | None = None
     for base, (low, high) in zip(bases, spans, strict=True):
-        column = read_term(within.scope.reference(base), within)
+        column = read_term(within.scope.make_reference(base), within)
         if column is None or column.kind is not TermKind.WHOLE:
             raise NoTermError
         inside = column
         for function, end in (("least", high), ("greatest", low)):
-            ending = number_arithmetic.constant(Fraction(end), integral=True)
+            ending = number_arithmetic.make_constant(Fraction(end), integral=True)
             limit = max(inside.limit, ending.limit)
-            inside = number_arithmetic.whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
+            inside = number_arithmetic.make_whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
         digit = replace(inside, limit=max(abs(low), abs(high)))
-        size = number_arithmetic.constant(Fraction(high - low + 1), integral=True)
+        size = number_arithmetic.make_constant(Fraction(high - low + 1), integral=True)
         number = digit if number is None else number_arithmetic.add(number_arithmetic.multiply(number, size), digit)
     assert number is not None, "a key has columns"
     if number.limit >= _BIGINT:

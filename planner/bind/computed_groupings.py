@@ -23,7 +23,7 @@ from planner.groups.computed_keys import add_computed_keys
 from planner.parser.lexer import quote_identifier, read_tokens
 from planner.parser.tree import parse, strip_parentheses
 from planner.scope.group_by import read_group_by
-from planner.scope.name_resolution import Scope, derivation
+from planner.scope.name_resolution import Scope, read_derivation
 
 _MOST_CUTS = 10_000  # that are compared with those of other steps, in some hundredths of a second
 Determines = Callable[[Column, Column, Table], bool]
@@ -57,7 +57,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
     ):
         raise refuse_ungrouping_expression(text)
     scope, item = Scope(table=table, alias=table.name), strip_parentheses(group.expressions[0])
-    derived = derivation(item, scope)
+    derived = read_derivation(item, scope)
     if derived is not None:  # only a question gives the range of times; parts such as weekdays are few without one
         base = table.get_column(derived.column)
         try:

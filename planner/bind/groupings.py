@@ -40,7 +40,7 @@ from planner.catalog.catalog import (
     ValueGroups,
 )
 from planner.catalog.derived_columns import is_derivable
-from planner.scope.functional_dependencies import by_key
+from planner.scope.functional_dependencies import map_key_values
 
 
 def apply_grouping_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
@@ -118,7 +118,7 @@ def determines(base: Column, column: Column, table: Table) -> bool:
         case Lookup(column=first):
             stored = next((one for one in table.columns if one.name == first), None)
             through = stored is not None and determines(base, stored, table)
-            return through or by_key(column, base, ()) is not None
+            return through or map_key_values(column, base, ()) is not None
         case Derivation() as derived:
             return derived == base.derivation or is_derivable(derived, base)
         case ValueGroups(column=first) as parts:

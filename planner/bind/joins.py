@@ -29,7 +29,7 @@ from planner.bind.unit_lists.find_lists import is_list
 from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, read_name, strip_parentheses, read_alias
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import Condition
 from planner.scope.name_resolution import JoinedTable, Scope, find_column
 from planner.values.constant import ConstantContext
@@ -91,7 +91,7 @@ class _ScopeBuilder:
         """Return the key by which the relation joins the tables so far. Return None if it does not yet. Raise KH107."""
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
-        reached = own | {joined.alias for joined in self._done.joined}
+        reached = own | {joined.alias for joined in self._done.public_tables}
         equalities = self._clause.outer[relation.alias] if relation.is_outer else self._clause.inner
         met: list[tuple[str, Column, Equality]] = []
         for equality in equalities:
@@ -169,16 +169,16 @@ class _ScopeBuilder:
             name=public.name,
             key=found.key,
             base=found.base.name,
-            met=met,
+            match_column=met,
             values=() if met is not None or relation.is_outer else read_unique_values(public, found.key),
             columns=tuple(columns),
-            every=relation.names,
-            merged=self._clause.merged[relation.alias],
-            outer=relation.is_outer,
+            all_columns=relation.names,
+            merged_columns=self._clause.merged[relation.alias],
+            is_outer=relation.is_outer,
             pairs=found.pairs,
-            further=tuple(self._list_further(relation, found)),
+            using_columns=tuple(self._list_further(relation, found)),
         )
-        self._done = replace(self._done, table=table, joined=(*self._done.joined, joined))
+        self._done = replace(self._done, table=table, public_tables=(*self._done.public_tables, joined))
 
     def _list_further(self, relation: Relation, found: _JoinKey) -> Iterator[tuple[str, str]]:
         """Yield the columns of USING by which the table is not joined, each with the table that it stands beside."""
@@ -194,15 +194,15 @@ class _ScopeBuilder:
     def _rename_columns(self) -> Scope:
         """Return looked-up columns under their own names, if no other column of the question has them."""
         own = [column.name for column in self._own.table.columns]
-        publics = {named: public for joined in self._done.joined for public, named in joined.columns}
+        publics = {named: public for joined in self._done.public_tables for public, named in joined.columns}
         made = [column.name for column in self._done.table.columns if column.name not in own and column.name in publics]
         times = Counter([*own, *(publics[named] for named in made)])
         names = {named: publics[named] if times[publics[named]] == 1 else named for named in made}
-        taken = {*own, *made, *names.values(), *(joined.met for joined in self._done.joined)}
-        for joined in self._done.joined:  # what nobody mentions is called the same whatever the table's alias
+        taken = {*own, *made, *names.values(), *(joined.match_column for joined in self._done.public_tables)}
+        for joined in self._done.public_tables:  # what nobody mentions is called the same whatever the table's alias
             called = f"{joined.name}.{joined.key}"
-            if joined.met is not None and joined.met not in names and called not in taken:
-                names[joined.met] = called
+            if joined.match_column is not None and joined.match_column not in names and called not in taken:
+                names[joined.match_column] = called
                 taken.add(called)
         columns = tuple(
             replace(column, name=names.get(column.name, column.name)) for column in self._done.table.columns
@@ -210,38 +210,40 @@ class _ScopeBuilder:
         return replace(
             self._done,
             table=replace(self._done.table, columns=columns),
-            joined=tuple(
+            public_tables=tuple(
                 replace(
                     joined,
                     base=names.get(joined.base, joined.base),
                     pairs=tuple((key, names.get(base, base)) for key, base in joined.pairs),
-                    met=None if joined.met is None else names.get(joined.met, joined.met),
+                    match_column=None
+                    if joined.match_column is None
+                    else names.get(joined.match_column, joined.match_column),
                     columns=tuple((public, names.get(named, named)) for public, named in joined.columns),
                 )
-                for joined in self._done.joined
+                for joined in self._done.public_tables
             ),
         )
 
 
 def read_row_conditions(select: exp.Select, scope: Scope, given: ConstantContext) -> Iterator[tuple[exp.Expr, Condition]]:
     """Yield the row conditions of WHERE and of inner joins, each conjunct with its meaning. Raise KH2xx."""
-    for joined in scope.joined:
-        if not joined.outer:
-            yield scope.equality(joined), joined.membership()
+    for joined in scope.public_tables:
+        if not joined.is_outer:
+            yield scope.make_join_equality(joined), joined.make_condition()
             for part in _list_other_usings(joined):
-                yield part, row_condition(part, scope, given)
+                yield part, read_row_condition(part, scope, given)
     clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
     where = select.args.get("where")
     for clause in (*clauses, None if where is None else where.this):
         for part in split_conjuncts(clause):
             if is_list(part):
                 continue  # it is about whole units, whose rows are the question's table
-            yield part, scope.membership(part) or row_condition(part, scope, given)
+            yield part, scope.read_membership(part) or read_row_condition(part, scope, given)
 
 
 def _list_other_usings(joined: JoinedTable) -> Iterator[exp.Expr]:
     """Yield the equalities of USING that are not the join's key."""
-    for called, beside in joined.further:
+    for called, beside in joined.using_columns:
         first, second = (exp.column(called, alias, quoted=True) for alias in (beside, joined.alias))
         yield exp.EQ(this=first, expression=second)
 

@@ -18,14 +18,14 @@ from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid, make_row_terms
 from planner.functionals.row_range import find_row_range
 from planner.parser.tree import strip_parentheses
-from planner.predicates.condition import row_truth
+from planner.predicates.condition import read_row_truth
 from planner.question.condition import ALWAYS, Condition, any_of
 from planner.question.products import with_products
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from planner.question.range_inference import narrow_range
 from planner.question.scores import RowNumber
-from planner.scope.embedded import Embedded
-from planner.scope.key_classes import told_apart
+from planner.scope.embedded import EmbeddedQuestion
+from planner.scope.key_classes import count_charged_groups
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import ConstantContext
 
@@ -36,7 +36,7 @@ _CONDITIONS = (
 
 
 def bind_scores(
-    embedded: Embedded, catalog: Catalog, texts: Sequence[str], *, accuracy: Accuracy, today: date
+    embedded: EmbeddedQuestion, catalog: Catalog, texts: Sequence[str], *, accuracy: Accuracy, today: date
 ) -> tuple[Question, tuple[RowNumber, ...]]:
     """Return a question that sums numbers of rows, and the numbers.
 
@@ -55,7 +55,7 @@ def bind_scores(
     try:
         read = [_read_number(node, embedded.scope, given) for node in _list_summed(embedded.tree, len(texts))]
         said = read_question(replace(embedded, tree=_drop_having(embedded.tree)), given)
-        size = told_apart(said.keys.columns, said.keys.values)
+        size = count_charged_groups(said.keys.columns, said.keys.values)
         if size > catalog.max_keys:
             raise refuse_too_many_groups(size, embedded.keys, catalog, at=said.group)
         columns = (part.column for parts, _ in read for part in parts)
@@ -154,7 +154,7 @@ def _read_number(node: exp.Expr, scope: Scope, given: ConstantContext) -> tuple[
     column = find_column(inner, scope)
     boolean = column is not None and column.sql_type is SqlType.BOOLEAN
     if boolean or isinstance(inner, _CONDITIONS):
-        truth = row_truth(inner, scope, given)
+        truth = read_row_truth(inner, scope, given)
         return (SumPart(Fraction(1), None, truth.true, 0),), any_of((truth.true, truth.false))
     made = read_row_expression(inner, scope, given)
     return made.parts, made.values.rows

@@ -8,7 +8,7 @@ from planner.aggregates.aggregate import contains_aggregate, list_group_parts
 from planner.bind.bind_refusals import refuse_shown_expression
 from planner.catalog.catalog import Column
 from planner.parser.tree import is_star, read_name, strip_parentheses, write_short
-from planner.scope.key_classes import key_expression
+from planner.scope.key_classes import read_key_expression
 from planner.scope.name_resolution import Scope, find_column
 
 _HARMLESS = (
@@ -185,7 +185,7 @@ def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: 
     column = find_column(node, scope)
     if column is not None and column in keys:
         return
-    if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
+    if expressions and (found := read_key_expression(node, scope)) is not None and found.text in expressions:
         return
     if column is not None and isinstance(node, exp.Column):
         raise refuse_shown_expression(node, f'"{column.name}" is not among the GROUP BY keys')
@@ -206,7 +206,7 @@ def check_beside_aggregates(
     column = find_column(node, scope)
     if column is not None and column in keys:
         return
-    if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
+    if expressions and (found := read_key_expression(node, scope)) is not None and found.text in expressions:
         return
     if isinstance(node, exp.Column) and column is not None:
         raise refuse_shown_expression(node, f'"{column.name}" is not among the GROUP BY keys')

@@ -27,14 +27,14 @@ from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
 from planner.groups.inhabited.key_values import list_inhabited
 from planner.parser.tree import contains_type, find_position, strip_parentheses
-from planner.predicates.condition import row_condition
-from planner.predicates.infinite_times import of_groups
+from planner.predicates.condition import read_row_condition
+from planner.predicates.infinite_times import restrict_to_groups
 from planner.question.condition import Compare, Condition, Within, all_of, columns, find_true, fixed_columns
 from planner.question.condition_text import canonical
 from planner.question.disjoint import Rows
 from planner.question.question import UnitRows
-from planner.scope.embedded import Embedded, leaves
-from planner.scope.functional_dependencies import by_key
+from planner.scope.embedded import EmbeddedQuestion, list_leaves
+from planner.scope.functional_dependencies import map_key_values
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
 from planner.values.expressions import uses_clock
@@ -76,7 +76,7 @@ class _Leaf:
 
 
 def read_question(
-    embedded: Embedded, given: ConstantContext, *, per_unit: UnitRows | None = None, adds_clips: bool = False
+    embedded: EmbeddedQuestion, given: ConstantContext, *, per_unit: UnitRows | None = None, adds_clips: bool = False
 ) -> QuestionParts:
     """Read the conditions of the question.
 
@@ -86,8 +86,8 @@ def read_question(
 
     Raises KH2xx, KH109, with positions in its statement.
     """
-    alone = embedded.joined is None
-    read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in leaves(embedded)}
+    alone = embedded.set_operation is None
+    read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in list_leaves(embedded)}
     said = _read_formulas(embedded, given, read, clips={})
     _check_cells(embedded, said, read, per_unit=per_unit is not None)
     clips = find_clips(_list_formulas(said))
@@ -131,7 +131,9 @@ def _list_formulas(said: QuestionParts) -> Iterator[Having]:
         yield said.ranked
 
 
-def _read_formulas(embedded: Embedded, given: ConstantContext, read: Mapping[int, "_Leaf"], *, clips: Clips) -> QuestionParts:
+def _read_formulas(
+    embedded: EmbeddedQuestion, given: ConstantContext, read: Mapping[int, "_Leaf"], *, clips: Clips
+) -> QuestionParts:
     common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
     values = _find_key_values(embedded, read)
     formulas = {
@@ -142,7 +144,7 @@ def _read_formulas(embedded: Embedded, given: ConstantContext, read: Mapping[int
     formula, values = drop_missing_thresholds(_combine_formulas(embedded, formulas), whole)
     restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
     first = next(iter(read.values()))
-    selects = [leaf.tree for leaf in leaves(embedded)]
+    selects = [leaf.tree for leaf in list_leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
     return QuestionParts(
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
@@ -151,7 +153,7 @@ def _read_formulas(embedded: Embedded, given: ConstantContext, read: Mapping[int
         predicates=tuple(predicate for predicate, _ in restricted),
         false_at=tuple(places for _, places in restricted),
         ranked=ranked,
-        reads_clock=any(uses_clock(tree) for leaf in leaves(embedded) for tree in leaf.trees),
+        reads_clock=any(uses_clock(tree) for leaf in list_leaves(embedded) for tree in leaf.trees),
         group=_find_key_position(selects[0]),
     )
 
@@ -161,14 +163,14 @@ def _find_key_position(select: exp.Select) -> int | None:
     return None if group is None else find_position(group)
 
 
-def _read_leaf(leaf: Embedded, given: ConstantContext, per_unit: UnitRows | None, *, is_alone: bool) -> _Leaf:
+def _read_leaf(leaf: EmbeddedQuestion, given: ConstantContext, per_unit: UnitRows | None, *, is_alone: bool) -> _Leaf:
     """Read one SELECT. It `is_alone` if no set operation joins it with another one, whose groups must be the same."""
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
     asked = (*leaf.conditions, *read_row_conditions(select, scope, given))
-    read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in asked]
-    if leaf.per_unit is not None:
-        read += [(select, condition) for condition in leaf.per_unit.conditions]
+    read = [(node, restrict_to_groups(one, leaf.keys, columns_)) for node, one in asked]
+    if leaf.unit_query is not None:
+        read += [(select, condition) for condition in leaf.unit_query.conditions]
     formula: list[exp.Expr] = []
     by_key = False
     for part in _split_conjuncts(select.args.get("having")):
@@ -240,7 +242,7 @@ def _restrict_key(
     for key in sorted(keys, key=lambda key: key.name != name):
         seen: Sequence[Value | None] | None = values[key.name]
         if column.name != key.name:
-            found = by_key(column, key, values[key.name])
+            found = map_key_values(column, key, values[key.name])
             seen = None if found is None else [found[value] for value in values[key.name]]
         if seen is not None:
             return {key.name: tuple(compress(values[key.name], find_true(condition, name, seen)))}
@@ -264,10 +266,10 @@ def _read_key_condition(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], 
     """Read a conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise refuse_aggregate(unknown)
-    condition = row_condition(node, scope, given)
+    condition = read_row_condition(node, scope, given)
     names = columns(condition)
     read = [scope.table.get_column(name) for name in names]
-    determined = all(any(by_key(column, key, key.domain or ()) is not None for key in keys) for column in read)
+    determined = all(any(map_key_values(column, key, key.domain or ()) is not None for key in keys) for column in read)
     if len(names) > 1 or not determined:
         raise refuse_rows_in_having(node)
     return condition
@@ -303,7 +305,7 @@ def _read_formula(
 
 
 def _read_shown(
-    embedded: Embedded,
+    embedded: EmbeddedQuestion,
     read: Mapping[int, _Leaf],
     given: ConstantContext,
     *,
@@ -352,11 +354,14 @@ def _is_inside_aggregate(node: exp.Expr) -> bool:
     return node.parent is not None and node.find_ancestor(exp.AggFunc, exp.WithinGroup, exp.Filter) is not None
 
 
-def _combine_formulas(embedded: Embedded, formulas: Mapping[int, Having]) -> Having:
-    if embedded.joined is None:
+def _combine_formulas(embedded: EmbeddedQuestion, formulas: Mapping[int, Having]) -> Having:
+    if embedded.set_operation is None:
         return formulas[embedded.offset]
-    left, right = _combine_formulas(embedded.joined.left, formulas), _combine_formulas(embedded.joined.right, formulas)
-    match embedded.joined.operation:
+    left, right = (
+        _combine_formulas(embedded.set_operation.left, formulas),
+        _combine_formulas(embedded.set_operation.right, formulas),
+    )
+    match embedded.set_operation.operation:
         case "intersect":
             return Conjunction((left, right))
         case "union":
@@ -365,19 +370,19 @@ def _combine_formulas(embedded: Embedded, formulas: Mapping[int, Having]) -> Hav
             return Conjunction((left, Complement(right)))
 
 
-def _find_key_values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:
+def _find_key_values(embedded: EmbeddedQuestion, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:
     """Return the values of each key that the question is about.
 
     UNION was joined only where both sides restrict keys alike, EXCEPT where the right does so no further than the left.
     """
-    if embedded.joined is None:
+    if embedded.set_operation is None:
         return leaves[embedded.offset].values
-    left, right = _find_key_values(embedded.joined.left, leaves), _find_key_values(embedded.joined.right, leaves)
-    if embedded.joined.operation == "intersect":
+    left, right = _find_key_values(embedded.set_operation.left, leaves), _find_key_values(embedded.set_operation.right, leaves)
+    if embedded.set_operation.operation == "intersect":
         found = {name: frozenset(values) for name, values in right.items()}
         return {name: tuple(value for value in values if value in found[name]) for name, values in left.items()}
     assert all(set(values) <= set(right[name]) for name, values in left.items())
-    assert embedded.joined.operation == "except" or dict(left) == {name: right[name] for name in left}
+    assert embedded.set_operation.operation == "except" or dict(left) == {name: right[name] for name in left}
     return left
 
 

@@ -30,7 +30,7 @@ from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import list_references
 from planner.parser.tree import find_offset, find_position, read_name, strip_parentheses, read_alias, write_node, write_short
 from planner.scope.embedded import UnitQuery
-from planner.scope.group_by import grouped_columns
+from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, find_column
 from planner.scorecard.ranked import shows_sizes_beside_ranks
 
@@ -91,7 +91,7 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
     if question.args.get("group") is None and not asks:
         return False
     try:
-        groups = grouped_columns(select, Scope(table=table, alias=read_alias(node)))
+        groups = list_grouped_columns(select, Scope(table=table, alias=read_alias(node)))
     except KeyholeError:
         groups = ()
     by_unit = any(column.name in table.unit for column in groups)
@@ -119,7 +119,7 @@ def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, to
     if any(value for key, value in node.args.items() if key not in ON_TABLE) or _renames_columns(node):
         raise refuse_unit_query("a subquery per privacy unit names its table and an alias alone", node, table)
     scope = Scope(table=table, alias=read_alias(node))
-    groups = grouped_columns(select, scope)
+    groups = list_grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
         raise refuse_groups_without_unit(select.args["group"], table)
     place = find_clauses(node, tokens)
@@ -131,7 +131,7 @@ def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, to
         table=table,
         alias=scope.alias,
         groups=groups,
-        listed=tuple(_list_columns(select, scope, groups)),
+        column_names=tuple(_list_columns(select, scope, groups)),
         tree=select,
     )
 
@@ -263,7 +263,7 @@ def _find_default_name(node: exp.Expr) -> str:
 
 def list_totals(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str, exp.Expr]]:
     """Yield the name, column and expression of every total in the subquery's select list."""
-    for item, (called, column) in zip(select.expressions, query.listed, strict=True):
+    for item, (called, column) in zip(select.expressions, query.column_names, strict=True):
         node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         if contains_aggregate(node):
             yield called, column, node
@@ -275,7 +275,7 @@ def make_unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
     One privacy unit has at most one row in each group.
     """
     table = query.table
-    shown = {column for _, column in query.listed}
+    shown = {column for _, column in query.column_names}
     groups = tuple(column for column in query.groups if column.name in shown)
     units = tuple(table.get_column(name_) for name_ in table.unit if name_ not in {column.name for column in groups})
     return replace(
@@ -320,17 +320,17 @@ def _read_reader(
         place = find_clauses_from(inner - 2, tokens)
     check_matches_tree(place, question, tokens)
     shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in list_totals(select, query))
-    scope = Scope(table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", listed=query.listed)
+    scope = Scope(table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", subquery_columns=query.column_names)
     return UnitQuestion(select=question, clauses=place, scope=scope, query=query, is_shared=shared, before=before)
 
 
 def _write_without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
     """Return the question by its subquery's groups only. Return None if it has none, or reads a joined table."""
     groups = {column.name for column in query.groups} - set(query.table.unit)
-    keys = [spell_name(called) for called, column in query.listed if column in groups]
+    keys = [spell_name(called) for called, column in query.column_names if column in groups]
     having, where = question.args.get("having"), question.args.get("where")
     called = read_alias(read) or "per_unit"
-    listed = {one for one, _ in query.listed}
+    listed = {one for one, _ in query.column_names}
     said = [clause for clause in (where, having) if clause is not None]
     for column in (column for clause in said for column in clause.find_all(exp.Column)):
         qualifier = read_name(column.args.get("table"))

@@ -38,13 +38,13 @@ from planner.functionals.row_range import find_row_range
 from planner.functionals.unit_rows import find_parts_of_step, identify_total, make_existence
 from planner.parser.tree import find_position, read_name, strip_parentheses, write_node
 from planner.predicates.computed.read import read_term
-from planner.predicates.condition import row_condition, row_truth
+from planner.predicates.condition import read_row_condition, read_row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition, all_of, columns, fixed_columns
 from planner.question.products import with_products
 from planner.question.question import Functional, Measure, Term, UnitRows, UnitTotal
 from planner.question.three_valued import Truth
-from planner.scope.embedded import Embedded, UnitQuery
+from planner.scope.embedded import EmbeddedQuestion, UnitQuery
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
 from planner.values.decimals import convert_to_decimal, convert_to_exact_decimal
@@ -85,13 +85,13 @@ class _UnitTotals:
         return known
 
 
-def resolve_unit_query(embedded: Embedded, given: ConstantContext) -> tuple[Embedded, UnitRows | None]:
+def resolve_unit_query(embedded: EmbeddedQuestion, given: ConstantContext) -> tuple[EmbeddedQuestion, UnitRows | None]:
     """Return the question with its subquery's totals as columns, and the rows of these totals.
 
     A question without a subquery is returned unchanged. Raises KH110 for an expression that is no total of one unit.
     Raises KH2xx, KH005. Positions are in the question's statement.
     """
-    query = embedded.per_unit
+    query = embedded.unit_query
     if query is None:
         return embedded, None
     try:
@@ -100,7 +100,7 @@ def resolve_unit_query(embedded: Embedded, given: ConstantContext) -> tuple[Embe
         raise suggest_with_own_numbers(error, query.table, embedded.tree, query.tree) from None
 
 
-def _resolve(embedded: Embedded, query: UnitQuery, given: ConstantContext) -> tuple[Embedded, UnitRows]:
+def _resolve(embedded: EmbeddedQuestion, query: UnitQuery, given: ConstantContext) -> tuple[EmbeddedQuestion, UnitRows]:
     select = query.tree
     scope = Scope(table=query.table, alias=query.alias)
     whole: list[Condition] = []
@@ -111,8 +111,8 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: ConstantContext) -> tu
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
     within = GroupScope(scope=scope, keys=embedded.keys, constants=given, fixed_columns=frozenset(), where=all_of(rows))
     bounded = query.table
-    if query.declared is not None:
-        bounded = narrow_by_fixed_keys(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
+    if query.declared_table is not None:
+        bounded = narrow_by_fixed_keys(query.declared_table, bounded, keys=embedded.keys, where=all_of(rows))
     totals = _UnitTotals(query, bounded, within)
     read = {read_name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
     names: dict[str, str] = {}
@@ -133,14 +133,14 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: ConstantContext) -> tu
         inside = [(column.name, column.name) for column in query.groups if column.name in groups]
         condition = _put_columns(having.this, totals, inside, where="HAVING")
         own = make_unit_table(query, tuple(column for _, column in totals.made.values()))
-        inner = Scope(table=own, alias=query.alias, listed=tuple(inside))
-        whole += _split_conjuncts([row_condition(condition, inner, given)])
+        inner = Scope(table=own, alias=query.alias, subquery_columns=tuple(inside))
+        whole += _split_conjuncts([read_row_condition(condition, inner, given)])
     table = make_unit_table(query, tuple(column for _, column in totals.made.values()))
-    listed = (*((called, names.get(column, column)) for called, column in query.listed), *shown)
+    listed = (*((called, names.get(column, column)) for called, column in query.column_names), *shown)
     written = tuple((write_node(node), called) for called, node in composed.items())
-    resolved_query = replace(query, listed=listed, conditions=tuple(whole), composed=written)
+    resolved_query = replace(query, column_names=listed, conditions=tuple(whole), total_expressions=written)
     made = UnitRows(totals.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
-    return replace(embedded, table=table, per_unit=resolved_query), made
+    return replace(embedded, table=table, unit_query=resolved_query), made
 
 
 def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope) -> tuple[UnitRows, Table, Truth]:
@@ -153,10 +153,12 @@ def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope)
     Raises KH110 for an expression that is no total, KH2xx, KH005.
     """
     totals = _UnitTotals(query, query.table, within)
-    inside = list(query.listed)
+    inside = list(query.column_names)
     read = _put_columns(condition, totals, inside, where="HAVING")
     shown = make_unit_table(query, tuple(column for _, column in totals.made.values()))
-    truth = row_truth(read, Scope(table=shown, alias=query.alias, listed=tuple(inside)), within.constants)
+    truth = read_row_truth(
+        read, Scope(table=shown, alias=query.alias, subquery_columns=tuple(inside)), within.constants
+    )
     return UnitRows(totals.table, within.where, tuple(total for total, _ in totals.made.values())), shown, truth
 
 
@@ -172,7 +174,7 @@ def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> 
         raise refuse_groups_by_partial_unit(select.args["group"], query.table, missing=missing)
 
 
-def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
+def _compose(embedded: EmbeddedQuestion, composed: Mapping[str, exp.Expr]) -> EmbeddedQuestion:
     """Return the question with expressions of totals in the place of the subquery's columns."""
     if not composed:
         return embedded
@@ -205,7 +207,7 @@ def _put_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, st
     def put_column(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
-        called = _find_free_name(write_node(inner), where, (*totals.query.listed, *listed))
+        called = _find_free_name(write_node(inner), where, (*totals.query.column_names, *listed))
         listed.append((called, totals.find_column(called, "", inner)))
         return exp.Column(this=exp.Identifier(this=called, quoted=True))
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from planner.scope.embedded import ToldNumbers
+from planner.scope.embedded import NumberColumns
 
 
-def write_number_notices(numbers: ToldNumbers | None) -> tuple[str, ...]:
+def write_number_notices(numbers: NumberColumns | None) -> tuple[str, ...]:
     """Return the sentences that come with an answer with such columns; none for other answers."""
     return () if numbers is None else tuple(_write_sentences(numbers))
 
 
-def write_numbers_json(numbers: ToldNumbers | None) -> dict[str, object] | None:
+def write_numbers_json(numbers: NumberColumns | None) -> dict[str, object] | None:
     """Return the content of an answer's number columns, as a JSON document."""
     if numbers is None:
         return None
@@ -18,7 +18,7 @@ def write_numbers_json(numbers: ToldNumbers | None) -> dict[str, object] | None:
     return {"columns": columns, "sentences": list(write_number_notices(numbers))}
 
 
-def _write_sentences(numbers: ToldNumbers) -> Iterator[str]:
+def _write_sentences(numbers: NumberColumns) -> Iterator[str]:
     hidden = [one.name for one in numbers.columns if one.kind == "null"]
     proved = [one for one in numbers.columns if one.kind == "threshold"]
     banded = [one for one in numbers.columns if one.kind == "bands"]
@@ -32,16 +32,18 @@ def _write_sentences(numbers: ToldNumbers) -> Iterator[str]:
         said = "; ".join(f"{one.name} {one.words}" for one in banded)
         edge = "the lower edge of its group's band, within the tolerance, and NULL below the first"
         yield f"bands: {said}. A number is {edge}. Bands are part of the price of the question."
-    if numbers.unsorted:
-        order = f"the order by {_join_names(numbers.unsorted)} is not told, and rows come in the order of the keys"
+    if numbers.unsorted_columns:
+        order = (
+            f"the order by {_join_names(numbers.unsorted_columns)} is not told, and rows come in the order of the keys"
+        )
         yield f"not sorted: {order}. With LIMIT it is a ranking, which has a price."
 
 
-def _write_more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:
+def _write_more(numbers: NumberColumns, hidden: Sequence[str]) -> str:
     ways = []
-    if numbers.chosen == "null" and any(name in numbers.provable for name in hidden):
+    if numbers.setting == "null" and any(name in numbers.provable_columns for name in hidden):
         ways.append("SET keyhole.numbers = 'threshold' shows the bound that HAVING proves, for nothing")
-    if numbers.chosen != "bands" and any(name in numbers.banded for name in hidden):
+    if numbers.setting != "bands" and any(name in numbers.banded_columns for name in hidden):
         ways.append("SET keyhole.numbers = 'bands' shows the owner's bands, at a price")
     return f". {'; '.join(ways)}" if ways else ""
 

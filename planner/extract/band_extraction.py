@@ -33,7 +33,7 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, find_start, read_name, strip_parentheses, write_node
-from planner.scope.owner_bands import aggregate_sql, at_least, band_sql, below
+from planner.scope.owner_bands import write_aggregate, write_at_least, write_band, write_below
 from planner.scorecard.find import find_predicates, shows_size
 from planner.values.decimals import convert_to_exact_decimal
 
@@ -95,8 +95,8 @@ def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str
         """Return that the number is from `low` to `high`."""
         if low > min(high, most) or high < 0:
             return None
-        ends = [at_least(aggregate, bands, low)] if low > 0 else []
-        ends += [below(aggregate, bands, high + 1)] if high < most else []
+        ends = [write_at_least(aggregate, bands, low)] if low > 0 else []
+        ends += [write_below(aggregate, bands, high + 1)] if high < most else []
         return " AND ".join(ends) or None
 
     if comparison.args.get("query") is not None or comparison.args.get("symmetric"):
@@ -236,7 +236,7 @@ def _list_column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
         if banded is None:
             continue
         first, last = _find_span(call, read.tokens)
-        band = band_sql(*banded)  # a whole number, whose mean has decimals to PostgreSQL
+        band = write_band(*banded)  # a whole number, whose mean has decimals to PostgreSQL
         spelled = f"({band})::numeric" if isinstance(call, exp.Avg) else band
         yield Edit.from_text(read.tokens[first].start, read.tokens[last].end, spelled)
         if _names_item(call):  # PostgreSQL would name it after the call that was there
@@ -258,7 +258,7 @@ def _find_banded(call: exp.Expr, read: PrivateRead) -> _Banded | None:
         token for token in read.tokens[first + 2 : last] if not token.is_symbol("(") and not token.is_symbol(")")
     ]
     qualifier = read.text[written[0].start : written[-1].start]
-    return aggregate_sql(shown, read.table, qualifier=qualifier), shown.bands
+    return write_aggregate(shown, read.table, qualifier=qualifier), shown.bands
 
 
 def _find_band_column(wanted: str, read: PrivateRead) -> BandColumn | None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.parser.tree import contains_type, is_number, read_limit, strip_parentheses
-from planner.scope.embedded import EmbeddedVirtual
+from planner.scope.embedded import EmbeddedRelation
 from planner.values.comparisons import fold_condition
 from planner.values.constant import ConstantContext
 from planner.values.expressions import uses_clock
@@ -61,9 +61,9 @@ def is_constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Ask
         return _has_limit_zero(tree)  # a table that is one group is a row even of nothing
     if all(_is_idle(table, tree) for table in tables):
         return True
-    if any(isinstance(part, EmbeddedVirtual) for part in asking.embedded):
+    if any(isinstance(part, EmbeddedRelation) for part in asking.embedded):
         return False
-    return all(one.joined is None and _is_never_true(one.tree.args.get("where")) for one in asking.questions)
+    return all(one.set_operation is None and _is_never_true(one.tree.args.get("where")) for one in asking.questions)
 
 
 def _is_constant(query: exp.Query) -> bool:

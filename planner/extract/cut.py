@@ -29,10 +29,10 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.subquery_readers import find_from
 from planner.parser.tree import locate_name, write_node
-from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQuery
-from planner.scope.functional_dependencies import existing_sql
+from planner.scope.embedded import EmbeddedQuestion, Predicate, RankedExpression, UnitQuery
+from planner.scope.functional_dependencies import write_existing
 from planner.scope.group_by import read_group_by
-from planner.scope.key_classes import stored_key
+from planner.scope.key_classes import find_stored_key
 from planner.scope.name_resolution import Scope
 from planner.scorecard.empty_source import empty_source
 from planner.scorecard.number_columns import Numbers, NumberSql, band_numbers, told_numbers
@@ -46,7 +46,7 @@ class CutQuestion:
     """A question of a statement: its SELECT, and the edits that cut it out of the text around it."""
 
     select: exp.Select
-    embedded: Embedded
+    embedded: EmbeddedQuestion
     edits: tuple[Edit, ...]
 
 
@@ -185,24 +185,24 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
     first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
     end = past if ranked is None else max(past, tokens[ranked.end - 1].end)
     table, per_unit = _apply_bounds(place, keys)
-    embedded = Embedded(
+    embedded = EmbeddedQuestion(
         text=text[first:end],
         offset=first,
         table=_add_key_columns(table, keys),
         alias=scope.alias,
         keys=keys,
-        stored=None,
-        looked_up=scope.joined,
+        stored_question=None,
+        public_tables=scope.public_tables,
         members=scope.members,
-        per_unit=None if per_unit is None else replace(per_unit, alone=_follows_one_with(select)),
-        declared=_add_key_columns(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
-        unless_public=None if place.has_thresholds else refuse_without_threshold(place),
+        unit_query=None if per_unit is None else replace(per_unit, is_only_query=_follows_one_with(select)),
+        declared_table=_add_key_columns(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
+        domain_refusal=None if place.has_thresholds else refuse_without_threshold(place),
         predicates=(
             *list_predicates(place.predicates, text, tokens),
             *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
         ),
-        lists=place.lists,
-        own=place.own,
+        unit_lists=place.lists,
+        unit_values=place.own,
         numbers=told_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),
@@ -210,12 +210,12 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
         tree=select,
     )
     before, behind = around = wrap_answer(keys, embedded.table)
-    if ranked is not None and ranked.partition and (existing := existing_sql(keys, scope)):
+    if ranked is not None and ranked.partition and (existing := write_existing(keys, scope)):
         before, behind = before or "(SELECT answered.* FROM ", f"{behind[:-1] or ' AS answered'} WHERE {existing})"
     inner = [name for key in keys if isinstance(key.derivation, MergedKeys) for name in key.derivation.columns]
     alias = quote_identifier(scope.alias)
     body = Edit(tokens[place.clauses.source].start, past, (f"FROM {before}", 0, f"{behind} AS {alias}"))
-    answered = tuple(stored_key(key, scope.table.columns) for key in keys)
+    answered = tuple(find_stored_key(key, scope.table.columns) for key in keys)
     answered += tuple(embedded.table.get_column(name) for name in dict.fromkeys(inner))
     edits = [body, *edit_keys(place, answered)]
     embedded = replace(embedded, shown_keys=show_keys(place, keys, answered, around))
@@ -233,9 +233,9 @@ def _make_ranked(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExp
         limit=cut.limit,
         offset=cut.offset,
         partition=tuple(key.name for key in partition),
-        any_cut=cut.any_cut,
-        every_row=cut.every_row,
-        alone=not ranked.windows and not ranked.partition and cut.offset is None,
+        is_cut_elsewhere=cut.any_cut,
+        returns_all_rows=cut.every_row,
+        is_self_contained=not ranked.windows and not ranked.partition and cut.offset is None,
     )
 
 
@@ -246,7 +246,7 @@ def _apply_bounds(place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Tabl
     """
     if place.per_unit is None:
         return apply_bounds(place.scope.table, keys), None
-    query = replace(place.per_unit, table=apply_bounds(place.per_unit.table, keys), declared=place.per_unit.table)
+    query = replace(place.per_unit, table=apply_bounds(place.per_unit.table, keys), declared_table=place.per_unit.table)
     groups = query.table.groups_per_unit
     return replace(place.scope.table, groups_per_unit=groups, groupings=()), query
 

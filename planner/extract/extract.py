@@ -46,7 +46,7 @@ from planner.parser.tree import (
     read_column_name,
     read_table,
 )
-from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
+from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation, list_leaves
 from planner.scope.policy_names import use_policy_names
 from planner.scope.stored_units import qualify_stored_units
 from planner.scorecard.empty_source import without_rows
@@ -119,14 +119,14 @@ def _take_apart(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) ->
     return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))
 
 
-def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin) -> Embedded | EmbeddedVirtual:
+def _cut_out(part: EmbeddedQuestion | EmbeddedRelation, origin: Origin) -> EmbeddedQuestion | EmbeddedRelation:
     """Return a question whose trees no longer belong to the statement around it."""
-    if isinstance(part, EmbeddedVirtual) or part.stored is not None:
+    if isinstance(part, EmbeddedRelation) or part.stored_question is not None:
         return part
-    for leaf in leaves(part):
+    for leaf in list_leaves(part):
         cut_out(leaf.tree)
-    if part.per_unit is not None:
-        cut_out(part.per_unit.tree)
+    if part.unit_query is not None:
+        cut_out(part.unit_query.tree)
     return replace(part, origin=origin) if origin.edits else part
 
 
@@ -157,7 +157,7 @@ class _Hole:
     """A span of the text with its replacement, and the relations that the replacement's integers stand for."""
 
     edit: Edit
-    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+    embedded: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
 
 
 def _cut_questions(
@@ -202,18 +202,18 @@ def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...]
     else:
         before = ""
     body: tuple[str | int, ...]
-    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+    embedded: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
     match what:
         case Table():
             body, embedded = (without_rows(what) + named,), ()
         case VirtualRelation():
-            body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
+            body, embedded = (0, named), (EmbeddedRelation(what.name, what.columns),)
         case Monitor():
             relation = declare_monitor(what, catalog)
             shown, behind = relation.around
             at = find_offset(node.this) + 1
             body = (shown, 0, behind + named) if shown else (0, named)
-            embedded = (EmbeddedVirtual(what.name, relation.columns, monitor_at=at),)
+            embedded = (EmbeddedRelation(what.name, relation.columns, monitor_position=at),)
         case StoredQuestion():
             stored = _take_stored(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
@@ -235,7 +235,9 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     if given and any(token.kind == "parameter" for token in lex(around)):
         raise refuse_outer_parameter(question)
     embedded = tuple(
-        replace(part, stored=question.name, parameters=question.parameters) if isinstance(part, Embedded) else part
+        replace(part, stored_question=question.name, parameters=question.parameters)
+        if isinstance(part, EmbeddedQuestion)
+        else part
         for part in asking.embedded
     )
     return replace(asking, embedded=embedded)
@@ -275,7 +277,7 @@ def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) 
 
 def _join_holes(text: str, holes: list[_Hole]) -> Asking:
     outer: list[str | int] = []
-    embedded: list[Embedded | EmbeddedVirtual] = []
+    embedded: list[EmbeddedQuestion | EmbeddedRelation] = []
     at = 0
     seen: set[tuple[int, int]] = set()
     for hole in sorted(holes, key=lambda hole: (hole.edit.start, hole.edit.end)):

@@ -47,8 +47,8 @@ from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
 from planner.parser.tree import contains_type, read_limit, read_name, strip_parentheses
-from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
-from planner.scope.key_classes import known_text, list_read_keys
+from planner.scope.group_by import list_grouped_expressions, list_groupings, read_group_by, resolve_item
+from planner.scope.key_classes import list_read_keys, write_identity
 from planner.scope.name_resolution import find_column
 from planner.scorecard.key_order import resolve_in_order
 from planner.scorecard.shown import with_constants
@@ -111,7 +111,7 @@ def check_form(place: ParsedQuestion) -> tuple[Column, ...]:
         raise refuse_without_threshold(place)
     _check_rows(place, keys)
     try:
-        grouped = grouped_expressions(select, place.scope)
+        grouped = list_grouped_expressions(select, place.scope)
         check_shown(select, place.scope, *grouped)
         for number in place.numbers.nodes:
             check_beside_aggregates(number, place.scope, *grouped)
@@ -138,7 +138,7 @@ def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Win
         if _reads_groups(window):
             continue
         for column in window.find_all(exp.Column):
-            place.scope.column(column)
+            place.scope.resolve_column(column)
         written = as_written[id(window)]
         filtered = isinstance(written.this, exp.Filter) and written.this.expression.find(exp.AggFunc) is not None
         if filtered or place.ranked is not None or not isinstance(_find_called(window), _OVER_ROWS):
@@ -215,7 +215,7 @@ def _check_aliases(place: ParsedQuestion) -> None:
         return
     for column in having.find_all(exp.Column):
         try:
-            place.scope.column(column)
+            place.scope.resolve_column(column)
         except UnknownColumn as error:
             error.hint = suggest_question(place) or error.hint
             raise
@@ -230,7 +230,7 @@ def _check_hidden_aliases(place: ParsedQuestion, keys: tuple[Column, ...]) -> No
         compared = column.find_ancestor(exp.Predicate, exp.Having)
         if column.table or read_name(column.this) not in called or compared is None or contains_aggregate(compared):
             continue
-        if place.scope.knows(read_name(column.this)) and find_column(column, place.scope) not in keys:
+        if place.scope.has_column(read_name(column.this)) and find_column(column, place.scope) not in keys:
             meant = suggest_question(place, aliases=frozenset((read_name(column.this),)))
             raise refuse_hidden_alias(column, called[read_name(column.this)], hint=meant)
 
@@ -252,7 +252,7 @@ def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tupl
     ranked = place.ranked
     if ranked is None:
         return ()
-    grouped = grouped_expressions(place.shown, place.scope)
+    grouped = list_grouped_expressions(place.shown, place.scope)
     for window in ranked.windows:
         for item in window.args["order"].expressions[1:]:
             check_item(item.this, place.scope, *grouped)
@@ -279,11 +279,11 @@ def _list_further_keys(
     """
     select, scope = place.select, place.scope
     items = [resolve_item(strip_parentheses(item), select, scope) for item in select.args["group"].expressions]
-    known, text = {known_text(part, scope) for part in parts}, known_text(node, scope)
-    if all(known_text(item, scope) != text for item in items):
+    known, text = {write_identity(part, scope) for part in parts}, write_identity(node, scope)
+    if all(write_identity(item, scope) != text for item in items):
         return ()
     found = list_read_keys(node, scope, keys)
-    others = [item for item in items if known_text(item, scope) not in known]
+    others = [item for item in items if write_identity(item, scope) not in known]
     shared = {key for item in others for key in list_read_keys(item, scope, keys)}
     return () if shared & set(found) else found
 
@@ -426,14 +426,14 @@ def _read_keys(place: ParsedQuestion, shown: exp.Select) -> tuple[Column, ...]:
     parted = ranked is not None and bool(ranked.partition) and ranked.descending
     try:
         return read_group_by(
-            shown, place.scope, together=not parted, kept=set(_list_looked_up(place)) if parted else ()
+            shown, place.scope, merges_lookups=not parted, kept_names=set(_list_looked_up(place)) if parted else ()
         )
     except KeyholeError as error:
         if error.code == "KH202" and (refusal := refuse_people(error, place)) is not None:
             raise refusal from None
         if error.code in ("KH100", "KH105", "KH202", "KH215"):
             raise suggest_known_keys(error, place) from None
-        sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()
+        sets = list_groupings(place.select, place.scope) if error.code == "KH106" else ()
         if not sets or place.select.args.get("having") is None:
             raise
         raise suggest_single_groupings(error, place, sets) from None

@@ -29,7 +29,7 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import MOST_CHARACTERS, contains_type, read_name, strip_parentheses, read_alias, write_node
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import evaluate
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
@@ -126,7 +126,7 @@ def _write_aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope:
         return f"{len(rows)}::bigint"
     if not isinstance(call.this, exp.Column) or isinstance(call.this.this, exp.Star):
         return None
-    column = scope.column(call.this)
+    column = scope.resolve_column(call.this)
     values = [value for row in rows if (value := row[column.name]) is not None]
     if isinstance(call, exp.Count):
         return None if call.expressions else f"{len(values)}::bigint"
@@ -254,7 +254,7 @@ def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = Fa
     shown = strip_parentheses(select.expressions[0].unalias())
     if not isinstance(shown, exp.Column) or isinstance(shown.this, exp.Star):
         return None
-    column = scope.column(shown)
+    column = scope.resolve_column(shown)
     if column.sql_type not in _TYPES or column.declared.startswith(("character(", "bpchar")):
         return None
     values: dict[Value, None] = {}
@@ -276,7 +276,7 @@ def _list_rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterato
     if where is not None and (contains_type(where, exp.Query, exp.Parameter) or uses_clock(where)):
         raise refuse_public_list()
     given = ConstantContext(parameters={}, today=date.min)
-    condition = None if where is None else row_condition(where.this, scope, given)
+    condition = None if where is None else read_row_condition(where.this, scope, given)
     for row in public.rows:
         values = dict(zip(names, row, strict=True))
         if condition is None or evaluate(condition, values) is True:

@@ -19,7 +19,7 @@ from planner.extract.hints.answerable_questions import reads_keys_alone
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit
-from planner.scope.group_by import grouped_expressions, read_group_by
+from planner.scope.group_by import list_grouped_expressions, read_group_by
 from planner.scope.grouping_sets import write_out_groupings
 from planner.scope.name_resolution import Scope
 
@@ -75,7 +75,7 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
     try:
         scope = read_joins(select, read.node, read.table, read.catalog)
         keys = read_group_by(grouped, scope)
-        check_shown(grouped, scope, *grouped_expressions(grouped, scope))
+        check_shown(grouped, scope, *list_grouped_expressions(grouped, scope))
         first = select.args["from_"].this
         place = find_clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
     except KeyholeError:
@@ -92,7 +92,7 @@ def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> 
 
     It restricts no rows, and no query around it counts the listed values.
     """
-    if scope.members or scope.listed is not None or find_shown_aggregate(select) is not None:
+    if scope.members or scope.subquery_columns is not None or find_shown_aggregate(select) is not None:
         return False
     return reads_keys_alone(select, scope, keys) and _is_shown(select)
 

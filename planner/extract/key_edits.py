@@ -13,14 +13,20 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import find_offset, locate_name, read_name, strip_parentheses, write_node
-from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
-from planner.scope.functional_dependencies import find_groups, lookup_sql
+from planner.scope.embedded import RANK_COLUMN, ShownKey, ShownKeys, name_predicate_column
+from planner.scope.functional_dependencies import find_groups, write_lookup
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import find_plain, in_cycle, key_expression, known_text, stand_in
+from planner.scope.key_classes import (
+    find_cycle_key,
+    find_plain_column,
+    find_stand_in,
+    read_key_expression,
+    write_identity,
+)
 from planner.scope.key_times import write_in_cycle
-from planner.scope.name_resolution import Scope, derivation, same
-from planner.scope.number_keys import find_number, number_name
-from planner.scope.truth_keys import find_truth, value_name
+from planner.scope.name_resolution import Scope, are_same_derivation, read_derivation
+from planner.scope.number_keys import find_number, name_number
+from planner.scope.truth_keys import find_truth, name_value
 
 _CALLS = ("date_trunc", "extract", "date_part", "date")
 
@@ -52,24 +58,24 @@ def edit_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> list[Edit]:
 
 
 def _find_key(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
-    written = derivation(node, scope)
+    written = read_derivation(node, scope)
     if written is None:
         return None
     parted = (scope.table.get_column(key.derivation.column) for key in keys if isinstance(key.derivation, ValueGroups))
-    return next((key for key in (*keys, *parted) if same(key.derivation, written)), None)
+    return next((key for key in (*keys, *parted) if are_same_derivation(key.derivation, written)), None)
 
 
 def _edit_predicates(place: ParsedQuestion) -> Iterator[Edit]:
     """Yield edits that make every predicate its column, as a test: PostgreSQL names neither that nor a formula."""
     for shown in place.predicates:
-        column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(predicate_column(shown.number))}"
+        column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(name_predicate_column(shown.number))}"
         yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} IS TRUE)",))
 
 
 def _edit_ranking(place: ParsedQuestion) -> Iterator[Edit]:
     """Yield edits that replace the ranking's measure by the column of places, the first of which comes first."""
     if (ranked := place.ranked) is not None:
-        column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(PLACE)}"
+        column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(RANK_COLUMN)}"
         for first, past in ranked.spans:
             yield Edit(place.tokens[first].start, place.tokens[past - 1].end, (column,))
 
@@ -81,12 +87,12 @@ def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) 
         return []
     if (truth := find_truth(node, place.scope)) is not None and any(key.name == truth.name for key in keys):
         ((begin, past),) = find_spans([SearchedNode(node, 0, len(place.tokens))], place.text, place.tokens)
-        held = f"{quote_identifier(place.scope.alias)}.{quote_identifier(value_name(truth))}"
+        held = f"{quote_identifier(place.scope.alias)}.{quote_identifier(name_value(truth))}"
         # as a test: PostgreSQL gives that no name
         return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"({held} = true)",))]
     if (number := find_number(node, place.scope)) is not None and any(key.name == number.name for key in keys):
         ((begin, past),) = find_spans([SearchedNode(node, 0, len(place.tokens))], place.text, place.tokens)
-        value = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number_name(number))}"
+        value = f"{quote_identifier(place.scope.alias)}.{quote_identifier(name_number(number))}"
         if place.tokens[begin].is_word("date_part"):
             value += "::double precision"
         # as a sum: PostgreSQL gives that no name
@@ -97,18 +103,18 @@ def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) 
         cast = _write_cast(place, node, column, place.tokens[first].value)
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(column.name)}{cast}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
-    if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
-        read = place.scope.column(node)
+    if isinstance(node, exp.Column) and (found := find_stand_in(node, place.scope)) is not None and found in keys:
+        read = place.scope.resolve_column(node)
         start = locate_name(node)
         end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(found.name)}::{read.declared}"
         return [Edit(start, end, (text,))]
-    if isinstance(node, exp.Column) and (cycle := in_cycle(node, place.scope)) is not None:
+    if isinstance(node, exp.Column) and (cycle := find_cycle_key(node, place.scope)) is not None:
         part, key, number = cycle
         start = locate_name(node)
         end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
         named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number.name)}"
-        read = place.scope.column(node)
+        read = place.scope.resolve_column(node)
         return (
             [Edit(start, end, (f"{write_in_cycle(part, named)}::{read.declared}",))]
             if any(one.name == key.name for one in keys)
@@ -117,12 +123,14 @@ def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) 
     if isinstance(node, exp.Column) and _is_in_parts(place, node, keys):
         start = locate_name(node)
         end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
-        named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(place.scope.column(node).name)}"
+        named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(place.scope.resolve_column(node).name)}"
         return [Edit(start, end, (named,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _loses_meaning(place, node, keys):
         start = locate_name(node)
         end = place.tokens[find_token(place.tokens, find_offset(node.this))].end
-        return [Edit(start, end, (lookup_sql(place.scope.column(node), [key.name for key in keys], place.scope),))]
+        return [
+            Edit(start, end, (write_lookup(place.scope.resolve_column(node), [key.name for key in keys], place.scope),))
+        ]
     if isinstance(node, exp.Column) and node.args.get("db") is not None:
         start = find_offset(node.args.get("catalog") or node.args["db"])
         return [Edit(start, find_offset(node.args["table"]), ())]
@@ -158,11 +166,11 @@ def _is_in_parts(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, ..
         and read_name(node.this) in _list_aliases(place)
     ):
         return False
-    return place.scope.column(node).name in parted
+    return place.scope.resolve_column(node).name in parted
 
 
 def _has_names_of_its_own(scope: Scope) -> bool:
-    return bool(scope.joined or scope.members) or scope.listed is not None
+    return bool(scope.public_tables or scope.members) or scope.subquery_columns is not None
 
 
 def _loses_meaning(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, ...]) -> bool:
@@ -173,7 +181,7 @@ def _loses_meaning(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, 
         and read_name(node.this) in _list_aliases(place)
     ):
         return False
-    found = place.scope.column(node)
+    found = place.scope.resolve_column(node)
     shown = found.name == read_name(node.this) and found in keys
     return read_name(node.args.get("table")) not in ("", place.scope.alias) or not shown
 
@@ -198,7 +206,7 @@ def _find_label(place: ParsedQuestion, projection: exp.Expr, keys: tuple[Column,
         return place.tokens[begin].value if place.tokens[begin + 1].is_symbol("(") else None
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
         written = read_name(node.this)
-        return None if place.scope.column(node).name == written else written
+        return None if place.scope.resolve_column(node).name == written else written
     if _find_key(node, place.scope, keys) is None:
         return None
     while isinstance(node, exp.Cast):
@@ -258,7 +266,7 @@ def show_keys(
     if group is None:
         return None
     plain = [
-        find_plain(resolve_item(strip_parentheses(item), place.select, place.scope), place.scope)
+        find_plain_column(resolve_item(strip_parentheses(item), place.select, place.scope), place.scope)
         for item in group.expressions
     ]
     if None not in plain and {key.name for key in keys} <= {one.name for one in plain if one is not None}:
@@ -267,7 +275,7 @@ def show_keys(
     for item, span in zip(group.expressions, _list_spans(place), strict=False):
         shown = _show_item(place, item, span, keys, answered)
         if shown is not None:
-            found.setdefault((shown.sql, shown.reads), shown)
+            found.setdefault((shown.sql, shown.key_places), shown)
     if not found:
         return None
     before, behind = around
@@ -304,10 +312,10 @@ def _show_item(
     label = next((read_name(one.args["alias"]) for one in select.expressions if _is_named(one, node)), "")
     if number is not None:
         item, span = select.expressions[number], place.clauses.items[number]
-    plain = find_plain(node, scope)
+    plain = find_plain_column(node, scope)
     if plain is not None and plain in keys and not _is_computed(plain):
         return ShownKey(plain.name, "", plain.name, (keys.index(plain),))
-    expression = key_expression(node, scope) if plain is None else None
+    expression = read_key_expression(node, scope) if plain is None else None
     read = {column.name for _, column in expression.columns} if expression is not None else set()
     if plain is not None and isinstance(plain.derivation, Lookup) and not _is_listed(plain.derivation.column, place):
         read = {plain.derivation.column}
@@ -325,7 +333,7 @@ def _show_item(
         at = edit.end
     text += place.text[at : place.tokens[_find_expression_end(place, item, span) - 1].end]
     called = read_name(node.this) if isinstance(node, exp.Column) else write_node(node)
-    return ShownKey(label or called, text, known_text(node, scope), reads)
+    return ShownKey(label or called, text, write_identity(node, scope), reads)
 
 
 def _is_listed(column: str, place: ParsedQuestion) -> bool:
@@ -334,7 +342,7 @@ def _is_listed(column: str, place: ParsedQuestion) -> bool:
         resolve_item(strip_parentheses(item), place.select, place.scope)
         for item in place.select.args["group"].expressions
     )
-    found = [find_plain(item, place.scope) for item in items]
+    found = [find_plain_column(item, place.scope) for item in items]
     return any(one is not None and one.name == column for one in found)
 
 

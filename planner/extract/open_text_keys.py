@@ -26,7 +26,7 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, strip_parentheses
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import key_expression
+from planner.scope.key_classes import read_key_expression
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.sql_literals import quote_text as text_literal
 
@@ -121,7 +121,7 @@ def _is_open(item: exp.Expr, scope: Scope) -> bool:
     """Return True if an expression reads a text without a public list, and is more than its beginning or end."""
     if not isinstance(item, exp.Func) or contains_type(item, exp.Query) or find_column(item, scope) is not None:
         return False
-    if key_expression(item, scope) is not None or (isinstance(item, _CUT) and isinstance(item.this, exp.Column)):
+    if read_key_expression(item, scope) is not None or (isinstance(item, _CUT) and isinstance(item.this, exp.Column)):
         return False
     columns = [find_column(one, scope) for one in item.find_all(exp.Column)]
     return any(one is not None and one.domain is None and one.sql_type is SqlType.TEXT for one in columns)

@@ -6,7 +6,7 @@ The text around a question is kept to the letter, so PostgreSQL reads it as the 
 from dataclasses import dataclass
 
 from planner.parser.lexer import quote_identifier
-from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Asking:
     a name for ambiguous that means one column to Keyhole.
     """
 
-    embedded: tuple[Embedded | EmbeddedVirtual, ...]
+    embedded: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
     outer: tuple[str | int, ...]
     is_constantly_empty: bool
     rehearsal: tuple[str, ...] = ()
@@ -29,14 +29,16 @@ class Asking:
     spelled: str = ""
 
     @property
-    def questions(self) -> tuple[Embedded, ...]:
+    def questions(self) -> tuple[EmbeddedQuestion, ...]:
         """The questions among `embedded`."""
-        return tuple(part for part in self.embedded if isinstance(part, Embedded))
+        return tuple(part for part in self.embedded if isinstance(part, EmbeddedQuestion))
 
     @property
-    def monitors(self) -> tuple[EmbeddedVirtual, ...]:
+    def monitors(self) -> tuple[EmbeddedRelation, ...]:
         """The monitors' relations among `embedded`."""
-        return tuple(one for one in self.embedded if isinstance(one, EmbeddedVirtual) and one.monitor_at is not None)
+        return tuple(
+            one for one in self.embedded if isinstance(one, EmbeddedRelation) and one.monitor_position is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def write_outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
     return OuterSql(sql=sql, arrays=tuple(arrays))
 
 
-def _write_relation(embedded: Embedded | EmbeddedVirtual, arrays: tuple[ArrayParameter, ...]) -> str:
+def _write_relation(embedded: EmbeddedQuestion | EmbeddedRelation, arrays: tuple[ArrayParameter, ...]) -> str:
     selected = ", ".join(
         f"u.k{array.column + 1}::{array.declared} AS {quote_identifier(name)}"
         for array, (name, _) in zip(arrays, embedded.columns, strict=True)

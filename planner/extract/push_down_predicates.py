@@ -38,7 +38,7 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.subquery_readers import Reader, list_readers
 from planner.parser.tree import is_star, read_name
-from planner.scope.embedded import predicate_column
+from planner.scope.embedded import name_predicate_column
 from planner.scorecard.find import find_predicates
 
 _IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
@@ -190,4 +190,4 @@ def name_moved(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -
         return read_name(above.args["alias"])
     if isinstance(node, exp.WidthBucket) and "width_bucket" not in known:
         return "width_bucket"
-    return next(one for more in range(len(known) + 1) if (one := predicate_column(number + more)) not in known)
+    return next(one for more in range(len(known) + 1) if (one := name_predicate_column(number + more)) not in known)

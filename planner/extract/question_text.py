@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from planner.catalog.key_space import format_value
 from planner.parser.lexer import Token, read_tokens, spell_name
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 
 MOST_CHARACTERS = 2_000
@@ -30,7 +30,7 @@ _SHARES = ("percentile_cont", "percentile_disc")  # whose number is about the gr
 
 
 def write_question_text(
-    question: Embedded, parameters: Mapping[int, ParameterValue | None], *, keeps_constants: bool
+    question: EmbeddedQuestion, parameters: Mapping[int, ParameterValue | None], *, keeps_constants: bool
 ) -> str:
     """Return the text of a question, with the WITH query that it reads.
 
@@ -44,7 +44,7 @@ def write_question_text(
         parameters: what `$1`, `$2`, ... stand for.
     """
     text = question.text
-    unit = question.per_unit
+    unit = question.unit_query
     if unit is not None and not question.offset <= unit.offset < question.offset + len(text):
         name = next(found.value for found in _skip_to_from(read_tokens(text)))
         text = f"WITH {spell_name(name)} AS ({unit.text}) {text}"

@@ -23,10 +23,10 @@ from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.tree import strip_parentheses, write_node
-from planner.scope.embedded import Embedded, Joined
-from planner.scope.functional_dependencies import by_key
+from planner.scope.embedded import EmbeddedQuestion, SetOperation
+from planner.scope.functional_dependencies import map_key_values
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import known_text
+from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import Scope, find_column
 
 MOST_COMPARISONS = 48  # below a question's literals, as some become two; beyond, each side is answered apart
@@ -42,7 +42,7 @@ _AROUND = ("order", "limit", "offset", "fetch", "with_", "locks")
 class _SetOperand:
     """A question, or several joined to one, with its tokens. `first` is its leftmost question."""
 
-    embedded: Embedded
+    embedded: EmbeddedQuestion
     first: CutQuestion
     start: int
     past: int
@@ -55,7 +55,7 @@ Spans: TypeAlias = Mapping[int, CutQuestion]
 
 def join_branches(
     places: tuple[CutQuestion, ...], text: str, tokens: tuple[Token, ...]
-) -> tuple[tuple[Embedded, Edit], ...]:
+) -> tuple[tuple[EmbeddedQuestion, Edit], ...]:
     """Return the largest set operations that are one question each, with the edit that replaces the operation.
 
     The edit keeps the leftmost question's select list, which names the columns of the operation.
@@ -63,10 +63,10 @@ def join_branches(
     for root in _list_roots(places):
         _check_uncompared(root, {id(place.select): place for place in places}, text)
     parts = _SetOperands({id(place.select): place for place in places}, text, tokens)
-    found: list[tuple[Embedded, Edit]] = []
+    found: list[tuple[EmbeddedQuestion, Edit]] = []
     for root in _list_roots(places):
         for part in parts.list_largest(root):
-            if part.embedded.joined is not None:
+            if part.embedded.set_operation is not None:
                 start, end = tokens[part.start].start, tokens[part.past - 1].end
                 found.append((part.embedded, Edit(start, end, _edit_first(part.first, text))))
     return tuple(found)
@@ -222,11 +222,11 @@ def _read_leaf(place: CutQuestion, tokens: tuple[Token, ...]) -> _SetOperand | N
     select, embedded = place.select, place.embedded
     distinct = select.args.get("distinct")
     if (
-        embedded.stored is not None
+        embedded.stored_question is not None
         or embedded.members
-        or embedded.lists
-        or embedded.own
-        or embedded.per_unit is not None
+        or embedded.unit_lists
+        or embedded.unit_values
+        or embedded.unit_query is not None
         or (distinct is not None and distinct.args.get("on") is not None)
     ):
         return None
@@ -257,8 +257,8 @@ def _shows_each_key(place: CutQuestion) -> bool:
     select, scope, group = place.select, embedded.scope, place.select.args.get("group")
     if group is None or not any(map(_is_computed, embedded.keys)):
         return False
-    grouped = {known_text(resolve_item(strip_parentheses(one), select, scope), scope) for one in group.expressions}
-    return grouped == {known_text(_strip_alias(item), scope) for item in select.expressions}
+    grouped = {write_identity(resolve_item(strip_parentheses(one), select, scope), scope) for one in group.expressions}
+    return grouped == {write_identity(_strip_alias(item), scope) for item in select.expressions}
 
 
 def _is_computed(key: Column) -> bool:
@@ -277,14 +277,14 @@ def _list_columns(place: CutQuestion) -> list[str | None]:
     return [None if column is None else column.name for column in shown]
 
 
-def _list_restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
+def _list_restrictions(select: exp.Select, embedded: EmbeddedQuestion) -> Iterator[str]:
     """Yield the conjuncts that read only keys, or columns that keys determine, as text with resolved names.
 
     An inner join is one, too: it leaves out the keys without a public row.
     """
     scope = embedded.scope
-    for joined in scope.joined:
-        if not joined.outer and _is_determined(embedded.table.get_column(joined.base), embedded):
+    for joined in scope.public_tables:
+        if not joined.is_outer and _is_determined(embedded.table.get_column(joined.base), embedded):
             yield f"{joined.base} in {joined.name}.{joined.key}"
     where, having = select.args.get("where"), select.args["having"]
     clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
@@ -295,28 +295,28 @@ def _list_restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
         node = strip_parentheses(waiting.pop())
         if isinstance(node, exp.And):
             waiting.extend((node.this, node.expression))
-        elif not contains_aggregate(node) and scope.membership(node) is None and _reads_keys(node, embedded):
+        elif not contains_aggregate(node) and scope.read_membership(node) is None and _reads_keys(node, embedded):
             yield _resolve_names(node, scope)
 
 
-def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
+def _reads_keys(node: exp.Expr, embedded: EmbeddedQuestion) -> bool:
     """Return True if an expression reads the base of a key, or anything made of it: WHERE restricts the key by it."""
     table = embedded.table
     roots = frozenset().union(*(find_roots(key, table) for key in embedded.keys))
-    read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
+    read = [embedded.scope.resolve_column(column) for column in node.find_all(exp.Column)]
     return any(roots & find_roots(column, table) or _is_determined(column, embedded) for column in read)
 
 
-def _is_determined(column: Column, embedded: Embedded) -> bool:
+def _is_determined(column: Column, embedded: EmbeddedQuestion) -> bool:
     """Return True if a key determines the column, so that a condition on it restricts the key's values."""
-    return any(by_key(column, key, key.domain or ()) is not None for key in embedded.keys)
+    return any(map_key_values(column, key, key.domain or ()) is not None for key in embedded.keys)
 
 
 def _resolve_names(node: exp.Expr, scope: Scope) -> str:
     """Return the expression as text in which every column has the name that it has in the question's table."""
     plain = node.copy()
     for column in list(plain.find_all(exp.Column)):
-        found = scope.column(column).name
+        found = scope.resolve_column(column).name
         for part in ("table", "db", "catalog"):
             column.set(part, None)
         column.set("this", exp.to_identifier(found, quoted=True))
@@ -360,7 +360,7 @@ def _combine_parts(
         table=table,
         text=text[first:end],
         offset=first,
-        joined=Joined(operation=operation, left=left.embedded, right=right.embedded),
+        set_operation=SetOperation(operation=operation, left=left.embedded, right=right.embedded),
     )
     return _SetOperand(
         embedded=embedded,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from planner.catalog.monitor import Monitor
 from planner.parser.lexer import quote_identifier
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class MonitorRelation:
     columns: tuple[tuple[str, str], ...]
     keys: tuple[str, ...]
     times: tuple[str, ...]
-    question: Embedded = field(compare=False, repr=False)
+    question: EmbeddedQuestion = field(compare=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,14 +171,14 @@ class MonitorRelation:
             return "", ""
         stored = [name for name, _ in self.columns]
         items = [
-            f"{item.sql or quote_identifier(stored[item.reads[0]])} AS {quote_identifier(item.name)}"
+            f"{item.sql or quote_identifier(stored[item.key_places[0]])} AS {quote_identifier(item.name)}"
             for item in shown.items
         ]
         selected = ", ".join([*items, *map(quote_identifier, self.times)])
-        return f"(SELECT {selected} FROM {shown.before}", f"{shown.behind})"
+        return f"(SELECT {selected} FROM {shown.prefix}", f"{shown.suffix})"
 
 
-def make_monitor_relation(monitor: Monitor, question: Embedded) -> MonitorRelation:
+def make_monitor_relation(monitor: Monitor, question: EmbeddedQuestion) -> MonitorRelation:
     """Return the relation of a monitor that asks the question. The times of `list_times` follow its keys."""
     stored = question.columns if question.keys else ()
     shown = question.shown_keys

@@ -37,10 +37,10 @@ from planner.parser.lexer import spell_name
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import find_plain, is_too_wide, key_expression, stand_in
+from planner.scope.key_classes import find_plain_column, find_stand_in, is_too_wide, read_key_expression
 from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
-from planner.scope.key_times import find_cycle, shown_part
-from planner.scope.name_resolution import Scope, derivation, find_column
+from planner.scope.key_times import find_cycle, find_finest_part
+from planner.scope.name_resolution import Scope, find_column, read_derivation
 from planner.scope.number_keys import is_number_key
 from planner.values.datetimes import extract_part, truncate_to_unit
 from planner.values.expressions import uses_clock
@@ -56,11 +56,11 @@ def add_computed_keys(scope: Scope, select: exp.Select) -> Scope:
     Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
     """
     group = select.args.get("group")
-    if group is None or scope.listed is not None:
+    if group is None or scope.subquery_columns is not None:
         return scope
     try:
         items = [resolve_item(strip_parentheses(item), select, scope) for item in group.expressions]
-        plain = {column.name for item in items if (column := find_plain(item, scope)) is not None}
+        plain = {column.name for item in items if (column := find_plain_column(item, scope)) is not None}
         scope = _replace_wide_lists(scope, items, plain)
         said = list_fixed_conditions(select, scope)
         open_ = [item for item in items if _is_computed(item, scope, said, plain)]
@@ -166,7 +166,7 @@ def _replace_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collecti
     if not wide:
         return scope
     columns = tuple(replace(one, domain=None) if one.name in wide else one for one in scope.table.columns)
-    return replace(scope, table=replace(scope.table, columns=columns), wide=tuple(wide.values()))
+    return replace(scope, table=replace(scope.table, columns=columns), wide_keys=tuple(wide.values()))
 
 
 def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plain: Collection[str]) -> bool:
@@ -184,7 +184,7 @@ def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plai
     column = find_column(item, scope)
     if column is not None:
         return column.domain is None and column.name not in scope.table.unit and _has_few_values(column, said)
-    expression = key_expression(item, scope)
+    expression = read_key_expression(item, scope)
     if expression is None:
         return True
     read = {key.name: key for _, key in expression.columns}
@@ -210,7 +210,7 @@ def _list_derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...])
             if read is not None and read.domain is None and read.sql_type in _TIMES:
                 yield from _list_shown_derivations(node, read, scope, said)
             continue
-        written = derivation(node, scope)
+        written = read_derivation(node, scope)
         if written is not None and find_column(node, scope) is None:
             yield written
 
@@ -222,9 +222,9 @@ def _list_shown_derivations(
 
     They are a truncation over a range, or a part with few numbers.
     """
-    cycle, part = find_cycle(node), shown_part(node)
+    cycle, part = find_cycle(node), find_finest_part(node)
     column = node.find(exp.Column)
-    open_ = (column is None or stand_in(column, scope) is None) and find_time_range(read, scope, said) is None
+    open_ = (column is None or find_stand_in(column, scope) is None) and find_time_range(read, scope, said) is None
     if cycle and (open_ or part in CLOCK_PARTS):
         derived = Derivation("extract", cycle, read.name)
         if all(one.derivation != derived for one in scope.table.columns):
@@ -309,7 +309,7 @@ def _list_columns_read(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column,
         if column is not None:
             if column.domain is None:
                 found[column.name] = column
-        elif key_expression(node, scope) is None:
+        elif read_key_expression(node, scope) is None:
             for child in node.iter_expressions():
                 visit(child)
 
@@ -417,7 +417,7 @@ def _cut_numbers(
 ) -> ValueGroups | None:
     low, high = find_number_range(column, said)
     finder = CutFinder(
-        name=write_node(scope.reference(column)),
+        name=write_node(scope.make_reference(column)),
         is_whole=column.sql_type is SqlType.INTEGER,
         is_double=column.sql_type is SqlType.DOUBLE,
         low=low,
@@ -445,7 +445,7 @@ def _spell_columns_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
 
     def spell(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and (found := find_column(node, scope)) is not None:
-            return scope.reference(found)
+            return scope.make_reference(found)
         return node
 
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]

@@ -29,16 +29,16 @@ from planner.groups.pieces import NotFinite, TooManyCuts
 from planner.groups.ranges import find_number_range
 from planner.groups.truths import replace_truths
 from planner.parser.tree import strip_parentheses, write_node
-from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.compare import make_computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError, TooWideError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition
 from planner.scope.key_classes import is_too_wide
 from planner.scope.key_partitions import identify_parts, label_parts
-from planner.scope.name_resolution import Scope, find_column, kind_of
+from planner.scope.name_resolution import Scope, find_column, name_cast_type
 from planner.scope.number_keys import NUMBERS, find_number
-from planner.scope.truth_keys import find_truth, name_alike
+from planner.scope.truth_keys import find_truth, spell_alike
 from planner.values.constant import ConstantContext
 from planner.values.sql_literals import find_integer_limit, read_numeric_modifier
 
@@ -71,7 +71,7 @@ def replace_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
 
     def instead(node: exp.Expr) -> exp.Expr:
         found = find_number(node, scope)
-        return node if found is None else scope.reference(found)
+        return node if found is None else scope.make_reference(found)
 
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
     return copied.transform(instead, copy=False)
@@ -121,7 +121,7 @@ def _is_number(node: exp.Expr, scope: Scope) -> bool:
 
 def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
     """Return the scope with a column for a number. It is unchanged if the number's values may be infinitely many."""
-    name = name_alike(node, scope)
+    name = spell_alike(node, scope)
     read = tuple(_list_columns_read(node, scope))
     if any(column.name == name for column in scope.table.columns) or not all(one.groupable for one in read):
         return scope
@@ -138,9 +138,9 @@ def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: t
         derivation=ValueGroups(ComputedName(base.name), SqlType.INTEGER, (), (None,), None, ()),
     )
     finding = replace(scope, table=replace(scope.table, columns=(*scope.table.columns, placed)))
-    reading = [item for item in items if any(name_alike(one, scope) == name for one in item.find_all(type(node)))]
+    reading = [item for item in items if any(spell_alike(one, scope) == name for one in item.find_all(type(node)))]
     finder = CutFinder(
-        name=write_node(named.reference(made)),
+        name=write_node(named.make_reference(made)),
         is_whole=term.kind is TermKind.WHOLE,
         is_double=False,
         low=None if low is None else low * unit,
@@ -180,7 +180,7 @@ def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
             return None
         if term.size > _MOST_TERM:
             return None
-        made = computed_column(term, within)
+        made = make_computed_column(term, within)
     except (KeyholeError, NoTermError, TooWideError):
         return None
     return ComputedName.from_column(replace(made, comment=shown)).column
@@ -280,7 +280,7 @@ def _find_type(node: exp.Expr, scope: Scope) -> str | None:
             found = [_find_type(one, scope) for one in (node.this, *node.expressions)]
         case exp.Length():
             return "integer"
-        case exp.Cast() if kind_of(node) == "DECIMAL":
+        case exp.Cast() if name_cast_type(node) == "DECIMAL":
             return None if _find_type(node.this, scope) is None else "numeric"
         case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
             return "numeric" if _find_type(node.this, scope) == "numeric" else None

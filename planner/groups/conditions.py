@@ -16,18 +16,18 @@ from planner.catalog.catalog import Column, Derivation, SqlType, Table, Value, V
 from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, strip_parentheses
-from planner.predicates.condition import row_truth
+from planner.predicates.condition import read_row_truth
 from planner.question.condition import Compare, Condition, Like, Within, columns
 from planner.question.row_work import are_expensive
 from planner.scope.key_partitions import list_tests
 from planner.scope.name_resolution import Scope, find_column
-from planner.scope.truth_keys import TESTS
+from planner.scope.truth_keys import TEST_TYPES
 from planner.values.constant import ConstantContext
 from planner.values.like import collapse_wildcards, matches_pattern
 
 MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
 _NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
-_TESTS = (*TESTS, exp.Is, exp.Case)
+_TESTS = (*TEST_TYPES, exp.Is, exp.Case)
 
 
 def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> ValueGroups | None:
@@ -61,7 +61,7 @@ def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condi
         only = all(find_column(one, scope) == column for one in node.find_all(exp.Column))
         if only and not (isinstance(node, exp.Case) and _reads_itself(node, column, scope)):
             try:
-                truth = row_truth(node, scope, _NOTHING_GIVEN)
+                truth = read_row_truth(node, scope, _NOTHING_GIVEN)
             except KeyholeError:
                 truth = None
             if truth is not None:

@@ -43,7 +43,7 @@ from planner.groups.even_cuts import (
 )
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, limit_lines, pair_lines
 from planner.parser.tree import contains_type, strip_parentheses, write_node, write_short
-from planner.scope.name_resolution import numeric_scale
+from planner.scope.name_resolution import find_numeric_scale
 from planner.values.constant import read_number
 
 _MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
@@ -263,7 +263,7 @@ class CutFinder:
             return Pieces(found.lines, found.has_steps, is_whole=True)
         if value in ("DECIMAL", "DOUBLE") and not node.to.expressions:
             return Pieces(inner.lines, inner.has_steps)
-        if (sizes := numeric_scale(node)) is not None and inner.varies:
+        if (sizes := find_numeric_scale(node)) is not None and inner.varies:
             return self._cut_decimals(inner, *sizes, node)
         return self._cut_arguments(node)
 

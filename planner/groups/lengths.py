@@ -17,12 +17,12 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.ranges import find_end, find_moment, find_number_range, find_time_ends
 from planner.parser.tree import strip_parentheses
-from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.compare import make_computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition
-from planner.scope.name_resolution import Scope, find_column, kind_of
+from planner.scope.name_resolution import Scope, find_column, name_cast_type
 from planner.values.constant import ConstantContext, NotConstant
 from planner.values.expressions import fold_constant
 
@@ -79,7 +79,7 @@ def _is_time(node: exp.Expr, scope: Scope) -> bool:
         return isinstance(_fold(node), date)
     inner = node
     while isinstance(inner, exp.Cast | exp.Date | exp.Paren):
-        if isinstance(inner, exp.Cast) and kind_of(inner) not in ("DATE", "TIMESTAMP"):
+        if isinstance(inner, exp.Cast) and name_cast_type(inner) not in ("DATE", "TIMESTAMP"):
             return False
         inner = inner.this
     return isinstance(inner, exp.Column) and _find_time(inner, scope) is not None
@@ -120,7 +120,7 @@ def find_length_range(
 def _find_where_range(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> _Numbers:
     """Return the range that WHERE gives a term, in its steps."""
     try:
-        column = computed_column(term, RowScope(scope, _NOTHING_GIVEN))
+        column = make_computed_column(term, RowScope(scope, _NOTHING_GIVEN))
     except NoTermError:
         return None, None
     return find_number_range(Column(column.name, SqlType.INTEGER, "bigint"), said)

@@ -14,13 +14,13 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import contains_type, strip_parentheses, write_node
 from planner.question.condition import Compare, Condition, IsNull, Like, Not, Within
-from planner.scope.embedded import Embedded
-from planner.scope.group_by import groups_nothing, resolve_item
-from planner.scope.key_classes import KeyExpression, key_expression
-from planner.scope.key_expressions import image
+from planner.scope.embedded import EmbeddedQuestion
+from planner.scope.group_by import has_no_keys, resolve_item
+from planner.scope.key_classes import KeyExpression, read_key_expression
+from planner.scope.key_expressions import evaluate
 from planner.scope.key_times import find_cycle
-from planner.scope.key_values import NotExact, Typed, type_value
-from planner.scope.name_resolution import Scope, derivation, find_column
+from planner.scope.key_values import NotExact, TypedValue, type_value
+from planner.scope.name_resolution import Scope, find_column, read_derivation
 
 
 def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:
@@ -57,9 +57,9 @@ def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
     found = find_column(node, scope)
     if found == base and isinstance(node, exp.Column):
         around: exp.Expr | None = node.parent
-        while isinstance(around, exp.Paren | exp.Cast) and derivation(around, scope) is None:
+        while isinstance(around, exp.Paren | exp.Cast) and read_derivation(around, scope) is None:
             around = around.parent
-        written = None if around is None else derivation(around, scope)
+        written = None if around is None else read_derivation(around, scope)
         if written is None:
             shown = isinstance(around, exp.TimeToStr) and bool(find_cycle(around))
             return not shown and not isinstance(around, exp.Predicate)
@@ -81,16 +81,16 @@ def group_time_part(derived: Column, ends: tuple[int, int]) -> ValueGroups:
     )
 
 
-def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
+def describe_lost_nulls(embedded: EmbeddedQuestion) -> Iterator[str]:
     """Yield a sentence for each declared key whose NULL rows are in no group although SQL would show them in one."""
     select, scope = embedded.tree, embedded.scope
-    if embedded.per_unit is not None or groups_nothing(select):
+    if embedded.unit_query is not None or has_no_keys(select):
         return
     for one in select.args["group"].expressions:
         try:
             item = resolve_item(strip_parentheses(one), select, scope)
             asks = contains_type(item, exp.Coalesce, exp.Null)
-            expression = key_expression(item, scope) if asks else None
+            expression = read_key_expression(item, scope) if asks else None
         except KeyholeError:
             continue
         for name, key in () if expression is None else expression.columns:
@@ -110,6 +110,6 @@ def _has_image_of_null(expression: KeyExpression | None, name: str) -> bool:
         return False
     values = {one: type_value(next(iter(key.domain or ()), None), key.sql_type) for one, key in expression.columns}
     try:
-        return image(expression.tree, {**values, name: Typed(values[name].kind, None)}).raw is not None
+        return evaluate(expression.tree, {**values, name: TypedValue(values[name].kind, None)}).raw is not None
     except NotExact:
         return False

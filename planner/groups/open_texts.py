@@ -11,9 +11,9 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, SqlType, ValueGroups
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, write_node, write_short
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import Compare, Condition, Like, Or, Within
-from planner.scope.key_classes import key_expression
+from planner.scope.key_classes import read_key_expression
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import ConstantContext
 from planner.values.like import escape_pattern, split_pattern
@@ -45,7 +45,7 @@ def _refuse_test(item: exp.Expr, scope: Scope) -> None:
     """Raise KH202 if a key has a condition that Keyhole cannot test on a row, such as one on the order of texts."""
     for test in item.find_all(exp.Predicate):
         try:
-            row_condition(test, scope, _NOTHING_GIVEN)
+            read_row_condition(test, scope, _NOTHING_GIVEN)
         except KeyholeError as error:
             raise KeyholeError(
                 "KH202",
@@ -59,7 +59,7 @@ def _refuse_test(item: exp.Expr, scope: Scope) -> None:
 def _find_open_text(item: exp.Expr, scope: Scope) -> tuple[exp.Expr, Column] | None:
     """Return the part of a key that reads a text, and the text's column. Return None if its values are known."""
     try:
-        if find_column(item, scope) is not None or key_expression(item, scope) is not None:
+        if find_column(item, scope) is not None or read_key_expression(item, scope) is not None:
             return None
         for node in item.find_all(exp.Column):
             column = find_column(node, scope)
@@ -77,7 +77,7 @@ def _is_compared(node: exp.Expr, scope: Scope) -> bool:
         return False
     texts = [exp.Literal.string(text) for text in "AB"]
     try:
-        row_condition(exp.In(this=node.copy(), expressions=texts), scope, _NOTHING_GIVEN)
+        read_row_condition(exp.In(this=node.copy(), expressions=texts), scope, _NOTHING_GIVEN)
     except KeyholeError:
         return False
     return True

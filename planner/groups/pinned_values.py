@@ -50,8 +50,8 @@ def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) ->
 
 def _may_be_null(column: Column, lookup: Lookup, scope: Scope) -> bool:
     """Return True if a row may find NULL, or may find no row under LEFT JOIN."""
-    joined = (one for one in scope.joined if column.name in dict(one.columns).values())
-    return None in lookup.pairs.found or any(one.outer for one in joined)
+    joined = (one for one in scope.public_tables if column.name in dict(one.columns).values())
+    return None in lookup.pairs.found or any(one.is_outer for one in joined)
 
 
 def _list_values(lookup: Lookup, kind: SqlType) -> tuple[Value, ...]:

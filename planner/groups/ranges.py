@@ -12,7 +12,7 @@ from planner.catalog.catalog import Column, Derivation, SqlType, Value
 from planner.catalog.derived_columns import find_calendar_step
 from planner.errors import KeyholeError
 from planner.parser.tree import strip_parentheses
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import Compare, Condition, Within
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
@@ -46,7 +46,7 @@ def _list_fixed(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
     if uses_clock(inner) or inner.find(exp.Parameter, exp.Placeholder, exp.Query) is not None:
         return
     try:
-        condition = row_condition(inner, scope, _NOTHING_GIVEN)
+        condition = read_row_condition(inner, scope, _NOTHING_GIVEN)
     except KeyholeError:
         return  # it is refused where it is read for its own sake
     yield from condition.conjuncts()
@@ -95,7 +95,7 @@ def find_time_ends(
         found = found[0] + lows, found[1] + pasts
         days = [value for value in key.domain if isinstance(value, date)]
         spans.append(Times(find_moment(min(days)), find_end(part, max(days))))
-    for key in scope.wide:
+    for key in scope.wide_keys:
         if key.name == column.name:
             days = [value for value in key.domain or () if isinstance(value, date)]
             spans.append(Times(find_moment(min(days)), find_end("day", max(days))))

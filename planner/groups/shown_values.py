@@ -7,8 +7,8 @@ from planner.catalog.catalog import Column, MergedKeys, Table, Value, ValueGroup
 from planner.catalog.key_space import format_value
 from planner.catalog.steps import StepSamples
 from planner.parser.lexer import quote_identifier
-from planner.scope.number_keys import is_number_key, number_name, shown_type
-from planner.scope.truth_keys import is_truth_key, value_name
+from planner.scope.number_keys import find_shown_type, is_number_key, name_number
+from planner.scope.truth_keys import is_truth_key, name_value
 
 
 def wrap_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
@@ -42,9 +42,9 @@ def _write_values(
     parted = parted or key
     declared, called = base.declared, base.name
     if is_truth_key(parted):
-        declared, called = "boolean", value_name(parted)
+        declared, called = "boolean", name_value(parted)
     elif is_number_key(parted):
-        declared, called = shown_type(parted), number_name(parted)
+        declared, called = find_shown_type(parted), name_number(parted)
     named = quote_identifier(called)
     if isinstance(values, StepSamples):
         return {

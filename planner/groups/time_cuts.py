@@ -17,10 +17,10 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, SqlType, ValueGroups
 from planner.groups.pieces import MOST_STEPS, TooManyCuts
 from planner.groups.ranges import Times
-from planner.scope.key_expressions import image
-from planner.scope.key_times import read_age, read_shift, read_stride, shown_part
+from planner.scope.key_expressions import evaluate
+from planner.scope.key_times import find_finest_part, read_age, read_shift, read_stride
 from planner.scope.key_values import NotExact, convert
-from planner.scope.name_resolution import Scope, derivation, find_column, kind_of, part_of
+from planner.scope.name_resolution import Scope, find_column, find_truncation_unit, name_cast_type, read_derivation
 from planner.values.datetimes import truncate_to_unit
 
 _FIXED = {
@@ -69,7 +69,7 @@ def _is_derived(node: exp.Column, scope: Scope) -> bool:
     """Return True if a column is inside a part of its time that is a column of its own."""
     around = node.parent
     while isinstance(around, exp.Paren | exp.Cast | exp.TimestampTrunc | exp.Extract | exp.Date):
-        if derivation(around, scope) is not None and find_column(around, scope) is not None:
+        if read_derivation(around, scope) is not None and find_column(around, scope) is not None:
             return True
         around = around.parent
     return False
@@ -83,7 +83,7 @@ def _read_steps(node: exp.Column) -> TimeSteps | None:
         match around:
             case exp.Paren():
                 pass
-            case exp.Cast() if kind_of(around) == "TIMESTAMP":
+            case exp.Cast() if name_cast_type(around) == "TIMESTAMP":
                 pass
             case exp.Add() | exp.Sub() if around.this is inner:
                 moved = _read_shift(around)
@@ -118,7 +118,7 @@ def _read_other_end(node: exp.Anonymous, inner: exp.Expr) -> datetime | None:
     if len(others) != 1 or others[0].find(exp.Column) is not None:
         return None
     try:
-        found = image(others[0], {})
+        found = evaluate(others[0], {})
         raw = convert(found, "timestamp", node).raw if found.kind == "unknown" else found.raw
     except NotExact:
         return None
@@ -138,8 +138,8 @@ def _read_shift(node: exp.Add | exp.Sub) -> tuple[timedelta, int] | None:
 def _find_unit(node: exp.Expr | None) -> str:
     match node:
         case exp.TimestampTrunc() if node.args.get("zone") is None:
-            return part_of(node)
-        case exp.Cast() if kind_of(node) == "DATE":
+            return find_truncation_unit(node)
+        case exp.Cast() if name_cast_type(node) == "DATE":
             return "day"
         case exp.Date() if not node.expressions and node.args.get("zone") is None:
             return "day"
@@ -147,7 +147,7 @@ def _find_unit(node: exp.Expr | None) -> str:
             part = str(node.this).lower().strip("'")
             return _EXTRACTED.get(part, part)
         case exp.TimeToStr():
-            return shown_part(node)
+            return find_finest_part(node)
         case _:
             return ""
 

@@ -16,15 +16,15 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.conditions import MOST_PATTERNS
 from planner.parser.tree import strip_parentheses
-from planner.predicates.condition import row_truth
+from planner.predicates.condition import read_row_truth
 from planner.question.condition import Condition, IsNull, Like, columns
 from planner.question.condition_text import canonical
 from planner.question.row_work import are_expensive
 from planner.question.three_valued import known_unless_null
-from planner.scope.key_classes import is_too_wide, key_expression
+from planner.scope.key_classes import is_too_wide, read_key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.name_resolution import Scope, find_column
-from planner.scope.truth_keys import find_truth, is_test, name_alike
+from planner.scope.truth_keys import find_truth, is_test, spell_alike
 from planner.values.constant import ConstantContext
 
 _NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
@@ -65,7 +65,7 @@ def _add_test(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:
         not only_several
         and len(open_) == 1
         and open_[0].sql_type not in _NUMBERS
-        and key_expression(node, scope) is None
+        and read_key_expression(node, scope) is None
     ):
         return _add_truth(scope, node)
     return scope
@@ -100,7 +100,7 @@ def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
     It is unchanged if the condition is not true, false or NULL with one value.
     """
     try:
-        truth = row_truth(node, scope, _NOTHING_GIVEN)
+        truth = read_row_truth(node, scope, _NOTHING_GIVEN)
     except KeyholeError:
         return scope
     read = columns(truth.true) | columns(truth.false)
@@ -127,7 +127,7 @@ def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
         tests=tuple(test for test, _ in tested),
     )
     made = Column(
-        name=name_alike(node, scope),
+        name=spell_alike(node, scope),
         sql_type=SqlType.INTEGER,
         declared="integer",
         domain=(0, 1, 2),

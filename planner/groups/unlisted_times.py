@@ -8,8 +8,8 @@ from planner.catalog.catalog import Column, SqlType
 from planner.catalog.derived_columns import CLOCK_PARTS, PART_RANGES
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
-from planner.scope.key_classes import key_expression
-from planner.scope.name_resolution import Scope, derivation, find_column, kind_of
+from planner.scope.key_classes import read_key_expression
+from planner.scope.name_resolution import Scope, find_column, name_cast_type, read_derivation
 
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
@@ -21,7 +21,7 @@ def check_times(item: exp.Expr, scope: Scope, *, only_several: bool = False) -> 
         only_several: check only items that read several times, for which the range of one would not help.
     """
     try:
-        if key_expression(item, scope) is not None:
+        if read_key_expression(item, scope) is not None:
             return
         found = find_column(item, scope)
         read = list(_read_times(item, scope))
@@ -69,9 +69,9 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
         return f"Keyhole keeps no rules of time zones: groups are of {column.name} as it is.", write_node(
             _strip_zones(item)
         )
-    if any(isinstance(node, exp.Cast) and kind_of(node) == "TIME" for node in item.walk()):
+    if any(isinstance(node, exp.Cast) and name_cast_type(node) == "TIME" for node in item.walk()):
         return "A time of the day has too many values.", part
-    derived = derivation(strip_parentheses(item), scope)
+    derived = read_derivation(strip_parentheses(item), scope)
     if derived is not None and derived.part in CLOCK_PARTS and not of_clock:
         return f"{column.name} is a date, which has no {derived.part}.", part
     if derived is not None and derived.function == "extract" and derived.part not in PART_RANGES:

@@ -20,7 +20,7 @@ from planner.monitors.monitor_question_refusals import (
 from planner.parser.lexer import Token, read_tokens
 from planner.plan.reduce import reduce_question
 from planner.question.question import Accuracy, Measure, Question
-from planner.scope.embedded import Embedded, leaves
+from planner.scope.embedded import EmbeddedQuestion, list_leaves
 from planner.values.expressions import uses_clock
 
 _NO_DAY = date(2000, 1, 1)  # what current_date would mean, if it were allowed
@@ -92,7 +92,7 @@ def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
     )
 
 
-def _find_question(catalog: Catalog, monitor: Monitor) -> Embedded:
+def _find_question(catalog: Catalog, monitor: Monitor) -> EmbeddedQuestion:
     sql = monitor.sql.strip().rstrip(";").rstrip()
     lexed: tuple[Token, ...] = read_tokens(sql)
     for token in lexed:
@@ -100,7 +100,7 @@ def _find_question(catalog: Catalog, monitor: Monitor) -> Embedded:
             hint = "Write the constant itself; a threshold for each group may come from a public table."
             raise cannot_be_watched(monitor, f"sql has the parameter {token.value}", hint=hint)
     found = embed(sql, lexed, catalog)
-    if found is None or len(found.embedded) != 1 or not isinstance(found.embedded[0], Embedded):
+    if found is None or len(found.embedded) != 1 or not isinstance(found.embedded[0], EmbeddedQuestion):
         raise no_bare_question(monitor)
     embedded = found.embedded[0]
     if embedded.predicates:
@@ -109,12 +109,12 @@ def _find_question(catalog: Catalog, monitor: Monitor) -> Embedded:
     if embedded.ranked is not None:
         hint = "Instead you can ask: GROUP BY keys HAVING count(*) > 400, without an order."
         raise cannot_be_watched(monitor, "it ranks groups, and places change from look to look", hint=hint)
-    if embedded.per_unit is not None:
+    if embedded.unit_query is not None:
         hint = "Instead you can ask: HAVING count(DISTINCT patient_id) > 40, about the rows themselves."
         raise cannot_be_watched(monitor, "it asks per privacy unit, in a subquery", hint=hint)
-    if not embedded.is_all_of(sql) or embedded.stored is not None:
+    if not embedded.is_whole_statement(sql) or embedded.stored_question is not None:
         raise no_bare_question(monitor)
-    if any(uses_clock(leaf.tree) for leaf in leaves(embedded)):
+    if any(uses_clock(leaf.tree) for leaf in list_leaves(embedded)):
         hint = "Leave it out: from and until are the horizon, and each window is counted by itself."
         raise cannot_be_watched(monitor, "current_date and now() mean another day at each look", hint=hint)
     return embedded

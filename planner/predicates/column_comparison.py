@@ -1,4 +1,4 @@
-"""A column compared with a constant, the constant brought to the column's own type without changing the meaning."""
+"""Comparisons of a column with a constant, which is converted to the column's own type without changing the meaning."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -13,7 +13,7 @@ from planner.catalog.catalog import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import find_position, write_short
-from planner.predicates.where_refusals import unlisted_refusal
+from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.constant import Constant, ForeignValue, Number, Untyped, read_number, refuse_constant, round_to_real
@@ -26,25 +26,25 @@ _INT64 = 2**63  # the end of bigint
 
 
 def compare_column(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
-    """Return `column operator constant`.
+    """Return the truth of `column operator constant`.
 
-    The constant is brought to the column's own type without changing the meaning.
+    The constant is converted to the column's own type without changing the meaning.
     """
     if constant is None:
         return UNKNOWN
     match column.sql_type:
         case SqlType.INTEGER:
-            return _compare_stepped(column, operator, *_integer(constant, column, node))
+            return _compare_stepped(column, operator, *_convert_integer(constant, column, node))
         case SqlType.DATE:
-            return _compare_stepped(column, operator, *_day(constant, column, node))
+            return _compare_stepped(column, operator, *_convert_day(constant, column, node))
         case SqlType.NUMERIC | SqlType.DOUBLE:
-            return _simple(column, operator, _decimal(constant, column, node))
+            return _compare_simply(column, operator, _convert_decimal(constant, column, node))
         case SqlType.TIMESTAMP:
-            return _simple(column, operator, _timestamp(constant, column, node))
+            return _compare_simply(column, operator, _convert_timestamp(constant, column, node))
         case SqlType.BOOLEAN:
-            return boolean(column, operator, constant, node)
+            return compare_boolean(column, operator, constant, node)
         case _:
-            return _textual(column, operator, constant, node)
+            return _compare_text(column, operator, constant, node)
 
 
 _EXAMPLES = {
@@ -60,12 +60,12 @@ _EXAMPLES = {
 
 
 def is_real(column: Column) -> bool:
-    """Return True if the column is of PostgreSQL's 4-byte type. Untyped constants and lists are rounded to it."""
+    """Return True if the column is of PostgreSQL's 4-byte float type, to which untyped constants are rounded."""
     return column.declared.strip().lower() in ("real", "float4")
 
 
-def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
-    """Return a constant of a list on a `real` column, which makes all its members `real`."""
+def round_list_to_real(constant: Constant, node: exp.Expr) -> Constant:
+    """Return a constant of a list compared with a `real` column, which makes all members `real`."""
     found = read_number(constant.text, node) if isinstance(constant, Untyped) else constant
     if not isinstance(found, Number):
         return constant
@@ -75,7 +75,7 @@ def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
     return Number(Fraction(nearest), is_integral=False)
 
 
-def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
+def _refuse_mismatch(column: Column, node: exp.Expr) -> NoReturn:
     raise KeyholeError(
         "KH212",
         f'the constant {write_short(node)} does not fit column "{column.name}" of type {column.declared}',
@@ -85,7 +85,7 @@ def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
     )
 
 
-def _simple(column: Column, operator: str, value: Value) -> Truth:
+def _compare_simply(column: Column, operator: str, value: Value) -> Truth:
     return known_unless_null(
         column.name,
         true=Compare(column.name, operator, value),
@@ -96,31 +96,32 @@ def _simple(column: Column, operator: str, value: Value) -> Truth:
 def _compare_stepped(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
     """Return a comparison on a type with steps.
 
-    `below` and `above` are the last value at most the constant and the first at least it, None beyond the type.
+    `below` is the last value that is at most the constant, and `above` the first that is at least the constant; None
+    beyond the type.
     """
     if below is not None and below == above:
-        return _simple(column, operator, below)
+        return _compare_simply(column, operator, below)
     never, exists = NEVER, Not(IsNull(column.name))
     match operator:
         case "=" | "<>":
             result = known_unless_null(column.name, true=never, false=exists)
             return result if operator == "=" else result.negate()
         case ">" | ">=" if above is not None:
-            return _simple(column, ">=", above) if below is None else _simple(column, ">", below)
+            return _compare_simply(column, ">=", above) if below is None else _compare_simply(column, ">", below)
         case "<" | "<=" if below is not None:
-            return _simple(column, "<=", below) if above is None else _simple(column, "<", above)
+            return _compare_simply(column, "<=", below) if above is None else _compare_simply(column, "<", above)
         case _:
             # the constant lies beyond the column's type, so that no value is greater (or less) than it
             return known_unless_null(column.name, true=never, false=exists)
 
 
-def _integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | None, int | None]:
+def _convert_integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | None, int | None]:
     if isinstance(constant, Untyped):
         constant = read_number(constant.text, node)
         if not constant.is_integral:
-            _mismatch(column, node)
+            _refuse_mismatch(column, node)
     if not isinstance(constant, Number):
-        _mismatch(column, node)
+        _refuse_mismatch(column, node)
     below, above = floor(constant.value), ceil(constant.value)
     if below >= _INT64:
         return _INT64 - 1, None
@@ -129,7 +130,7 @@ def _integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | 
     return below, above
 
 
-def _day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | None, date | None]:
+def _convert_day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | None, date | None]:
     if isinstance(constant, Untyped):
         constant = read_moment(constant.text, node).date()
     match constant:
@@ -141,21 +142,21 @@ def _day(constant: Constant, column: Column, node: exp.Expr) -> tuple[date | Non
         case date():
             return constant, constant
         case _:
-            _mismatch(column, node)
+            _refuse_mismatch(column, node)
 
 
-def _decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
+def _convert_decimal(constant: Constant, column: Column, node: exp.Expr) -> Decimal:
     if isinstance(constant, Untyped):
-        constant = rounded_to_real(constant, node) if is_real(column) else read_number(constant.text, node)
+        constant = round_list_to_real(constant, node) if is_real(column) else read_number(constant.text, node)
     if not isinstance(constant, Number):
-        _mismatch(column, node)
+        _refuse_mismatch(column, node)
     value = convert_to_exact_decimal(constant.value)
     if value is None:
         raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=find_position(node))
     return value
 
 
-def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
+def _convert_timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
     match constant:
         case Untyped(text):
             return read_moment(text, node)
@@ -164,17 +165,17 @@ def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
         case date():
             return datetime.combine(constant, datetime.min.time())
         case _:
-            _mismatch(column, node)
+            _refuse_mismatch(column, node)
 
 
-def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
+def compare_boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
     """Return the truth of a boolean column compared with a boolean. Raise KH212, KH205."""
     if isinstance(constant, Untyped):
         constant = read_truth(constant.text, node)
     if not isinstance(constant, bool):
-        _mismatch(column, node)
+        _refuse_mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise unlisted_refusal(node, "booleans are compared with = and <> alone")
+        raise refuse_unlisted(node, "booleans are compared with = and <> alone")
     wanted = constant if operator == "=" else not constant
     return known_unless_null(
         column.name, true=Compare(column.name, "=", wanted), false=Compare(column.name, "=", not wanted)
@@ -184,23 +185,23 @@ def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -
 def _becomes_text(constant: ForeignValue, column: Column) -> bool:
     """Return True if PostgreSQL compares such a value with the column as text.
 
-    A `character` compared with a `character varying` makes both `character`, whose blanks at the end do not count.
+    A `character` compared with a `character varying` makes both `character`, whose trailing blanks do not count.
     """
     if column.sql_type is not SqlType.TEXT or not constant.is_text:
         return False
     return constant.declared != "character" or column.declared.strip().lower() == "text"
 
 
-def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
+def _compare_text(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
     text = constant.text if isinstance(constant, Untyped) else constant
     if isinstance(constant, ForeignValue) and _becomes_text(constant, column):
         text = constant.text
     if not isinstance(text, str):
-        _mismatch(column, node)
+        _refuse_mismatch(column, node)
     if "\x00" in text:
-        _mismatch(column, node)
+        _refuse_mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise unlisted_refusal(
+        raise refuse_unlisted(
             node,
             f'the order of column "{column.name}" depends on a collation',
             hint=f"Use =, <>, IN or LIKE on {spell_name(column.name)}.",
@@ -209,5 +210,5 @@ def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) 
         try:
             text = str(UUID(text))
         except ValueError:
-            _mismatch(column, node)
-    return _simple(column, operator, text)
+            _refuse_mismatch(column, node)
+    return _compare_simply(column, operator, text)

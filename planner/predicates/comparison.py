@@ -7,9 +7,9 @@ from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses
 from planner.predicates.computed.compare import compare_terms
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.coalesce import without_nulls
-from planner.predicates.terms.operand import operand
-from planner.predicates.where_refusals import no_term
+from planner.predicates.terms.coalesce import drop_nulls
+from planner.predicates.terms.operand import read_operand
+from planner.predicates.where_refusals import refuse_function
 from planner.question.condition import NEVER, Condition, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.scope.name_resolution import find_column
@@ -17,19 +17,19 @@ from planner.values.comparisons import compare_constants
 from planner.values.operators import FLIPPED_OPERATORS
 
 
-def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, str, exp.Expr]:
-    """Return the side with a column, operator and constant side, turned round if needed."""
+def _order_sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, str, exp.Expr]:
+    """Return the side with a column, the operator and the constant side, swapped if needed."""
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if within.is_constant(left):
         return right, FLIPPED_OPERATORS[operator], left
     return left, operator, right
 
 
-def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
-    """Return `left operator right` of one value each."""
+def compare_sides(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
+    """Return the truth of `left operator right` for one value each."""
     if within.is_constant(left) and within.is_constant(right):
-        return _constants(left, operator, right, within)
-    itself = _itself(left, right, operator, within)
+        return _compare_constants(left, operator, right, within)
+    itself = _compare_with_itself(left, right, operator, within)
     if itself is not None:
         return itself
     if not within.is_constant(left) and not within.is_constant(right):
@@ -38,16 +38,16 @@ def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
             return both
     if within.is_constant(left):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
-    found = operand(left, within)
-    return found.compare(operator, within.constant(right), right)
+    found = read_operand(left, within)
+    return found.compare(operator, within.fold_constant(right), right)
 
 
-def _itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) -> Truth | None:
-    """Return a column compared with itself, as `x = coalesce($1, x)` is without a value.
+def _compare_with_itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) -> Truth | None:
+    """Return the truth of a column compared with itself, as in `x = coalesce($1, x)` without a value.
 
-    It is known wherever it is not NULL.
+    It is known wherever the column is not NULL.
     """
-    sides = [_first_of(side, within) for side in (left, right)]
+    sides = [_reduce_coalesce(side, within) for side in (left, right)]
     found = [find_column(side, within.scope) for side in sides]
     if found[0] is None or found[1] is None or found[0].name != found[1].name:
         return None
@@ -58,34 +58,34 @@ def _itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) ->
     return held if operator in ("=", "<=", ">=") else held.negate()
 
 
-def _first_of(node: exp.Expr, within: RowScope) -> exp.Expr:
-    """Return what COALESCE is where the constants before it are NULL and nothing stands behind it."""
+def _reduce_coalesce(node: exp.Expr, within: RowScope) -> exp.Expr:
+    """Return the only argument of COALESCE that remains if the constants before it are NULL and nothing follows it."""
     if not isinstance(node, exp.Coalesce):
         return node
-    arguments = without_nulls(node, within)
+    arguments = drop_nulls(node, within)
     return arguments[0] if len(arguments) == 1 else node
 
 
-def _constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
-    value = compare_constants(within.constant(left), operator, within.constant(right), left)
+def _compare_constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
+    value = compare_constants(within.fold_constant(left), operator, within.fold_constant(right), left)
     return UNKNOWN if value is None else always(value=value)
 
 
-def distinct(node: exp.Expr, within: RowScope) -> Truth:
+def read_distinct(node: exp.Expr, within: RowScope) -> Truth:
     """Return the truth of IS [NOT] DISTINCT FROM a constant, never unknown."""
-    same = _same(node, within)
+    same = _compare_distinct(node, within)
     return same if isinstance(node, exp.NullSafeEQ) else same.negate()
 
 
-def _same(node: exp.Expr, within: RowScope) -> Truth:
-    left, _, right = _sides(node, "=", within)
-    value = within.constant(right)
+def _compare_distinct(node: exp.Expr, within: RowScope) -> Truth:
+    left, _, right = _order_sides(node, "=", within)
+    value = within.fold_constant(right)
     if within.is_constant(left):
-        first = within.constant(left)
+        first = within.fold_constant(left)
         return always(value=(first is None and value is None) or compare_constants(first, "=", value, node) is True)
-    found = operand(left, within)
-    if value is None and not found.plain:
-        raise no_term(node)
+    found = read_operand(left, within)
+    if value is None and not found.is_plain:
+        raise refuse_function(node)
     if value is None:
         null: Condition = IsNull(found.column.name)
         return Truth(null, Not(null), Not(null), null)
@@ -97,20 +97,20 @@ def read_between(node: exp.Expr, within: RowScope) -> Truth:
     """Return the truth of BETWEEN [SYMMETRIC] of two constants."""
     value, low, high = strip_parentheses(node.this), node.args["low"], node.args["high"]
 
-    def inside(least: exp.Expr, most: exp.Expr) -> Truth:
+    def compare_range(least: exp.Expr, most: exp.Expr) -> Truth:
         sides = (
-            sides_compared(value, ">=", strip_parentheses(least), within),
-            sides_compared(value, "<=", strip_parentheses(most), within),
+            compare_sides(value, ">=", strip_parentheses(least), within),
+            compare_sides(value, "<=", strip_parentheses(most), within),
         )
         return combine_truths(sides, conjunction=True)
 
     if node.args.get("symmetric"):
-        return combine_truths((inside(low, high), inside(high, low)), conjunction=False)
-    return inside(low, high)
+        return combine_truths((compare_range(low, high), compare_range(high, low)), conjunction=False)
+    return compare_range(low, high)
 
 
-def rows_equal(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
-    """Return the truth of two rows being equal, member by member."""
+def compare_rows(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
+    """Return the truth of the equality of two rows, member by member."""
     if len(left.expressions) != len(right.expressions):
         raise KeyholeError(
             "KH212",
@@ -121,6 +121,6 @@ def rows_equal(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
         )
     pairs = zip(left.expressions, right.expressions, strict=True)
     return combine_truths(
-        (sides_compared(strip_parentheses(one), "=", strip_parentheses(other), within) for one, other in pairs),
+        (compare_sides(strip_parentheses(one), "=", strip_parentheses(other), within) for one, other in pairs),
         conjunction=True,
     )

@@ -1,7 +1,7 @@
 """WHERE and FILTER: sqlglot's tree to a `Condition`, by an allow-list of comparisons of columns with constants.
 
-A condition is kept as four ordinary conditions, for the rows where it is true, false, not true and not false. So NOT
-and IS TRUE are exact under SQL's three values, and the result needs no value "unknown".
+A condition is kept as four ordinary conditions, for the rows where it is true, false, not true and not false. NOT and
+IS TRUE are therefore exact under SQL's three values, and the result needs no value "unknown".
 """
 
 from sqlglot import exp
@@ -10,15 +10,15 @@ from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import strip_parentheses
-from planner.predicates.cases import choose_outside
-from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
-from planner.predicates.computed.compare import computed_term
-from planner.predicates.infinite_times import written_base
-from planner.predicates.membership import membership, quantifier, read_quantified
-from planner.predicates.pattern import expression_truth, pattern_truth
+from planner.predicates.cases import move_case_outside
+from planner.predicates.comparison import compare_rows, compare_sides, read_between, read_distinct
+from planner.predicates.computed.compare import read_computed_term
+from planner.predicates.infinite_times import find_written_base
+from planner.predicates.membership import read_membership, read_quantified, read_quantifier
+from planner.predicates.pattern import read_like, read_regular_expression
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.operand import operand, term
-from planner.predicates.where_refusals import not_allowed, unlisted_refusal
+from planner.predicates.terms.operand import read_operand, read_term
+from planner.predicates.where_refusals import refuse_expression, refuse_unlisted
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.scope.name_resolution import Scope, find_column
@@ -27,78 +27,80 @@ from planner.values.constant import Constant, ConstantContext, Untyped, refuse_c
 from planner.values.operators import OPERATORS
 
 MOST_PARTS = 5_000  # of what repeats its parts: CASE and IS UNKNOWN
-MOST_TOGETHER = 200_000  # of a whole condition: no more than the longest question has characters
+MOST_REPEATED_PARTS = 200_000  # of a whole condition: no more than the longest question has characters
 
 
-def row_condition(node: exp.Expr, scope: Scope, given: ConstantContext) -> Condition:
+def read_row_condition(node: exp.Expr, scope: Scope, given: ConstantContext) -> Condition:
     """Return the condition that holds exactly on the rows where the expression is true.
 
-    Guarantee: evaluating it can neither raise nor take more than linear time on any row. Raises KH205 for what is not
-    on the allow-list, KH201 for unknown columns, KH212 for constants of a wrong type.
+    Guarantee: evaluating it can neither raise nor take more than linear time on any row. Raise KH205 for an expression
+    off the allow-list, KH201 for unknown columns, KH212 for constants of a wrong type.
     """
-    return row_truth(node, scope, given).true
+    return read_row_truth(node, scope, given).true
 
 
-def row_truth(node: exp.Expr, scope: Scope, given: ConstantContext) -> Truth:
-    """Return the expression's four conditions. Raise as `row_condition` does."""
-    return _truth(node, RowScope(scope, given))
+def read_row_truth(node: exp.Expr, scope: Scope, given: ConstantContext) -> Truth:
+    """Return the expression's four conditions. Raise as `read_row_condition` does."""
+    return _read_truth(node, RowScope(scope, given))
 
 
-def _truth(node: exp.Expr, within: RowScope) -> Truth:
+def _read_truth(node: exp.Expr, within: RowScope) -> Truth:
     node = strip_parentheses(node)
-    result = _positive(node, within)
+    result = _read_positive(node, within)
     return result.negate() if node.args.get("negate") else result
 
 
-def _positive(node: exp.Expr, within: RowScope) -> Truth:
-    chosen = choose_outside(node, within)
+def _read_positive(node: exp.Expr, within: RowScope) -> Truth:
+    chosen = move_case_outside(node, within)
     match node if chosen is None else chosen:
         case exp.And() | exp.Or():
-            parts = (_truth(part, within) for part in node.flatten())
-            return _bound_length(combine_truths(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_TOGETHER)
+            parts = (_read_truth(part, within) for part in node.flatten())
+            return _bound_length(
+                combine_truths(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_REPEATED_PARTS
+            )
         case exp.Not():
-            return _truth(node.this, within).negate()
+            return _read_truth(node.this, within).negate()
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-            return _comparison(node, OPERATORS[type(node)], within)
+            return _read_comparison(node, OPERATORS[type(node)], within)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
-            return distinct(node, within)
+            return read_distinct(node, within)
         case exp.Between():
             return read_between(node, within)
         case exp.In():
-            return membership(node, within)
+            return read_membership(node, within)
         case exp.Escape() if isinstance(inner := strip_parentheses(node.this), exp.Like | exp.ILike):
-            found = pattern_truth(inner, within, escape=node.expression)
+            found = read_like(inner, within, escape=node.expression)
             return found.negate() if inner.args.get("negate") else found
         case exp.Like() | exp.ILike() | exp.StartsWith():
-            return pattern_truth(node, within, escape=None)
+            return read_like(node, within, escape=None)
         case exp.RegexpLike() | exp.RegexpILike() | exp.SimilarTo():
-            return expression_truth(node, within)
+            return read_regular_expression(node, within)
         case exp.Is():
-            return _is(node, within)
+            return _read_is(node, within)
         case exp.Case() as case:
-            return _case(case, within)
+            return _read_case(case, within)
         case _:
-            return _bare_truth(node, within)
+            return _read_bare_truth(node, within)
 
 
-def _case(node: exp.Case, within: RowScope) -> Truth:
-    """Return the truth of CASE of conditions: the first whose WHEN is true decides; without ELSE it is unknown.
+def _read_case(node: exp.Case, within: RowScope) -> Truth:
+    """Return the truth of CASE of conditions. The first true WHEN decides; without ELSE the rest is unknown.
 
-    Raise KH205 for a long one of long conditions.
+    Raise KH205 for a long CASE of long conditions.
     """
     size = 0
     arms: list[tuple[Condition, Truth]] = []
     passed: list[Condition] = []
     for arm in node.args["ifs"]:
         when = exp.EQ(this=node.this, expression=arm.this) if node.this is not None else arm.this
-        chosen = _truth(when, within)
-        arms.append((all_of((*passed, chosen.true)), _truth(arm.args["true"], within)))
+        chosen = _read_truth(when, within)
+        arms.append((all_of((*passed, chosen.true)), _read_truth(arm.args["true"], within)))
         passed.append(chosen.not_true)
         size += sum(parts_of(one) for one in passed)
         if size > MOST_PARTS:
-            raise _too_long(node)
+            raise _refuse_length(node)
     default = node.args.get("default")
-    arms.append((all_of(passed), UNKNOWN if default is None else _truth(default, within)))
+    arms.append((all_of(passed), UNKNOWN if default is None else _read_truth(default, within)))
     return _bound_length(
         Truth(
             any_of(all_of((chosen, then.true)) for chosen, then in arms),
@@ -112,14 +114,14 @@ def _case(node: exp.Case, within: RowScope) -> Truth:
 
 
 def _bound_length(found: Truth, node: exp.Expr, *, most: int) -> Truth:
-    """Return the truth of an expression that repeats those of its parts. Raise KH205 if it became too long."""
+    """Return the truth of an expression that repeats the truths of its parts. Raise KH205 if it became too long."""
     if max(map(parts_of, (found.true, found.false, found.not_true, found.not_false))) > most:
-        raise _too_long(node)
+        raise _refuse_length(node)
     return found
 
 
-def _too_long(node: exp.Expr) -> KeyholeError:
-    return unlisted_refusal(
+def _refuse_length(node: exp.Expr) -> KeyholeError:
+    return refuse_unlisted(
         node,
         "this condition becomes too long when it is written out",
         detail=f"The values of WHEN are written as AND and OR, in at most {MOST_PARTS:,} parts.",
@@ -127,56 +129,56 @@ def _too_long(node: exp.Expr) -> KeyholeError:
     )
 
 
-def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
+def _read_comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
-    found = within.scope.membership(node) if operator == "=" else None
+    found = within.scope.read_membership(node) if operator == "=" else None
     if found is not None:  # for a row that finds no public row, the public column is NULL
         return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
     if isinstance(right, exp.Any) or (isinstance(right, exp.Anonymous) and len(right.expressions) == 1):
-        asked = quantifier(right)
+        asked = read_quantifier(right)
         if asked is not None:
             every, array = asked
             return read_quantified(left, operator, array, within, every=every)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
-        equal = rows_equal(left, right, within)
+        equal = compare_rows(left, right, within)
         return equal if operator == "=" else equal.negate()
-    return sides_compared(left, operator, right, within)
+    return compare_sides(left, operator, right, within)
 
 
-def _is(node: exp.Expr, within: RowScope) -> Truth:
+def _read_is(node: exp.Expr, within: RowScope) -> Truth:
     wanted = strip_parentheses(node.expression)
     if isinstance(wanted, exp.Null):
         if within.is_constant(node.this):
-            return always(value=within.constant(node.this) is None)
-        found = None if isinstance(strip_parentheses(node.this), exp.Coalesce) else term(node.this, within)
-        found = found or computed_term(node.this, within)
+            return always(value=within.fold_constant(node.this) is None)
+        found = None if isinstance(strip_parentheses(node.this), exp.Coalesce) else read_term(node.this, within)
+        found = found or read_computed_term(node.this, within)
         column = find_column(node.this, within.scope) or (found.column if found is not None else None)
         if column is not None:
-            base = written_base(column, strip_parentheses(node.this), within.scope)
+            base = find_written_base(column, strip_parentheses(node.this), within.scope)
             null: Condition = IsNull((base or column).name)
             return Truth(null, Not(null), Not(null), null)
-        truth_ = _truth(node.this, within)
+        truth_ = _read_truth(node.this, within)
         unknown = all_of((truth_.not_true, truth_.not_false))
         known = any_of((truth_.true, truth_.false))
         return _bound_length(Truth(unknown, known, known, unknown), node, most=MOST_PARTS)
     if isinstance(wanted, exp.Boolean):
-        inner = _truth(node.this, within)
+        inner = _read_truth(node.this, within)
         if wanted.this:
             return Truth(inner.true, inner.not_true, inner.not_true, inner.true)
         return Truth(inner.false, inner.not_false, inner.not_false, inner.false)
-    raise not_allowed(node)
+    raise refuse_expression(node)
 
 
-def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:
+def _read_bare_truth(node: exp.Expr, within: RowScope) -> Truth:
     """Return the truth of a boolean column, term or constant."""
     if find_column(node, within.scope) is None and within.is_constant(node):
-        value = within.constant(node)
+        value = within.fold_constant(node)
         if isinstance(value, Untyped):
             value = constant.read_truth(value.text, node)
         if value is not None and not isinstance(value, bool):
             raise refuse_constant(node, "a condition is a boolean", hint="Compare it with a constant, or write true.")
         return UNKNOWN if value is None else always(value=value)
-    found = operand(node, within)
+    found = read_operand(node, within)
     if found.column.sql_type is not SqlType.BOOLEAN:
         raise refuse_constant(
             node,

@@ -1,7 +1,7 @@
-"""A derived column where a condition writes out what it is derived by: infinite times, which the column lacks, count.
+"""Conditions that write out the derivation of a derived column: infinite times count, although the column lacks them.
 
-A derived column is NULL for times outside the years 1 to 9999, infinities included. Of these PostgreSQL's own
-date_trunc, `::date` and extract(year) are later or earlier than every constant that a condition may have.
+A derived column is NULL for times outside the years 1 to 9999, infinities included. PostgreSQL's own date_trunc,
+`::date` and extract(year) of these are later or earlier than every constant that a condition may have.
 """
 
 from collections.abc import Iterable
@@ -12,16 +12,16 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, Derivation, SqlType
 from planner.predicates.column_comparison import compare_column
-from planner.predicates.terms.term import ColumnTerm, plain_term
+from planner.predicates.terms.term import ColumnTerm, make_plain_term
 from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, all_of, any_of
 from planner.question.three_valued import Truth
-from planner.scope.key_classes import stored_key
+from planner.scope.key_classes import find_stored_key
 from planner.scope.name_resolution import Scope
 from planner.values.constant import Constant
 
 
-def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the date or timestamp whose infinities the expression keeps, if `node` writes a derived column out."""
+def find_written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
+    """Return the date or timestamp whose infinities the expression keeps, if `node` writes out a derived column."""
     derived = column.derivation
     if isinstance(node, exp.Column) or not isinstance(derived, Derivation):
         return None
@@ -30,12 +30,12 @@ def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
     return scope.table.get_column(derived.column)
 
 
-def written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | None:
-    """Return the term that a derived column is where the expression is written out; any other column's own term."""
-    base, plain = written_base(column, node, scope), plain_term(column)
+def read_written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | None:
+    """Return the term of a derived column whose expression is written out; for any other column its own term."""
+    base, plain = find_written_base(column, node, scope), make_plain_term(column)
     if base is None or plain is None:
         return plain
-    later, earlier, null = _later(base), _earlier(base), IsNull(base.name)
+    later, earlier, null = _make_later(base), _make_earlier(base), IsNull(base.name)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         found = compare_column(column, operator, constant, at)
@@ -53,32 +53,34 @@ def written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | N
         true, false = any_of((found.true, *held)), any_of((found.false, *failed))
         return Truth(true, false, any_of((false, null)), any_of((true, null)))
 
-    return replace(plain, compare=compare, plain=False)
+    return replace(plain, compare=compare, is_plain=False)
 
 
-def _later(base: Column) -> Compare:
+def _make_later(base: Column) -> Compare:
     return Compare(base.name, ">", datetime.max if base.sql_type is SqlType.TIMESTAMP else date.max)
 
 
-def _earlier(base: Column) -> Compare:
+def _make_earlier(base: Column) -> Compare:
     return Compare(base.name, "<", datetime.min if base.sql_type is SqlType.TIMESTAMP else date.min)
 
 
-def of_groups(condition: Condition, keys: Iterable[Column], columns: Iterable[Column]) -> Condition:
+def restrict_to_groups(condition: Condition, keys: Iterable[Column], columns: Iterable[Column]) -> Condition:
     """Return the meaning of a row condition for rows in a group: none lies beyond the calendar of a derived key."""
     columns = tuple(columns)
     told = {column.name: column for column in columns}
-    derived = [key.derivation for key in (stored_key(one, columns) for one in keys)]
+    derived = [key.derivation for key in (find_stored_key(one, columns) for one in keys)]
     bases = [told[one.column] for one in derived if isinstance(one, Derivation) and one.column in told]
-    return _without(condition, frozenset(end for base in bases for end in (_later(base), _earlier(base))))
+    return _drop_conditions(
+        condition, frozenset(end for base in bases for end in (_make_later(base), _make_earlier(base)))
+    )
 
 
-def _without(condition: Condition, never: frozenset[Condition]) -> Condition:
+def _drop_conditions(condition: Condition, never: frozenset[Condition]) -> Condition:
     match condition:
         case And(parts):
-            return all_of(_without(part, never) for part in parts)
+            return all_of(_drop_conditions(part, never) for part in parts)
         case Or(parts):
-            return any_of(kept for part in parts if (kept := _without(part, never)) != NEVER)
+            return any_of(kept for part in parts if (kept := _drop_conditions(part, never)) != NEVER)
         case Compare() if condition in never:
             return NEVER
         case _:

@@ -1,9 +1,9 @@
-"""`lower(x) LIKE pattern` and ILIKE as LIKE of every spelling, where these are few and all collations agree on them.
+"""`lower(x) LIKE pattern` and ILIKE as LIKE of every spelling, if these are few and all collations agree on them.
 
-Every collation of PostgreSQL lowers the ASCII letters but I to their small ones (Turkish ones take I to a dotless one),
-and no other character to one of these but U+212A to k and U+0130 to i. So without i and k a pattern of ASCII is matched
-by the lowered text exactly where the text itself matches in some mixture of capitals, and length does not matter as
-long as the pattern has no `_`. Other patterns of ASCII are those of the text in small letters of the C collation.
+Every collation of PostgreSQL lowers the ASCII letters except I to their small ones (Turkish ones lower I to a dotless
+one). It lowers no other character to one of these but U+212A to k and U+0130 to i. For a pattern of ASCII without i and
+k, the lowered text therefore matches exactly if the text itself matches in some mixture of capitals. The length is the
+same as long as the pattern has no `_`. Other patterns of ASCII are compared with the text lowered by the C collation.
 """
 
 from itertools import product
@@ -11,23 +11,23 @@ from itertools import product
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.predicates.where_refusals import name_spellings, unlisted_refusal
+from planner.predicates.where_refusals import name_spellings, refuse_unlisted
 from planner.values.like import escape_pattern
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
 
 
-def spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
-    """Return the LIKE patterns, one for each mixture of capitals; None if they are too many or collations differ.
+def list_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
+    """Return LIKE patterns, one for each mixture of capitals. Return None if they are too many or collations differ.
 
     Parameters:
-        characters: of the pattern; None is `%`, and an empty text is `_`.
+        characters: those of the pattern; None is `%`, and an empty text is `_`.
 
-    Raises KH205 for letters beyond ASCII, of which the C collation knows no capitals.
+    Raises KH205 for letters beyond ASCII, for which the C collation has no capitals.
     """
     letters = [character for character in characters if character is not None and character.isalpha()]
     if not all(map(str.isascii, letters)):
-        raise unsure_case(node)
+        raise refuse_letter_case(node)
     certain = all(
         character is None or (character != "" and character.isascii() and character not in "iIkK")
         for character in characters
@@ -43,15 +43,15 @@ def spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
     return ["".join(chosen) for chosen in product(*choices)]
 
 
-def lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
-    """Return the same for a text in lower case and a pattern that is not; none if the pattern has a capital."""
+def list_lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
+    """Return the same patterns for a text in lower case and a pattern as typed; none if the pattern has a capital."""
     if any(character and character.isascii() and character.isupper() for character in characters):
         return []
-    return spellings(characters, node)
+    return list_spellings(characters, node)
 
 
 def lower_pattern(characters: list[str | None]) -> str:
-    """Return the LIKE pattern with small ASCII letters, as the C collation has them."""
+    """Return the LIKE pattern with ASCII letters in lower case, as in the C collation."""
     return "".join(map(_lower_character, characters))
 
 
@@ -61,10 +61,10 @@ def _lower_character(character: str | None) -> str:
     return "_" if character == "" else escape_pattern(character.lower() if character.isascii() else character)
 
 
-def unsure_case(node: exp.Expr) -> KeyholeError:
+def refuse_letter_case(node: exp.Expr) -> KeyholeError:
     """Return KH205 for letters beyond ASCII, and for texts that are not a row's own."""
     column = node.find(exp.Column)
-    return unlisted_refusal(
+    return refuse_unlisted(
         node,
         "whether letters are alike but for capitals depends on a collation",
         detail="Keyhole compares letters of ASCII without capitals, in columns of the private table itself.",

@@ -8,12 +8,12 @@ from sqlglot import exp
 from planner.catalog.catalog import SqlType
 from planner.parser.lexer import spell_name
 from planner.parser.tree import contains_type, strip_parentheses, write_short
-from planner.predicates.column_comparison import is_real, rounded_to_real
-from planner.predicates.comparison import rows_equal, sides_compared
+from planner.predicates.column_comparison import is_real, round_list_to_real
+from planner.predicates.comparison import compare_rows, compare_sides
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.operand import operand
+from planner.predicates.terms.operand import read_operand
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.where_refusals import subquery_inside, unlisted_refusal
+from planner.predicates.where_refusals import refuse_subquery, refuse_unlisted
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant
@@ -25,8 +25,8 @@ from planner.values.expressions import convert_parameter
 from planner.values.parameter_casts import read_parameter_cast
 
 
-def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
-    """Return True if every element must compare so (ALL), False if one (ANY, SOME), and the array."""
+def read_quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
+    """Return True for ALL and False for ANY or SOME, and the array."""
     if isinstance(node, exp.Any):
         return False, strip_parentheses(node.this)
     called = str(node.this).upper()
@@ -35,16 +35,16 @@ def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
 
 def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
     """Return the truth of `left operator` one element of a constant array, or every one. Raise KH107, KH205, KH212."""
-    found = _elements(array, within)
+    found = _read_elements(array, within)
     if found is None:
         return UNKNOWN
     if within.is_constant(left):
-        value = within.constant(left)
+        value = within.fold_constant(left)
         truths = [compare_constants(value, operator, item, left) for item in found]
         return combine_truths((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
-    compared = operand(left, within)
+    compared = read_operand(left, within)
     if is_real(compared.column) and contains_type(array, exp.Parameter):
-        raise unlisted_refusal(
+        raise refuse_unlisted(
             array,
             f'an array for column "{compared.column.name}" of type real is written out',
             detail="Of an array in a parameter it is not known whether its numbers are of type real.",
@@ -57,33 +57,33 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
     return combine_truths((compared.compare(operator, item, array) for item in found), conjunction=every)
 
 
-def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
-    """Return the constants of an array; None if it is NULL. Raise KH205, KH212."""
+def _read_elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
+    """Return the constants of an array. Return None if it is NULL. Raise KH205, KH212."""
     if array.find(exp.Query):
-        raise subquery_inside(array)
+        raise refuse_subquery(array)
     element, computed = None, read_parameter_cast(array)
-    if computed is not None and computed in within.given.casts:
+    if computed is not None and computed in within.constants.casts:
         pass  # PostgreSQL has cast the whole array
     elif isinstance(array, exp.Cast) and array.to.this == exp.DType.ARRAY and len(array.to.expressions) == 1:
         element, array = array.to.expressions[0], strip_parentheses(array.this)
     if isinstance(array, exp.Array):
-        found = [within.constant(item) for item in array.expressions]
+        found = [within.fold_constant(item) for item in array.expressions]
     else:
-        value = within.constant(array)
+        value = within.fold_constant(array)
         if value is None:
             return None
-        read = _array(value, array, within)
+        read = _read_array(value, array, within)
         if read is None:
             shown = write_short(array)
             raise refuse_constant(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
         found = read
     if element is None:
-        return _of_one_type(found, array) if isinstance(array, exp.Array) else found
+        return _unify_types(found, array) if isinstance(array, exp.Array) else found
     return [None if item is None else constant.cast(item, element, array) for item in found]
 
 
-def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
-    """Return the members of an ARRAY as PostgreSQL types them: quoted ones as the others are, or as text.
+def _unify_types(items: list[Constant], array: exp.Array) -> list[Constant]:
+    """Return the members of an ARRAY with PostgreSQL's types: quoted ones get the others' type, or text.
 
     Raise KH212.
     """
@@ -122,42 +122,44 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
     return [type_item(item) for item in items]
 
 
-def _array(value: Constant, node: exp.Expr, within: RowScope) -> list[Constant] | None:
-    """Return the elements of an array, or of an array's text; None if it is none."""
+def _read_array(value: Constant, node: exp.Expr, within: RowScope) -> list[Constant] | None:
+    """Return the elements of an array, or of an array's text. Return None if it is none."""
     if isinstance(value, ArrayValue):
-        return [convert_parameter(member, node, within.given) for member in value.members]
+        return [convert_parameter(member, node, within.constants) for member in value.members]
     if not isinstance(value, Untyped):
         return None
     texts = read_members(value.text)
     return None if texts is None else [None if text is None else Untyped(text) for text in texts]
 
 
-def membership(node: exp.Expr, within: RowScope) -> Truth:
+def read_membership(node: exp.Expr, within: RowScope) -> Truth:
     """Return the truth of IN a list of constants or rows. Raise KH107 for a subquery, KH205, KH212."""
     if not node.expressions or node.args.get("query") is not None:
-        raise subquery_inside(node)
+        raise refuse_subquery(node)
     value = strip_parentheses(node.this)
     items = [strip_parentheses(item) for item in node.expressions]
     if isinstance(value, exp.Tuple):
         if not all(isinstance(item, exp.Tuple) for item in items):
-            raise unlisted_refusal(node, f"{write_short(node)} compares a row with a value")
-        return combine_truths((rows_equal(value, typed(exp.Tuple, item), within) for item in items), conjunction=False)
+            raise refuse_unlisted(node, f"{write_short(node)} compares a row with a value")
+        return combine_truths(
+            (compare_rows(value, typed(exp.Tuple, item), within) for item in items), conjunction=False
+        )
     if within.is_constant(value):
-        return combine_truths((sides_compared(value, "=", item, within) for item in items), conjunction=False)
-    found = operand(value, within)
+        return combine_truths((compare_sides(value, "=", item, within) for item in items), conjunction=False)
+    found = read_operand(value, within)
     if found.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP):
         _check_alike(found, items, within)
-    return _is_among(found, [(_member(found, item, len(items), within), item) for item in items])
+    return _is_among(found, [(_convert_member(found, item, len(items), within), item) for item in items])
 
 
 _ZONED = (exp.StrToTime, exp.UnixToTime, exp.CurrentTimestamp)
 
 
 def _check_alike(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> None:
-    """Refuse lists in which quoted members would take the type of another member instead of the column's."""
-    values = [within.constant(item) for item in items]
+    """Raise the refusal of a list in which quoted members would take another member's type instead of the column's."""
+    values = [within.fold_constant(item) for item in items]
     texts = [value.text for value in values if isinstance(value, Untyped)]
-    kept = found.plain and found.column.sql_type is SqlType.TIMESTAMP
+    kept = found.is_plain and found.column.sql_type is SqlType.TIMESTAMP
     hours = not kept and any(
         read_moment(text, items[0]) != move_to_midnight(read_moment(text, items[0]).date()) for text in texts
     )
@@ -178,23 +180,23 @@ def _is_zoned(item: exp.Expr) -> bool:
     return item.find(*_ZONED) is not None or exp.DType.TIMESTAMPTZ in casts
 
 
-def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) -> Constant:
-    """Return a member of a list: on a `real` column two or more of them make the list one of `real`."""
-    value = within.constant(item)
+def _convert_member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) -> Constant:
+    """Return a member of a list. Several members beside a `real` column are rounded to `real`."""
+    value = within.fold_constant(item)
     if members_ < 2 or value is None or not is_real(found.column):
         return value
     if contains_type(item, exp.Cast, exp.Parameter):
-        raise unlisted_refusal(
+        raise refuse_unlisted(
             item,
             f'a list on column "{found.column.name}" of type real holds plain numbers alone',
             hint="Write the number itself, or "
             f"{spell_name(found.column.name)} = 0.5 OR {spell_name(found.column.name)} = 0.25.",
         )
-    return rounded_to_real(value, item)
+    return round_list_to_real(value, item)
 
 
 def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
-    """Return the truth of a term being one of some constants."""
+    """Return the truth that a term equals one of some constants."""
     truths = [found.compare("=", value, at) for value, at in items]
     name = found.column.name
     values = {part.true.value for part in truths if isinstance(part.true, Compare)}

@@ -5,13 +5,13 @@ from sqlglot import exp
 from planner.catalog.catalog import SqlType
 from planner.parser.lexer import spell_name
 from planner.parser.tree import strip_parentheses
-from planner.predicates.computed.compare import computed_term, match_text
-from planner.predicates.letter_case import lower_pattern, spellings, unsure_case
+from planner.predicates.computed.compare import match_text, read_computed_term
+from planner.predicates.letter_case import list_spellings, lower_pattern, refuse_letter_case
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.operand import operand
+from planner.predicates.terms.operand import read_operand
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.terms.text import any_like
-from planner.predicates.where_refusals import no_term
+from planner.predicates.terms.text import make_like_any
+from planner.predicates.where_refusals import refuse_function
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.constant import Constant, refuse_constant
 from planner.values.functions import get_text
@@ -19,23 +19,23 @@ from planner.values.like import escape_pattern, is_unfinished, matches_pattern, 
 from planner.values.regular_expressions import convert_expression, convert_similar, write_plain_expression
 
 
-def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
+def read_like(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
     """Return the truth of LIKE, ILIKE and starts_with."""
-    pattern = within.constant(node.expression)
-    mark = "\\" if escape is None else within.constant(escape)
+    pattern = within.fold_constant(node.expression)
+    mark = "\\" if escape is None else within.fold_constant(escape)
     if pattern is None or mark is None:
         return UNKNOWN
     if within.is_constant(strip_parentheses(node.this)):
-        value = within.constant(strip_parentheses(node.this))
+        value = within.fold_constant(strip_parentheses(node.this))
         if value is None:
             return UNKNOWN
         if isinstance(node, exp.ILike):
             raise refuse_constant(
                 node, "ILIKE of constants depends on a collation", hint="Write the condition without it: true."
             )
-        text = _text(value, node.this)
-        return always(value=matches_pattern(text, _pattern(node, pattern, mark)))
-    found = operand(strip_parentheses(node.this), within)
+        text = _read_text(value, node.this)
+        return always(value=matches_pattern(text, _read_pattern(node, pattern, mark)))
+    found = read_operand(strip_parentheses(node.this), within)
     if found.column.sql_type is not SqlType.TEXT:
         raise refuse_constant(
             node,
@@ -43,36 +43,39 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
             hint=f"Compare {spell_name(found.column.name)} with = or a range: "
             f"{spell_name(found.column.name)} BETWEEN ... AND ...",
         )
-    made = _pattern(node, pattern, mark)
+    made = _read_pattern(node, pattern, mark)
     if isinstance(node, exp.ILike):
         return _like_any_case(node, found, made, within)
     if found.like is None:
-        raise no_term(node)
+        raise refuse_function(node)
     return found.like(made, node)
 
 
-def expression_truth(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of a regular expression or SIMILAR TO that LIKE patterns can say. Raise KH205 for any other."""
-    pattern = within.constant(node.expression)
+def read_regular_expression(node: exp.Expr, within: RowScope) -> Truth:
+    """Return the truth of a regular expression or SIMILAR TO that LIKE patterns can express.
+
+    Raise KH205 for any other.
+    """
+    pattern = within.fold_constant(node.expression)
     if pattern is None:
         return UNKNOWN
     read = convert_similar if isinstance(node, exp.SimilarTo) else convert_expression
-    made = None if node.args.get("flag") is not None else read(_text(pattern, node.expression))
+    made = None if node.args.get("flag") is not None else read(_read_text(pattern, node.expression))
     if made is None:
         found = _match_plainly(node, pattern, within)
         if found is None:
-            raise no_term(node)
+            raise refuse_function(node)
         return found
     kind = exp.ILike if isinstance(node, exp.RegexpILike) else exp.Like
     alike = [kind(this=node.this.copy(), expression=exp.Literal.string(one)) for one in made]
-    return combine_truths((pattern_truth(one, within, escape=None) for one in alike), conjunction=False)
+    return combine_truths((read_like(one, within, escape=None) for one in alike), conjunction=False)
 
 
 def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:
-    """Return the truth of a regular expression of classes, which all engines read alike; None for any other."""
+    """Return the truth of a regular expression of classes, which all engines read alike. Return None for any other."""
     if not isinstance(node, exp.RegexpLike) or node.args.get("flag") is not None:
         return None
-    plain = write_plain_expression(_text(pattern, node.expression))
+    plain = write_plain_expression(_read_text(pattern, node.expression))
     return (
         None
         if plain is None or within.is_constant(strip_parentheses(node.this))
@@ -81,27 +84,27 @@ def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth
 
 
 def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:
-    """Return ILIKE as LIKE of all spellings, or of the text in small letters."""
+    """Return the truth of ILIKE as LIKE of all spellings, or of the text in lower case."""
     characters = split_pattern(pattern)
-    patterns = spellings(characters, node)
-    if found.plain and patterns is not None:
-        return any_like(found.column, patterns)
-    lowered = computed_term(exp.Lower(this=node.this.copy()), within)
+    patterns = list_spellings(characters, node)
+    if found.is_plain and patterns is not None:
+        return make_like_any(found.column, patterns)
+    lowered = read_computed_term(exp.Lower(this=node.this.copy()), within)
     if lowered is None or lowered.like is None:
-        raise unsure_case(node)
+        raise refuse_letter_case(node)
     return lowered.like(lower_pattern(characters), node)
 
 
-def _text(value: Constant, node: exp.Expr) -> str:
+def _read_text(value: Constant, node: exp.Expr) -> str:
     text = get_text(value)
     if text is None:
         raise refuse_constant(node, "a LIKE pattern is text", hint="Write it in quotes: x LIKE 'a%'.")
     return text
 
 
-def _pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
+def _read_pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
     """Return the pattern with the backslash as its escape."""
-    text, escape = _text(pattern, node.expression), _text(mark, node)
+    text, escape = _read_text(pattern, node.expression), _read_text(mark, node)
     if "\x00" in text:
         raise refuse_constant(node.expression, "a text constant contains a character that SQL text cannot hold")
     if isinstance(node, exp.StartsWith):

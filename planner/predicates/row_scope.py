@@ -1,4 +1,4 @@
-"""The names that a row condition may refer to, and the constants in it."""
+"""The names in a row condition, and the constants in it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.parser.tree import write_short
-from planner.predicates.where_refusals import no_term, other_tables, unlisted_refusal
+from planner.predicates.where_refusals import refuse_function, refuse_several_tables, refuse_unlisted
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.name_resolution import Scope, find_column
@@ -16,29 +16,29 @@ from planner.values.expressions import fold_constant
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
-    """The names of a row condition: the question's table under its name, and given constants."""
+    """The context of a row condition: the question's table under its name, and the values of constants."""
 
     scope: Scope
-    given: ConstantContext
+    constants: ConstantContext
 
-    def constant(self, node: exp.Expr) -> Constant:
+    def fold_constant(self, node: exp.Expr) -> Constant:
         """Return the value of a constant.
 
         Raise KH201 for a name that the table does not have, KH205 for anything else.
         """
         try:
-            return fold_constant(node, self.given)
+            return fold_constant(node, self.constants)
         except NotConstant as missing:
             if find_column(missing.node, self.scope) is None:
-                raise unlisted_refusal(missing.node, f"{write_short(missing.node)} is not a constant") from None
+                raise refuse_unlisted(missing.node, f"{write_short(missing.node)} is not a constant") from None
             if self.scope.table.members:
-                raise other_tables(missing.node) from None
-            raise no_term(node) from None
+                raise refuse_several_tables(missing.node) from None
+            raise refuse_function(node) from None
 
     def is_constant(self, node: exp.Expr) -> bool:
         """Return True if the expression is a constant."""
         try:
-            fold_constant(node, self.given)
+            fold_constant(node, self.constants)
         except NotConstant:
             return False
         return True

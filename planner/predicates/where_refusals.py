@@ -20,12 +20,12 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 
 
-def subquery_inside(node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a subquery where a question compares."""
+def refuse_subquery(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a subquery inside a comparison of a question."""
     return KeyholeError("KH107", "a subquery inside a question", position=find_position(node))
 
 
-def unlisted_refusal(
+def refuse_unlisted(
     node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None
 ) -> KeyholeError:
     """Return KH205 for an expression that is not on the allow-list of row conditions."""
@@ -39,19 +39,19 @@ def unlisted_refusal(
     )
 
 
-def not_allowed(node: exp.Expr) -> KeyholeError:
-    """Return KH205 for an expression that no condition may have."""
-    return unlisted_refusal(node, f"{write_short(node)} is not allowed in a row condition")
+def refuse_expression(node: exp.Expr) -> KeyholeError:
+    """Return KH205 for an expression that no condition may contain."""
+    return refuse_unlisted(node, f"{write_short(node)} is not allowed in a row condition")
 
 
-def no_term(node: exp.Expr) -> KeyholeError:
+def refuse_function(node: exp.Expr) -> KeyholeError:
     """Return KH205 for a function of a row, with its replacement if there is one."""
-    return unlisted_refusal(node, f"{write_short(node)} is not allowed in a row condition", hint=_instead(node))
+    return refuse_unlisted(node, f"{write_short(node)} is not allowed in a row condition", hint=_suggest_instead(node))
 
 
-def other_tables(node: exp.Expr) -> KeyholeError:
+def refuse_several_tables(node: exp.Expr) -> KeyholeError:
     """Return KH205 for a condition that reads columns of several joined private tables."""
-    return unlisted_refusal(
+    return refuse_unlisted(
         node,
         f"{write_short(node)} is compared with a column of another private table",
         detail="Numbers and times of several private tables are compared, and texts of one.",
@@ -59,8 +59,8 @@ def other_tables(node: exp.Expr) -> KeyholeError:
     )
 
 
-def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
-    """Return KH205 for a column divided by a constant, which is a comparison of the column itself.
+def refuse_division(node: exp.Div, *, whole: bool) -> KeyholeError:
+    """Return KH205 for a column divided by a constant, with the equivalent comparison of the column.
 
     `whole` if the remainder is dropped.
     """
@@ -70,13 +70,13 @@ def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
         above = above.parent
     operator = None if above is None else _OPERATORS.get(type(above))
     compared = None if above is None else strip_parentheses(above.expression) if above.args.get("expression") else None
-    column, by, to = write_node(node.this), _plain_number(divisor), _plain_number(compared)
+    column, by, to = write_node(node.this), _read_plain_number(divisor), _read_plain_number(compared)
     whole = whole and not (isinstance(divisor, exp.Literal) and "." in divisor.this)
     if operator is None or not by or to is None or (whole and to.denominator > 1):
-        return unlisted_refusal(node, said, hint=f"Compare {column} itself with a constant.")
+        return refuse_unlisted(node, said, hint=f"Compare {column} itself with a constant.")
     least = to * by
     if not whole:
-        return unlisted_refusal(node, said, hint=f"Write {column} {operator} {convert_to_decimal(least)}.")
+        return refuse_unlisted(node, said, hint=f"Write {column} {operator} {convert_to_decimal(least)}.")
     past = convert_to_decimal(least + by)
     first = convert_to_decimal(least) if least > 0 else convert_to_decimal(1 - by)
     written = {
@@ -87,17 +87,17 @@ def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
         ">=": f"{column} >= {first}",
         "<": f"{column} < {first}",
     }
-    return unlisted_refusal(node, said, hint=f"Write {written[operator]}.")
+    return refuse_unlisted(node, said, hint=f"Write {written[operator]}.")
 
 
-def _plain_number(node: exp.Expr | None) -> Fraction | None:
-    """Return a number written with few digits; None for anything else."""
+def _read_plain_number(node: exp.Expr | None) -> Fraction | None:
+    """Return a number written with few digits. Return None for anything else."""
     text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
     return Fraction(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text) else None
 
 
 def name_spellings(node: exp.Expr, inner: exp.Expr) -> str:
-    """Return a hint to name the spellings of the constant that a text is compared with, in the condition's words."""
+    """Return a hint to list the spellings of the constant that a text is compared with, in the condition's words."""
     above = node if isinstance(node, exp.Condition) and node.find(exp.Literal) else node.parent
     found = None if above is None else above.find(exp.Literal)
     word = str(found.this) if found is not None and found.is_string else "kidney"
@@ -113,15 +113,15 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _like(x: str, pattern: exp.Expr) -> str:
-    """Return LIKE in the place of a regular expression, with its longest run of letters and digits."""
+def _write_like(x: str, pattern: exp.Expr) -> str:
+    """Return LIKE in place of a regular expression, with its longest run of letters and digits."""
     written = str(pattern.this) if isinstance(pattern, exp.Literal) and pattern.is_string else ""
     word = max(re.findall(r"\w+", written), key=len, default="fl")
     start, end = ("" if written.startswith("^") else "%"), ("" if written.endswith("$") else "%")
     return f"Write {x} LIKE {_quote(start + escape_pattern(word) + end)}."
 
 
-def _instead(node: exp.Expr) -> str | None:
+def _suggest_instead(node: exp.Expr) -> str | None:
     match strip_parentheses(node):
         case exp.TimeToStr(this=inner):
             x = write_node(inner)
@@ -129,7 +129,7 @@ def _instead(node: exp.Expr) -> str | None:
         case exp.Upper(this=inner) | exp.Trim(this=inner):
             return name_spellings(node, inner)
         case exp.RegexpLike(this=inner, expression=pattern) | exp.RegexpILike(this=inner, expression=pattern):
-            return _like(write_node(inner), strip_parentheses(pattern))
+            return _write_like(write_node(inner), strip_parentheses(pattern))
         case exp.Round(this=exp.Column() as inner):
             return f"Instead you can ask: round({write_node(inner)}::numeric)."
         case exp.Cast(this=inner, to=exp.DataType(this=exp.DType.DECIMAL, expressions=[_, *_])):

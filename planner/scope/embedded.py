@@ -13,15 +13,15 @@ from planner.errors import KeyholeError
 from planner.parser.edits import Origin
 from planner.question.condition import Condition
 from planner.question.question import OwnOrder, ValueKind
-from planner.scope.key_classes import stored_key
+from planner.scope.key_classes import find_stored_key
 from planner.scope.name_resolution import JoinedTable, Scope, UnitTable
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A formula of thresholds that a question shows or sorts by, as it was written: a column of its answer.
+    """A formula of thresholds that a question shows or sorts by, as it was written. It becomes a column of the answer.
 
-    `name` is the one that the select list gives it where it is a whole item, else "".
+    `name` is the name that the select list gives it as a whole item, else "".
     """
 
     text: str
@@ -31,11 +31,12 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class RankedExpression:
-    """The ranking of a question's keys and the number of returned ones, as it was written; `limit` None: all.
+    """The ranking of a question's keys and the number of returned keys, as written; `limit` None returns all.
 
-    The first `offset` of these are passed over. Those with equal values of the keys in `partition` are ranked among
-    themselves. With `any_cut` the places are cut elsewhere, too, and with `every_row` keys beyond the limit are rows.
-    Unless it is `alone`, text around the question reads the places: windows, DISTINCT ON or OFFSET.
+    The first `offset` keys are skipped. Keys with equal values of the keys in `partition` are ranked among themselves.
+    If it `is_cut_elsewhere`, another part of the statement cuts the places too. If it `returns_all_rows`, keys beyond
+    the limit are rows of the answer. Unless it `is_self_contained`, text around the question reads the places: windows,
+    DISTINCT ON or OFFSET.
     """
 
     tree: exp.Expr
@@ -43,22 +44,23 @@ class RankedExpression:
     limit: exp.Expr | None
     offset: exp.Expr | None = None
     partition: tuple[str, ...] = ()
-    any_cut: bool = False
-    every_row: bool = False
-    alone: bool = True
+    is_cut_elsewhere: bool = False
+    returns_all_rows: bool = False
+    is_self_contained: bool = True
 
     @property
-    def cuts(self) -> tuple[exp.Expr, ...]:
-        """The expressions that cut it."""
+    def cut_expressions(self) -> tuple[exp.Expr, ...]:
+        """The expressions of its limit and offset."""
         return tuple(one for one in (self.limit, self.offset) if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldNumber:
-    """The meaning of a number's column: `kind`, and in words its fact about every group ("at least 501").
+class NumberColumn:
+    """The content of a column that asks for a number: `kind`, and in words what holds for every group ("at least 501").
 
-    `item` is its place in the select list. Every group has the `bound`, or the one of `edges` at the number of
-    predicates that are as `reached` says. Unless it `is_plain`, PostgreSQL alone can run what stands around that.
+    `item` is its place in the select list. Every group has the value `bound`, or the one of `edges` whose index is the
+    number of predicates that are as `predicate_values` says. Unless it `is_plain`, only PostgreSQL can evaluate the
+    expression around that value.
     """
 
     name: str
@@ -68,73 +70,74 @@ class ToldNumber:
     is_plain: bool = True
     bound: Decimal | None = None
     edges: tuple[Decimal | None, ...] = ()
-    reached: tuple[tuple[int, bool], ...] = ()
+    predicate_values: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ToldNumbers:
-    """The meaning of an answer's columns of numbers, by column; `unsorted` are those that ORDER BY names in vain.
+class NumberColumns:
+    """The content of an answer's number columns. `unsorted_columns` are those by which ORDER BY cannot sort.
 
-    `chosen` is the setting that was in force. `banded` are the columns whose band could be shown, and `provable` those
-    of which HAVING proves a bound.
+    `setting` is the setting that was in force. `banded_columns` are the columns whose band could be shown, and
+    `provable_columns` those for which HAVING proves a bound.
     """
 
-    chosen: str
-    columns: tuple[ToldNumber, ...] = ()
-    unsorted: tuple[str, ...] = ()
-    banded: tuple[str, ...] = ()
-    provable: tuple[str, ...] = ()
+    setting: str
+    columns: tuple[NumberColumn, ...] = ()
+    unsorted_columns: tuple[str, ...] = ()
+    banded_columns: tuple[str, ...] = ()
+    provable_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ShownKey:
-    """One item of GROUP BY as it is shown: `sql` over the columns of the answer; "" for a key as it stands.
+    """One item of GROUP BY as it is shown: `sql` over the columns of the answer, or "" for a plain key.
 
-    `name` is what an answer calls it, `text` its `known_text`, and `reads` are the places of the keys that decide it.
+    `name` is its name in the answer, `text` its identity as `write_identity` gives it, and `key_places` are the places
+    of the keys that determine it.
     """
 
     name: str
     sql: str
     text: str
-    reads: tuple[int, ...]
+    key_places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownKeys:
-    """The items of GROUP BY in their order, and what stands before and behind the answer for their SQL to read it."""
+    """The items of GROUP BY in order, and the text before and after the answer that their SQL needs."""
 
     items: tuple[ShownKey, ...]
-    before: str
-    behind: str
+    prefix: str
+    suffix: str
 
 
-PLACE = "place in ranking"
+RANK_COLUMN = "place in ranking"
 """The column of a ranking's answer that has the place of each key, counted from 1 in each partition."""
 
 
-def predicate_column(number: int) -> str:
+def name_predicate_column(number: int) -> str:
     """Return the name of a predicate's column in ledger and shadow, by its number, counted from 0."""
     return f"predicate {number + 1}"
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """A question inside a statement: SELECT ... FROM ... HAVING, without what orders or cuts its answer.
+class EmbeddedQuestion:
+    """A question inside a statement: SELECT ... FROM ... HAVING, without ORDER BY and LIMIT of its answer.
 
-    `offset` is where `text` starts in the statement as Keyhole reads it, 0-based. `tree` is its SELECT, the first of a
-    set operation, with positions in that statement, before which `shift` characters stand. `alias` is the name that
-    qualifies the table's columns. `stored` is the stored question's name if the text is the owner's, and `parameters`
-    are its own. `joined` are the two sides where the text is a set operation between questions that are answered as
-    one. `looked_up` are the public tables that are joined to `table`, which has their columns; `members` the private
-    ones that it joins. With `per_unit` the question reads a subquery that gives one row per privacy unit and key, and
-    `table` has its columns. `origin` tells where its characters stood in the statement as it was written, if rules
-    have rewritten that. Without HAVING it lists the public values of its keys, and `unless_public` is its refusal if it
-    turns out to say something of rows. With `predicates` its answer has a column of truths for each. With `ranked` it
-    returns the first few keys in their order, and `text` goes on to what cuts them. `declared` is the table with what
-    the owner declares for groupings, if WHERE may narrow its bounds. `numbers` are the sizes that its select list
-    shows, and what stands in their columns. `shown_keys` are its keys as they are shown, if some are computed. `lists`
-    are the lists of privacy units that its WHERE asks for, and `own` the subqueries whose values it reads; `conditions`
-    are, once these are resolved, what it asks of rows beside its WHERE.
+    `offset` is the start of `text` in the statement as Keyhole reads it, 0-based. `tree` is its SELECT, or the first of
+    a set operation; its positions are in that statement, before which there are `offset_before` characters. `alias`
+    qualifies the table's columns. `stored_question` is the stored question's name if the text is the owner's, and
+    `parameters` are its parameters. `set_operation` has two sides if the text is a set operation of questions that is
+    answered as one. `public_tables` are joined to `table`, which has their columns; `members` are the private tables
+    that it joins. With a `unit_query` the question reads a subquery with one row per privacy unit and key, and `table`
+    has its columns. `origin` gives the original places of its characters if rules have rewritten the statement.
+
+    Without HAVING it lists the public values of its keys. `domain_refusal` is its refusal if it turns out to depend on
+    rows. Each of `predicates` is a boolean column of the answer. If it is `ranked`, it returns the first few keys in
+    order, and `text` includes the clauses that cut them. `declared_table` is the table with the owner's groupings, if
+    WHERE may narrow its bounds. `numbers` are the number columns of its select list. `shown_keys` are its keys as they
+    are shown, if some are computed. `unit_lists` are the lists of privacy units in its WHERE, and `unit_values` the
+    subqueries whose values it reads. Once these are resolved, `conditions` are its conditions on rows beside its WHERE.
     """
 
     text: str
@@ -142,21 +145,21 @@ class Embedded:
     table: Table
     alias: str
     keys: tuple[Column, ...]
-    stored: str | None
-    joined: "Joined | None" = None
+    stored_question: str | None
+    set_operation: "SetOperation | None" = None
     parameters: tuple[StoredParameter, ...] = ()
-    looked_up: tuple[JoinedTable, ...] = ()
+    public_tables: tuple[JoinedTable, ...] = ()
     members: tuple[UnitTable, ...] = ()
-    per_unit: "UnitQuery | None" = None
+    unit_query: "UnitQuery | None" = None
     origin: Origin | None = None
-    shift: int = 0
-    unless_public: KeyholeError | None = field(default=None, compare=False)
+    offset_before: int = 0
+    domain_refusal: KeyholeError | None = field(default=None, compare=False)
     predicates: tuple[Predicate, ...] = ()
     ranked: RankedExpression | None = field(default=None, compare=False)
-    declared: Table | None = field(default=None, compare=False, repr=False)
-    numbers: ToldNumbers | None = None
-    lists: "tuple[tuple[UnitListQuery, ...], ...]" = ()
-    own: "tuple[UnitValuesQuery, ...]" = ()
+    declared_table: Table | None = field(default=None, compare=False, repr=False)
+    numbers: NumberColumns | None = None
+    unit_lists: "tuple[tuple[UnitListQuery, ...], ...]" = ()
+    unit_values: "tuple[UnitValuesQuery, ...]" = ()
     conditions: tuple[tuple[exp.Expr, Condition], ...] = field(default=(), compare=False, repr=False)
     shown_keys: ShownKeys | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
@@ -164,8 +167,14 @@ class Embedded:
     @property
     def scope(self) -> Scope:
         """Return the scope of names in the question."""
-        listed = None if self.per_unit is None else self.per_unit.listed
-        return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed, members=self.members)
+        listed = None if self.unit_query is None else self.unit_query.column_names
+        return Scope(
+            table=self.table,
+            alias=self.alias,
+            public_tables=self.public_tables,
+            subquery_columns=listed,
+            members=self.members,
+        )
 
     @property
     def trees(self) -> tuple[exp.Expr, ...]:
@@ -175,47 +184,47 @@ class Embedded:
 
     @property
     def all_trees(self) -> tuple[exp.Expr, ...]:
-        """`trees`, and those of the subquery that gives one row per unit and of what cuts a ranking."""
-        cut = () if self.ranked is None else self.ranked.cuts
-        return (*self.trees, *cut, *(() if self.per_unit is None else (self.per_unit.tree,)))
+        """`trees`, the tree of the subquery with one row per unit, and the trees that cut a ranking."""
+        cut = () if self.ranked is None else self.ranked.cut_expressions
+        return (*self.trees, *cut, *(() if self.unit_query is None else (self.unit_query.tree,)))
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and declared type of each column of the answer, in the key space's order.
 
         Classes of a key's values are answered by that key, with one value of each class. A table that is one group has
-        one column, that it passes. The place in a ranking comes behind, and predicates last.
+        one column, which says that it passes. Then come the place in a ranking, and the predicates last.
         """
-        keys = tuple((stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
-        truths = tuple((predicate_column(number), "boolean") for number in range(len(self.predicates)))
-        place = () if self.ranked is None else ((PLACE, "integer"),)
+        keys = tuple((find_stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
+        truths = tuple((name_predicate_column(number), "boolean") for number in range(len(self.predicates)))
+        place = () if self.ranked is None else ((RANK_COLUMN, "integer"),)
         return (keys or ((WHOLE_TABLE, "boolean"),)) + place + truths
 
     @property
     def predicate_names(self) -> tuple[str, ...]:
-        """Return the readable name of each predicate: the one that was given to it if no other column has it."""
+        """Return the readable name of each predicate: its own name if no other column has it."""
         taken = {name for name, _ in self.columns}
         names: list[str] = []
         for number, predicate in enumerate(self.predicates):
-            names.append(predicate.name if predicate.name not in ("", *taken) else predicate_column(number))
+            names.append(predicate.name if predicate.name not in ("", *taken) else name_predicate_column(number))
             taken.add(names[-1])
         return tuple(names)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that have rewritten its statement, by the order in which each first did."""
+        """The rules that have rewritten its statement, in the order of their first use."""
         return () if self.origin is None else tuple(dict.fromkeys(self.origin.rules))
 
-    def shift_by(self, *, offset: int) -> "Embedded":
-        """Return the same question in a longer text that starts `offset` characters earlier."""
-        return replace(self, shift=self.shift + offset)
+    def shift_by(self, *, offset: int) -> "EmbeddedQuestion":
+        """Return the question for a longer text in which its text starts `offset` characters later."""
+        return replace(self, offset_before=self.offset_before + offset)
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """Return a refusal of this question, pointing into the text that holds its statement."""
+        """Return a refusal of this question with its position in the text that contains its statement."""
         written = error if self.origin is None else self.origin.place_error(error)
-        return written.shift_position(offset=self.shift)
+        return written.shift_position(offset=self.offset_before)
 
-    def is_all_of(self, statement: str) -> bool:
+    def is_whole_statement(self, statement: str) -> bool:
         """Return True if the statement is this question and nothing around it."""
         return self.text == (statement if self.origin is None else self.origin.text.strip())
 
@@ -224,13 +233,12 @@ class Embedded:
 class UnitQuery:
     """A subquery that gives one row per privacy unit and key, in the FROM of a question or in a WITH query.
 
-    `text` is its SELECT, which starts at `offset` in the statement, and `tree` that as it was read. It reads `table`
-    under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column of the
-    question's table that it is.
-    `alone` if the statement is a question behind one WITH query and nothing else. `conditions`, once it is resolved,
-    are what it says of whole units: of its groups in WHERE, of totals in HAVING. `composed` are expressions of totals
-    as they are written, each with its name in the subquery. `declared` is the table with what the owner declares for
-    groupings.
+    `text` is its SELECT, which starts at `offset` in the statement, and `tree` the parsed SELECT. It reads `table`
+    under the name `alias` and groups by `groups`. `column_names` maps the names of its columns to columns of the
+    question's table. It `is_only_query` if the statement is a question after one WITH query and nothing else. Once it
+    is resolved, `conditions` are its conditions on whole units: on its groups in WHERE, on totals in HAVING.
+    `total_expressions` are expressions of totals as written, each with its name in the subquery. `declared_table` is
+    the table with the owner's groupings.
     """
 
     text: str
@@ -238,37 +246,38 @@ class UnitQuery:
     table: Table
     alias: str
     groups: tuple[Column, ...]
-    listed: tuple[tuple[str, str], ...]
+    column_names: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...] = ()
-    alone: bool = False
-    composed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    declared: Table | None = field(default=None, compare=False, repr=False)
+    is_only_query: bool = False
+    total_expressions: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    declared_table: Table | None = field(default=None, compare=False, repr=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitListQuery:
-    """A list of privacy units that a question's WHERE asks for: those with a row of `table` that satisfies `rows`.
+    """A list of privacy units in a question's WHERE: the units with a row of `table` that satisfies `rows`.
 
-    With `totals` they are those with a group of such rows, by the columns `groups`, of which that holds. `of_none` says
-    that a unit without rows has one group, of none. `alias` is the name of the table in the subquery `tree`. If the
-    list is `absent`, units are meant that are not on it. `by` and `compared` are those of `UnitList`.
+    With `totals` they are the units with a group of such rows, by the columns `groups`, whose totals satisfy it. If it
+    `counts_empty_units`, a unit without rows has one empty group. `alias` is the name of the table in the subquery
+    `tree`. If the list `is_negated`, the units that are not on it are meant. `key_columns` and `comparison` are those
+    of `UnitList`.
     """
 
     table: Table
     alias: str
     rows: tuple[exp.Expr, ...] = field(compare=False, repr=False)
-    absent: bool
+    is_negated: bool
     groups: tuple[str, ...] = ()
     totals: exp.Expr | None = field(default=None, compare=False, repr=False)
-    of_none: bool = False
-    by: tuple[tuple[str, str], ...] = ()
-    compared: tuple[str, str, str] | None = None
+    counts_empty_units: bool = False
+    key_columns: tuple[tuple[str, str], ...] = ()
+    comparison: tuple[str, str, str] | None = None
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedValue:
+class UnitValue:
     """A value of one unit's rows that a question reads, as the column `name` of its table: see `OwnValue`."""
 
     name: str
@@ -281,50 +290,50 @@ class AskedValue:
 
 @dataclass(frozen=True, slots=True)
 class UnitValuesQuery:
-    """A subquery with a row for each privacy unit that has rows of `table` that satisfy `rows`: these rows' `values`.
+    """A subquery with a row of `values` for each privacy unit that has rows of `table` that satisfy `rows`.
 
-    `alias` is the name of that table in the subquery `tree`. The value `present` is NULL for a unit without such rows,
-    whose rows are in no answer; None where there is no such unit, or where a LEFT JOIN keeps its rows. `having` is what
-    it asks of values, over columns of the question's table. If it `stays`, the question is about those rows alone, and
-    of each unit about the first by the place `first`, if there is one.
+    `alias` is the name of that table in the subquery `tree`. The value `presence_value` is NULL for a unit without such
+    rows, whose rows are in no answer. It is None if there is no such unit, or if a LEFT JOIN keeps its rows. `having`
+    is a condition on the values, over columns of the question's table. If it `keeps_rows`, the question is about those
+    rows alone, and for each unit about the first by the place `rank_value`, if there is one.
     """
 
     table: Table
     alias: str
     rows: tuple[exp.Expr, ...] = field(compare=False, repr=False)
-    values: tuple[AskedValue, ...]
-    present: str | None
+    values: tuple[UnitValue, ...]
+    presence_value: str | None
     having: exp.Expr | None = field(compare=False, repr=False)
-    stays: bool = False
-    first: str | None = None
+    keeps_rows: bool = False
+    rank_value: str | None = None
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class SetOperation:
     """A set operation without ALL between two questions of one table with the same keys."""
 
     operation: Literal["union", "intersect", "except"]
-    left: Embedded
-    right: Embedded
+    left: EmbeddedQuestion
+    right: EmbeddedQuestion
 
 
-def leaves(embedded: Embedded) -> Iterator[Embedded]:
+def list_leaves(embedded: EmbeddedQuestion) -> Iterator[EmbeddedQuestion]:
     """Yield the question itself, or the sides of its set operations, from left to right."""
-    if embedded.joined is None:
+    if embedded.set_operation is None:
         yield embedded
     else:
-        yield from leaves(embedded.joined.left)
-        yield from leaves(embedded.joined.right)
+        yield from list_leaves(embedded.set_operation.left)
+        yield from list_leaves(embedded.set_operation.right)
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedVirtual:
-    """A relation under `keyhole.` inside a statement, or a monitor's; Keyhole supplies its rows at run time.
+class EmbeddedRelation:
+    """A relation under `keyhole.` inside a statement, or a monitor's. Keyhole supplies its rows at run time.
 
-    `monitor_at`: of a monitor, where its name stands in the statement, 1-based.
+    `monitor_position` is the 1-based position of a monitor's name in the statement.
     """
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    monitor_at: int | None = None
+    monitor_position: int | None = None

@@ -1,4 +1,4 @@
-"""Which looked-up columns the keys of a question determine, which values they have there, and how SQL finds them."""
+"""The looked-up columns that the keys of a question determine, their values, and the SQL that finds them."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
@@ -19,11 +19,13 @@ def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     base = _grouped_lookup(column, scope)
     if base is not None:
         return is_determined(base, [name for name in keys if name != column.name], scope)
-    found = _looked_up(column, scope)
+    found = _find_looked_up(column, scope)
     if found is None:
         return False
     joined, _ = found
-    return _own_key(joined, column, keys) is not None or is_determined(scope.table.get_column(joined.base), keys, scope)
+    return _find_own_key(joined, column, keys) is not None or is_determined(
+        scope.table.get_column(joined.base), keys, scope
+    )
 
 
 def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
@@ -38,27 +40,27 @@ def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
     return found if isinstance(found.derivation, Lookup) else None
 
 
-def bases_told_by(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """Return the keys whose values each determine another combination of several looked-up columns.
+def find_determining_keys(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
+    """Return keys, each value of which determines a different combination of several looked-up columns.
 
-    To group by these columns is to group by that key: there is no row in which they are combined otherwise.
+    Grouping by these columns is grouping by that key, because no row has another combination.
     """
     by_base: dict[str, list[Lookup]] = {}
     for column in columns:
         if isinstance(column.derivation, Lookup) and not column.derivation.classes:
             by_base.setdefault(column.derivation.column, []).append(column.derivation)
     found = (scope.table.get_column(base) for base, lookups in by_base.items() if len(lookups) > 1)
-    return tuple(base for base in found if _are_told_apart(base, by_base[base.name]))
+    return tuple(base for base in found if _has_distinct_combinations(base, by_base[base.name]))
 
 
-def _are_told_apart(base: Column, lookups: Collection[Lookup]) -> bool:
+def _has_distinct_combinations(base: Column, lookups: Collection[Lookup]) -> bool:
     if base.domain is None:
         return False
     combined = [tuple(lookup.pairs.value_map.get(value) for lookup in lookups) for value in base.domain]
     return len(set(combined)) == len(combined) and all(None not in found for found in combined)
 
 
-def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Column, tuple[Column, ...]], ...]:
+def find_incomplete_keys(columns: Collection[Column], scope: Scope) -> tuple[tuple[Column, tuple[Column, ...]], ...]:
     """Return the keys that look up several columns which lack some combinations of their values; each with them."""
     by_base: dict[str, list[Column]] = {}
     for column in columns:
@@ -69,9 +71,9 @@ def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Co
 
 
 def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, object]] | None:
-    """Return the column by which a key is looked up, and the group of the key for each value that is in one.
+    """Return the column that looks up a key, and a map from its values to the key's groups.
 
-    None for a key that is looked up by nothing or in a long table, or whose groups take more to compute.
+    Return None for a key that is not looked up, or in a long table, or whose groups take longer to compute.
     """
     derivation = column.derivation
     if isinstance(derivation, Lookup) and not derivation.classes:
@@ -110,9 +112,9 @@ def _lack_combinations(base: Column, columns: Collection[Column], scope: Scope) 
 
 
 def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> Mapping[Value, tuple[object, ...]]:
-    """Return the groups of several keys for each value of the column by which they are looked up.
+    """Return the groups of several keys for each value of the column that looks them up.
 
-    Values in no group of one of them are left out.
+    Values outside of all groups of one of them are left out.
     """
     groups = [found[1] for column in columns if (found := find_groups(column, scope)) is not None]
     return {
@@ -120,15 +122,15 @@ def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> M
     }
 
 
-def existing_sql(keys: Collection[Column], scope: Scope) -> str:
-    """Return SQL that is true of answered groups whose values stand together in a row of a public table.
+def write_existing(keys: Collection[Column], scope: Scope) -> str:
+    """Return SQL that is true for answered groups whose values occur together in a row of a public table.
 
-    It is empty if all combinations of them do.
+    It is empty if all combinations occur.
     """
     parts: list[str] = []
-    for _, columns in classes_told_by(keys, scope):
+    for _, columns in find_incomplete_keys(keys, scope):
         plain = [column for column in columns if isinstance(column.derivation, Lookup)]
-        found = [(column.name, *_table_of(column, scope)) for column in plain]
+        found = [(column.name, *_find_joined_table(column, scope)) for column in plain]
         for alias in dict.fromkeys(joined.alias for _, joined, _ in found):
             own = [(named, joined, public) for named, joined, public in found if joined.alias == alias]
             ours = ", ".join(f"answered.{quote_identifier(named)}" for named, _, _ in own)
@@ -139,27 +141,27 @@ def existing_sql(keys: Collection[Column], scope: Scope) -> str:
 
 
 def _list_determined(keys: Collection[Column], scope: Scope) -> Iterator[str]:
-    """Yield, for each looked-up key that another key determines, that the two stand in one row, as SQL."""
+    """Yield SQL conditions: each looked-up key that another key determines is in one row with it."""
     names = [key.name for key in keys]
     for key in keys:
-        found = _looked_up(key, scope)
+        found = _find_looked_up(key, scope)
         if found is not None:
             joined, public = found
-            base = _own_key(joined, key, names) or (joined.base if joined.base in names else None)
+            base = _find_own_key(joined, key, names) or (joined.base if joined.base in names else None)
             if base is not None and base != key.name:
                 ours = f"answered.{quote_identifier(base)}, answered.{quote_identifier(key.name)}"
                 theirs = f"{quote_identifier(joined.key)}, {quote_identifier(public)}"
                 yield f"({ours}) IN (SELECT {theirs} FROM public.{quote_identifier(joined.name)})"
 
 
-def _table_of(column: Column, scope: Scope) -> tuple[JoinedTable, str]:
-    found = _looked_up(column, scope)
+def _find_joined_table(column: Column, scope: Scope) -> tuple[JoinedTable, str]:
+    found = _find_looked_up(column, scope)
     assert found is not None, "it is a public table's column"
     return found
 
 
-def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """Return the columns that make a group: without those that the others determine."""
+def list_leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
+    """Return the columns that identify a group, without those that the others determine."""
     names = [column.name for column in columns]
     return tuple(
         column
@@ -168,24 +170,24 @@ def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, 
     )
 
 
-def lookup_sql(column: Column, keys: Collection[str], scope: Scope) -> str:
+def write_lookup(column: Column, keys: Collection[str], scope: Scope) -> str:
     """Return a determined column as SQL over the relation of the keys, which has the scope's alias."""
     if column.name in keys:
         return f"{quote_identifier(scope.alias)}.{quote_identifier(column.name)}"
-    found = _looked_up(column, scope)
+    found = _find_looked_up(column, scope)
     assert found is not None
     joined, public = found
-    own = _own_key(joined, column, keys)
+    own = _find_own_key(joined, column, keys)
     by = scope.table.get_column(joined.base) if own is None else scope.table.get_column(own)
     alias = quote_identifier(joined.alias)
     return (
         f"(SELECT {alias}.{quote_identifier(public)} FROM public.{quote_identifier(joined.name)} AS {alias} "
-        f"WHERE {alias}.{quote_identifier(joined.key)} = {lookup_sql(by, keys, scope)})"
+        f"WHERE {alias}.{quote_identifier(joined.key)} = {write_lookup(by, keys, scope)})"
     )
 
 
-def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Value, Value | None] | None:
-    """Return the column's value for each of the key's values; None if the key does not determine it."""
+def map_key_values(column: Column, key: Column, values: Collection[Value]) -> Mapping[Value, Value | None] | None:
+    """Return the column's value for each of the key's values. Return None if the key does not determine it."""
     if column.name == key.name:
         return {value: value for value in values}
     if not isinstance(column.derivation, Lookup):
@@ -196,14 +198,14 @@ def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Va
     if not isinstance(key.derivation, Lookup) or key.derivation.column != column.derivation.column:
         return None
     known, by = column.derivation.pairs, key.derivation.pairs
-    image = by.remembered.get(("image", known), lambda: _image(by, known))
+    image = by.remembered.get(("image", known), lambda: _map_values(by, known))
     return None if image is None else {value: image[value] for value in values}
 
 
-def _image(key: LookupValues, column: LookupValues) -> Mapping[Value, Value | None] | None:
-    """Return the looked-up value for each value of a key that is looked up by the same column.
+def _map_values(key: LookupValues, column: LookupValues) -> Mapping[Value, Value | None] | None:
+    """Return the looked-up value for each value of a key that the same column looks up.
 
-    Return None if there are several.
+    Return None if a value of the key has several.
     """
     pairs, found = column.value_map, dict[Value, Value | None]()
     for base, value in key:
@@ -212,15 +214,21 @@ def _image(key: LookupValues, column: LookupValues) -> Mapping[Value, Value | No
     return found
 
 
-def _looked_up(column: Column, scope: Scope) -> tuple[JoinedTable, str] | None:
+def _find_looked_up(column: Column, scope: Scope) -> tuple[JoinedTable, str] | None:
     if not isinstance(column.derivation, Lookup):
         return None
     return next(
-        ((joined, public) for joined in scope.joined for public, named in joined.columns if named == column.name), None
+        (
+            (joined, public)
+            for joined in scope.public_tables
+            for public, named in joined.columns
+            if named == column.name
+        ),
+        None,
     )
 
 
-def _own_key(joined: JoinedTable, column: Column, keys: Collection[str]) -> str | None:
+def _find_own_key(joined: JoinedTable, column: Column, keys: Collection[str]) -> str | None:
     """Return the key that is the public table's own joined column."""
     own = dict(joined.columns).get(joined.key)
     return own if own in keys and own != column.name else None

@@ -1,4 +1,4 @@
-"""GROUP BY: which columns are the question's keys, by name, position, output alias or a derived column's expression."""
+"""GROUP BY: the keys of a question, by name, position, output alias or a derived column's expression."""
 
 import json
 from collections.abc import Collection
@@ -18,62 +18,62 @@ from planner.parser.tree import (
     write_node,
     write_short,
 )
-from planner.scope.functional_dependencies import bases_told_by, classes_told_by, leading_columns
-from planner.scope.key_classes import by_expressions, find_plain, key_expression, put_together
-from planner.scope.name_resolution import Scope, derivation, find_column, same
+from planner.scope.functional_dependencies import find_determining_keys, find_incomplete_keys, list_leading_columns
+from planner.scope.key_classes import combine_lookups, find_plain_column, group_by_key_expressions, read_key_expression
+from planner.scope.name_resolution import Scope, are_same_derivation, find_column, read_derivation
 
 _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
 
 
 def read_group_by(
-    select: exp.Select, scope: Scope, *, together: bool = True, kept: Collection[str] = ()
+    select: exp.Select, scope: Scope, *, merges_lookups: bool = True, kept_names: Collection[str] = ()
 ) -> tuple[Column, ...]:
     """Return the key columns in order, each once, without looked-up ones that others determine.
 
     Return none if the whole table is one group.
 
     Parameters:
-        together: whether columns that are looked up by one key, and tell its values apart, are that key, and others
-            one key of the combinations that there are.
-        kept: the names of looked-up columns that are keys although others determine them.
+        merges_lookups: replace columns that one key looks up by that key if they identify its values, and otherwise by
+            one key of the combinations that occur.
+        kept_names: the names of looked-up columns that stay keys although others determine them.
 
     Raises KH100, KH105, KH106, KH201, KH202, KH215.
     """
     group = select.args.get("group")
     if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
-        raise _refusal_of_grouping_sets(group)
-    if groups_nothing(select):
+        raise _refuse_grouping_sets(group)
+    if has_no_keys(select):
         _check_shows_no_column(select, scope)
         return ()
     assert group is not None, "keys are listed"
     items = [resolve_item(strip_parentheses(item), select, scope) for item in group.expressions]
     for item in items:
         if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            raise _refusal_of_grouping_sets(item)
-    listed = [find_plain(item, scope) for item in items]
-    computed = by_expressions(items, scope)
+            raise _refuse_grouping_sets(item)
+    listed = [find_plain_column(item, scope) for item in items]
+    computed = group_by_key_expressions(items, scope)
     several = [column for columns in computed.values() for column in columns]
     plain = [column for column in listed if column is not None]
-    told = bases_told_by(plain, scope) if together else ()
-    names = {column.name for column in leading_columns([*plain, *several, *told], scope)}
-    names |= {column.name for column in plain if column.name in kept}
+    told = find_determining_keys(plain, scope) if merges_lookups else ()
+    names = {column.name for column in list_leading_columns([*plain, *several, *told], scope)}
+    names |= {column.name for column in plain if column.name in kept_names}
     keys: dict[str, Column] = {column.name: column for column in told if column.name in names}
-    if together and scope.listed is None:
+    if merges_lookups and scope.subquery_columns is None:
         made = dict.fromkeys([*plain, *(columns[0] for columns in computed.values() if len(columns) == 1)])
-        for base, columns in classes_told_by([one for one in made if one.name in names], scope):
+        for base, columns in find_incomplete_keys([one for one in made if one.name in names], scope):
             names -= {column.name for column in columns}
-            one = put_together(columns, base, scope)
+            one = combine_lookups(columns, base, scope)
             keys[one.name] = one
     for index, (item, known) in enumerate(zip(group.expressions, listed, strict=True)):
         if index in computed:
             keys |= {column.name: column for column in computed[index] if column.name in names}
         elif known is None or known.name in names:
-            column = _key(item, select, scope)
+            column = _read_key(item, select, scope)
             keys[column.name] = column
     return tuple(keys.values())
 
 
-def groups_nothing(select: exp.Select) -> bool:
+def has_no_keys(select: exp.Select) -> bool:
     """Return True if a SELECT has no keys: no GROUP BY, or GROUP BY ()."""
     group = select.args.get("group")
     items = [] if group is None else group.expressions
@@ -81,7 +81,7 @@ def groups_nothing(select: exp.Select) -> bool:
 
 
 def _check_shows_no_column(select: exp.Select, scope: Scope) -> None:
-    """Refuse a column in the select list where the whole table is one group, as PostgreSQL does (KH105)."""
+    """Raise KH105 for a column in the select list if the whole table is one group, as PostgreSQL does."""
     shown = next((found for item in select.expressions for found in item.find_all(exp.Column, exp.Star)), None)
     if shown is not None:
         raise KeyholeError(
@@ -94,32 +94,32 @@ def _check_shows_no_column(select: exp.Select, scope: Scope) -> None:
         )
 
 
-def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
-    """Return the expressions that a question's select list may show: grouped columns, and key expressions, by text."""
-    if groups_nothing(select):
+def list_grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
+    """Return the expressions that the select list may show: grouped columns, and the texts of key expressions."""
+    if has_no_keys(select):
         return (), frozenset()
     items = [resolve_item(strip_parentheses(item), select, scope) for item in select.args["group"].expressions]
     columns = [find_column(item, scope) for item in items]
-    found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
+    found = [read_key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
     return (
         tuple(dict.fromkeys(column for column in columns if column is not None)),
         frozenset(expression.text for expression in found if expression is not None),
     )
 
 
-def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
+def list_grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     """Return the columns that a subquery groups by, with or without a public domain.
 
-    Raises KH100, KH106, KH201, KH202, KH215.
+    Raise KH100, KH106, KH201, KH202, KH215.
     """
     group = select.args["group"]
     if any(value for key, value in group.args.items() if key != "expressions"):
-        raise _refusal_of_grouping_sets(group)
+        raise _refuse_grouping_sets(group)
     columns: dict[str, Column] = {}
     for item in group.expressions:
         chosen = resolve_item(strip_parentheses(item), select, scope)
         if isinstance(chosen, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            raise _refusal_of_grouping_sets(chosen)
+            raise _refuse_grouping_sets(chosen)
         column = find_column(chosen, scope)
         if column is None:
             raise KeyholeError("KH202", f"{write_short(chosen)} is not a column", position=find_position(chosen))
@@ -127,7 +127,7 @@ def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     return tuple(columns.values())
 
 
-def _refusal_of_grouping_sets(node: exp.Expr) -> KeyholeError:
+def _refuse_grouping_sets(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH106",
         "these groupings are not taken apart into one question each",
@@ -141,10 +141,10 @@ def _refusal_of_grouping_sets(node: exp.Expr) -> KeyholeError:
 MOST_SETS = 8  # groupings that a hint writes out, as of CUBE over three keys
 
 
-def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
-    """Return the groupings of ROLLUP, CUBE and GROUPING SETS, without the one over everything.
+def list_groupings(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
+    """Return the groupings of ROLLUP, CUBE and GROUPING SETS, without the grouping of the whole table.
 
-    Return none if they are many.
+    Return none if there are too many.
     """
     try:
         return tuple(dict.fromkeys(one for one in list_grouping_sets(select, scope) if one))
@@ -153,36 +153,36 @@ def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...],
 
 
 def list_grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
-    """Return the keys of each grouping of a GROUP BY, in order, as often as PostgreSQL has it; none if they are many.
+    """Return the keys of each grouping of a GROUP BY, in order and with PostgreSQL's repetitions.
 
-    Raises what `read_group_by` raises of one item.
+    Return none if there are too many. Raise what `read_group_by` raises for one item.
     """
     sets = list_grouped_items(select, scope)
-    return tuple(tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets)
+    return tuple(tuple(dict.fromkeys(_read_key(item, select, scope) for item in items)) for items in sets)
 
 
 def list_grouped_items(select: exp.Select, scope: Scope) -> tuple[tuple[exp.Expr, ...], ...]:
-    """Return the items of each grouping of a GROUP BY, positions and aliases resolved; no grouping if they are many.
+    """Return the items of each grouping of a GROUP BY, with positions and aliases resolved.
 
-    Raises KH100, KH106, KH215.
+    Return none if there are too many groupings. Raise KH100, KH106, KH215.
     """
     group = select.args.get("group")
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
         return ()
     sets: list[tuple[exp.Expr, ...]] = [()]
     for item in group.expressions:
-        sets = [left + right for left in sets for right in _sets(item)]
+        sets = [left + right for left in sets for right in _expand_item(item)]
         if len(sets) > MOST_SETS:
             return ()
     return tuple(tuple(_resolve_one(item, select, scope) for item in items) for items in sets)
 
 
-def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
+def _expand_item(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
     match item:
         case exp.Cube(expressions=items) if 2 ** min(len(items), 60) > MOST_SETS:
             return [()] * (MOST_SETS + 1)
         case exp.Rollup(expressions=items) | exp.Cube(expressions=items):
-            parts = [_columns(part) for part in items]
+            parts = [_list_item_columns(part) for part in items]
             if isinstance(item, exp.Rollup):
                 chosen = [range(length) for length in range(len(parts), -1, -1)]
                 return [tuple(column for index in indices for column in parts[index]) for indices in chosen]
@@ -193,12 +193,12 @@ def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
                 for indices in combinations(places, length)
             ]
         case exp.GroupingSets(expressions=items):
-            return [one for part in items for one in _sets(part)]
+            return [one for part in items for one in _expand_item(part)]
         case _:
-            return [_columns(item)]
+            return [_list_item_columns(item)]
 
 
-def _columns(item: exp.Expr) -> tuple[exp.Expr, ...]:
+def _list_item_columns(item: exp.Expr) -> tuple[exp.Expr, ...]:
     return tuple(item.expressions) if isinstance(item, exp.Tuple) else (strip_parentheses(item),)
 
 
@@ -209,11 +209,11 @@ def _list_key_columns(scope: Scope) -> str:
 def _resolve_one(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     item = resolve_item(strip_parentheses(item), select, scope)
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-        raise _refusal_of_grouping_sets(item)
+        raise _refuse_grouping_sets(item)
     return item
 
 
-def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
+def _read_key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
     item = _resolve_one(item, select, scope)
     column = find_column(item, scope)
     if column is None and item.find(exp.Parameter) is not None:
@@ -229,7 +229,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             "KH202",
             f"{write_short(item)} is not a column with a public domain",
             detail=f"Keys with a public domain: {_list_key_columns(scope)}.",
-            hint=_declare(item, scope),
+            hint=_suggest_declaration(item, scope),
             position=find_position(item),
         )
     if column.domain is None:
@@ -246,8 +246,8 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
     return column
 
 
-def _declare(item: exp.Expr, scope: Scope) -> str:
-    found = derivation(item, scope)
+def _suggest_declaration(item: exp.Expr, scope: Scope) -> str:
+    found = read_derivation(item, scope)
     if found is not None:
         base = spell_name(found.column)
         forms = {"date_trunc": f"date_trunc('{found.part}', {base})", "extract": f"extract({found.part} from {base})"}
@@ -260,23 +260,23 @@ def _declare(item: exp.Expr, scope: Scope) -> str:
     if key is not None:
         shown = scope.spell_column(key)
         formatted = write_node(item).replace(write_node(item.this), shown, 1)
-        return f"SELECT {formatted} FROM {_source(scope)} GROUP BY {shown} HAVING count(*) > 1000;"
+        return f"SELECT {formatted} FROM {_describe_source(scope)} GROUP BY {shown} HAVING count(*) > 1000;"
     return "Group by declared columns."
 
 
 def _quote_in_policy(text: str) -> str:
-    """Return a text as a value of the policy file."""
+    """Return a text as a quoted value of the policy file."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def _source(scope: Scope) -> str:
+def _describe_source(scope: Scope) -> str:
     table = spell_name(scope.table.name)
     return table if scope.alias == scope.table.name else f"{table} AS {spell_name(scope.alias)}"
 
 
 def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key by which to group in place of to_char(x, 'YYYY-MM'): the part of a date that its format shows."""
-    if not isinstance(item, exp.TimeToStr) or scope.joined or scope.listed is not None:
+    """Return the key to group by in place of to_char(x, 'YYYY-MM'): the part of a date that its format shows."""
+    if not isinstance(item, exp.TimeToStr) or scope.public_tables or scope.subquery_columns is not None:
         return None
     read = find_column(item.this, scope)
     form = write_node(item.args["format"]).lower()
@@ -285,14 +285,14 @@ def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
         if (
             read is not None
             and key.domain is not None
-            and same(key.derivation, Derivation("date_trunc", part, read.name))
+            and are_same_derivation(key.derivation, Derivation("date_trunc", part, read.name))
         ):
             return key
     return None
 
 
 def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    """Return the expression of a position or an output alias.
+    """Return the expression that a position or an output alias stands for.
 
     As in PostgreSQL, a column of the table comes before an alias.
     """
@@ -301,7 +301,7 @@ def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
         return _strip_alias(select.expressions[index])
     if isinstance(item, exp.Column) and item.args.get("table") is None:
         wanted = read_name(item.this)
-        if not scope.knows(wanted):
+        if not scope.has_column(wanted):
             for projection in select.expressions:
                 if isinstance(projection, exp.Alias) and read_name(projection.args["alias"]) == wanted:
                     return _strip_alias(projection)
@@ -309,9 +309,9 @@ def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
 
 
 def read_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | None:
-    """Return the 0-based place in the select list that an item of GROUP BY or ORDER BY is the number of.
+    """Return the 0-based place in the select list that a number in GROUP BY or ORDER BY means.
 
-    Return None if the item is no constant. Raises KH100 and KH215 in PostgreSQL's words for other constants.
+    Return None if the item is not constant. Raise KH100 and KH215 in PostgreSQL's words for other constants.
     """
     number = item.this if isinstance(item, exp.Neg) else item
     if not isinstance(number, exp.Literal | exp.Null | exp.Boolean) or (number is not item and number.is_string):

@@ -1,4 +1,4 @@
-"""Arithmetic of exact numbers as PostgreSQL does it: operators, quotients that it rounds, FLOOR and CEIL."""
+"""Arithmetic of exact numbers as in PostgreSQL: operators, quotients that it rounds, FLOOR and CEIL."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -8,7 +8,7 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.parser.tree import write_short
-from planner.scope.key_values import NotExact, Typed, exact_number, read_fraction, unify
+from planner.scope.key_values import NotExact, TypedValue, make_exact_number, read_fraction, unify
 
 _OF_DOUBLES: dict[type[exp.Expr], Callable[[float, float], float]] = {
     exp.Add: float.__add__,
@@ -21,7 +21,7 @@ _SMALLEST_DOUBLE, _LARGEST_DOUBLE = 1e-290, 1e290  # between which no operator r
 _MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have together
 
 
-def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
+def compute(operation: type[exp.Expr], left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
     """Return the result of an arithmetic operator on two numbers. Raise `NotExact`."""
     if "quotient" in (left.kind, right.kind):
         return _add_to_quotient(operation, left, right, node)
@@ -29,46 +29,46 @@ def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
     a, b = read_fraction(left, node), read_fraction(right, node)
     kind = left.kind
     if a is None or b is None:
-        return Typed(kind, None)
+        return TypedValue(kind, None)
     if kind == "double":
         return _compute_double(operation, float(a), float(b), node)
     if operation is exp.Mod:
         quotient = a / b
-        return exact_number(a - b * (floor(quotient) if quotient >= 0 else ceil(quotient)), kind, node)
+        return make_exact_number(a - b * (floor(quotient) if quotient >= 0 else ceil(quotient)), kind, node)
     if operation is exp.Div:
         if kind != "integer":
-            return _quotient(a, b, node)
-        return exact_number(Fraction(floor(a / b) if a / b >= 0 else ceil(a / b)), kind, node)
-    return exact_number(a + b if operation is exp.Add else a - b if operation is exp.Sub else a * b, kind, node)
+            return _divide(a, b, node)
+        return make_exact_number(Fraction(floor(a / b) if a / b >= 0 else ceil(a / b)), kind, node)
+    return make_exact_number(a + b if operation is exp.Add else a - b if operation is exp.Sub else a * b, kind, node)
 
 
-def _compute_double(operation: type[exp.Expr], left: float, right: float, node: exp.Expr) -> Typed:
-    """Return the result of an operator on doubles, bit by bit as PostgreSQL has it. Raise `NotExact`."""
+def _compute_double(operation: type[exp.Expr], left: float, right: float, node: exp.Expr) -> TypedValue:
+    """Return the result of an operator on doubles, bit by bit as PostgreSQL computes it. Raise `NotExact`."""
     found = _OF_DOUBLES[operation](left, right) if operation in _OF_DOUBLES else None
     if found is None or (found and not _SMALLEST_DOUBLE < abs(found) < _LARGEST_DOUBLE):
         raise NotExact(write_short(node))
-    return Typed("double", Fraction(found))
+    return TypedValue("double", Fraction(found))
 
 
-def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
+def _divide(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> TypedValue:
     """Return a numeric quotient.
 
     It is a number if PostgreSQL computes all its digits, else only dividend and divisor.
     """
-    found = exact_number(dividend / divisor, "numeric", node)
+    found = make_exact_number(dividend / divisor, "numeric", node)
     assert isinstance(found.raw, Fraction)
     decimals = next((places for places in range(17) if (found.raw * 10**places).denominator == 1), None)
-    if decimals is not None and decimals <= _kept_decimals(found.raw):
+    if decimals is not None and decimals <= _count_kept_decimals(found.raw):
         return found
     literals = [one for one in node.find_all(exp.Literal) if not one.is_string]
     nested = any(one is not node for one in node.find_all(exp.Div))
-    if nested or abs(found.raw) >= _ROUNDED_BELOW or sum(map(_decimals, literals)) > _MOST_WRITTEN:
+    if nested or abs(found.raw) >= _ROUNDED_BELOW or sum(map(_count_decimals, literals)) > _MOST_WRITTEN:
         raise NotExact(write_short(node))
-    return Typed("quotient", (dividend, divisor))
+    return TypedValue("quotient", (dividend, divisor))
 
 
-def _add_to_quotient(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
-    """Return a rounded quotient, and a whole number added to it or taken from it."""
+def _add_to_quotient(operation: type[exp.Expr], left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
+    """Return a rounded quotient with a whole number added or subtracted."""
     if operation is exp.Add and left.kind != "quotient":
         left, right = right, left
     by = read_fraction(right, node) if right.kind in ("integer", "whole") else None
@@ -77,37 +77,37 @@ def _add_to_quotient(operation: type[exp.Expr], left: Typed, right: Typed, node:
     dividend, divisor, *added = left.raw
     if added or not isinstance(dividend, Fraction) or not isinstance(divisor, Fraction):
         raise NotExact(write_short(node))
-    return Typed("quotient", (dividend, divisor, by if operation is exp.Add else -by))
+    return TypedValue("quotient", (dividend, divisor, by if operation is exp.Add else -by))
 
 
-def exact_quotient(found: Typed) -> Typed:
-    """Return a rounded quotient before it is rounded, in the place of itself: it is whole only if that is."""
+def restore_quotient(found: TypedValue) -> TypedValue:
+    """Return the exact value of a rounded quotient. The rounded value is whole only if this one is."""
     if found.kind != "quotient" or not isinstance(found.raw, tuple):
         return found
     dividend, divisor, *added = found.raw
     assert isinstance(dividend, Fraction)
     assert isinstance(divisor, Fraction)
-    return Typed("numeric", dividend / divisor + sum(part for part in added if isinstance(part, Fraction)))
+    return TypedValue("numeric", dividend / divisor + sum(part for part in added if isinstance(part, Fraction)))
 
 
-def _kept_decimals(value: Fraction) -> int:
+def _count_kept_decimals(value: Fraction) -> int:
     """Return the least number of decimals that PostgreSQL's division keeps.
 
-    It is 16 digits, 4 less for each 4 before the point.
+    It is 16 digits, less 4 for each 4 digits before the point.
     """
     return 16 - 4 * ((len(str(floor(abs(value)))) - 1) // 4)
 
 
-def _decimals(literal: exp.Literal) -> int:
+def _count_decimals(literal: exp.Literal) -> int:
     exponent = Decimal(str(literal.this)).as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else _MOST_WRITTEN + 1
 
 
-def round_whole(node: exp.Expr, found: Typed) -> Typed:
+def round_whole(node: exp.Expr, found: TypedValue) -> TypedValue:
     """Return FLOOR or CEIL of a number. Raise `NotExact`."""
-    found = exact_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
+    found = restore_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
     value = read_fraction(found, node)
     kind = "double" if found.kind in ("integer", "double") else "whole"
     if value is None:
-        return Typed(kind, None)
-    return Typed(kind, Fraction(floor(value) if isinstance(node, exp.Floor) else ceil(value)))
+        return TypedValue(kind, None)
+    return TypedValue(kind, Fraction(floor(value) if isinstance(node, exp.Floor) else ceil(value)))

@@ -1,8 +1,8 @@
-"""Expressions of public key values, value by value, as PostgreSQL would compute them; only exact ones.
+"""Expressions of public key values, computed value by value as PostgreSQL would; only exact ones.
 
 Guarantee: two key values have the same result here if and only if PostgreSQL groups their rows together. PostgreSQL
-itself computes what is shown, from one value of each group. Whatever could depend on a collation, on a session's
-settings or on rounding is refused.
+itself computes what is shown, from one value of each group. An expression that could depend on a collation, on a
+session's settings or on rounding is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +14,16 @@ from planner.errors import KeyholeError
 from planner.parser.tree import write_node, write_short
 from planner.scope.key_arithmetic import compute, round_whole
 from planner.scope.key_functions import FUNCTIONS, apply_function
-from planner.scope.key_times import OF_TIMES, InCycle, compute_time, count_days, shift_time
+from planner.scope.key_times import TIME_FUNCTIONS, InCycle, compute_time, count_days, shift_time
 from planner.scope.key_values import (
     NUMBERS,
     TEXTS,
     NotExact,
     Raw,
-    Typed,
-    any_true,
+    TypedValue,
     compare,
-    exact_number,
+    disjoin,
+    make_exact_number,
     negate,
     read_boolean,
     to_text,
@@ -109,15 +109,15 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
 }
 
 
-def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
-    """Return the expression's values for each of `rows`. Raise `NotExact`, also for what would take too long."""
+def evaluate_rows(node: exp.Expr, rows: Sequence[Mapping[str, TypedValue]]) -> list[TypedValue]:
+    """Return the expression's values for each of `rows`. Raise `NotExact`, also if it would take too long."""
     size = sum(1 for _ in node.walk())
     if size * len(rows) > _MOST_STEPS:
         raise NotExact(f"an expression of {size:,} parts")
-    found: list[Typed] = []
+    found: list[TypedValue] = []
     operands: dict[Fraction, Raw] = {}
     for values in rows:
-        one = image(node, values)
+        one = evaluate(node, values)
         match one.raw:
             case (Fraction() as dividend, Fraction() as divisor, *added):
                 value = dividend / divisor + sum(part for part in added if isinstance(part, Fraction))
@@ -127,31 +127,31 @@ def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
     return found
 
 
-def image(node: exp.Expr, values: Mapping[str, Typed]) -> Typed:
-    """Return the expression's value where its columns, by their text, have `values`. Raise `NotExact`."""
+def evaluate(node: exp.Expr, values: Mapping[str, TypedValue]) -> TypedValue:
+    """Return the expression's value for `values` of its columns, by their text. Raise `NotExact`."""
     allowed = _ALLOWED.get(type(node))
     if allowed is None or any(value and key not in allowed for key, value in node.args.items()):
         raise NotExact(write_short(node))
     try:
-        return _image(node, lambda inner: image(inner, values), values)
+        return _evaluate(node, lambda inner: evaluate(inner, values), values)
     except (ArithmeticError, ValueError):
         raise NotExact(write_short(node)) from None
 
 
-def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str, Typed]) -> Typed:
+def _evaluate(node: exp.Expr, of: Callable[[exp.Expr], TypedValue], values: Mapping[str, TypedValue]) -> TypedValue:
     if isinstance(node, FUNCTIONS):
         return apply_function(node, of)
     match node:
         case exp.Column():
             return values[write_node(node)]
         case exp.Literal() | exp.Boolean() | exp.Null():
-            return _literal(node)
+            return _read_literal(node)
         case exp.Paren():
             return of(node.this)
         case exp.Neg():
-            return compute(exp.Sub, Typed("integer", 0), of(node.this), node)
+            return compute(exp.Sub, TypedValue("integer", 0), of(node.this), node)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
-            return _arithmetic(node, of)
+            return _evaluate_arithmetic(node, of)
         case exp.Floor() | exp.Ceil():
             return round_whole(node, of(node.this))
         case exp.DPipe():
@@ -161,10 +161,10 @@ def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str,
         case exp.Coalesce() | exp.Nullif() | exp.Case():
             return _evaluate_choice(node, of)
         case _:
-            return compute_time(node, of) if isinstance(node, OF_TIMES) else _truth(node, of)
+            return compute_time(node, of) if isinstance(node, TIME_FUNCTIONS) else _evaluate_truth(node, of)
 
 
-def _arithmetic(node: exp.Binary, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _evaluate_arithmetic(node: exp.Binary, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
         return shift_time(node, of(node.this))
     left, right = of(node.this), of(node.expression)
@@ -173,44 +173,44 @@ def _arithmetic(node: exp.Binary, of: Callable[[exp.Expr], Typed]) -> Typed:
     return compute(type(node), left, right, node)
 
 
-def _literal(node: exp.Expr) -> Typed:
+def _read_literal(node: exp.Expr) -> TypedValue:
     match node:
         case exp.Boolean():
-            return Typed("boolean", bool(node.this))
+            return TypedValue("boolean", bool(node.this))
         case exp.Null():
-            return Typed("unknown", None)
+            return TypedValue("unknown", None)
         case exp.Literal() if not node.is_string:
-            return _number(str(node.this), node)
+            return _read_number(str(node.this), node)
         case _:
-            return Typed("unknown", str(node.this))
+            return TypedValue("unknown", str(node.this))
 
 
-def _number(text: str, node: exp.Expr) -> Typed:
+def _read_number(text: str, node: exp.Expr) -> TypedValue:
     try:
         value = read_number(text, node).value
     except KeyholeError:
         raise NotExact(write_short(node)) from None
-    return exact_number(value, "integer" if text.isdigit() else "numeric", node)
+    return make_exact_number(value, "integer" if text.isdigit() else "numeric", node)
 
 
-def _evaluate_choice(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _evaluate_choice(node: exp.Expr, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     if isinstance(node, exp.Case):
-        return _case(node, of)
+        return _evaluate_case(node, of)
     if isinstance(node, exp.Nullif):
         first, other = of(node.this), of(node.expression)
         same = compare(exp.EQ, first, other, node)
         promoted = first.kind in NUMBERS and other.kind in NUMBERS  # PostgreSQL's nullif(1, 2.5) is numeric
         kind = max(first.kind, other.kind, key=NUMBERS.index) if promoted else first.kind
-        return Typed(kind, None if same.raw is True else first.raw)
+        return TypedValue(kind, None if same.raw is True else first.raw)
     found = unify([of(node.this), *map(of, node.expressions)], node)
     return next((one for one in found if one.raw is not None), found[0])
 
 
-def _case(node: exp.Case, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _evaluate_case(node: exp.Case, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     default = node.args.get("default")
     branches = node.args["ifs"]
     results = [of(branch.args["true"]) for branch in branches]
-    found = unify([*results, Typed("unknown", None) if default is None else of(default)], node)
+    found = unify([*results, TypedValue("unknown", None) if default is None else of(default)], node)
     tested = None if node.this is None else of(node.this)
     for branch, result in zip(branches, found, strict=False):
         if tested is None:
@@ -222,50 +222,50 @@ def _case(node: exp.Case, of: Callable[[exp.Expr], Typed]) -> Typed:
     return found[-1]
 
 
-def _truth(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _evaluate_truth(node: exp.Expr, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     match node:
         case exp.And() | exp.Or():
             left, right = read_boolean(of(node.this), node), read_boolean(of(node.expression), node)
             decisive = isinstance(node, exp.Or)
             if decisive in (left, right):
-                return Typed("boolean", decisive)
-            return Typed("boolean", None if None in (left, right) else not decisive)
+                return TypedValue("boolean", decisive)
+            return TypedValue("boolean", None if None in (left, right) else not decisive)
         case exp.Not():
-            return negate(Typed("boolean", read_boolean(of(node.this), node)))
+            return negate(TypedValue("boolean", read_boolean(of(node.this), node)))
         case exp.Is(expression=exp.Null()):
-            return Typed("boolean", (of(node.this).raw is None) is not bool(node.args.get("negate")))
+            return TypedValue("boolean", (of(node.this).raw is None) is not bool(node.args.get("negate")))
         case exp.Is(expression=exp.Boolean() as wanted):
             same = read_boolean(of(node.this), node) is bool(wanted.this)
-            return Typed("boolean", same is not bool(node.args.get("negate")))
+            return TypedValue("boolean", same is not bool(node.args.get("negate")))
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return compare(type(node), of(node.this), of(node.expression), node)
         case exp.In() if node.expressions:
             first, *others = unify([of(node.this), *map(of, node.expressions)], node)
-            found = any_true([compare(exp.EQ, first, other, node) for other in others])
+            found = disjoin([compare(exp.EQ, first, other, node) for other in others])
             return negate(found) if node.args.get("negate") else found
         case exp.Between():
             inner = of(node.this)
             low = compare(exp.LT, inner, of(node.args["low"]), node)
             high = compare(exp.GT, inner, of(node.args["high"]), node)
-            outside = any_true([low, high])
+            outside = disjoin([low, high])
             return outside if node.args.get("negate") else negate(outside)
         case _:
             raise NotExact(write_short(node))
 
 
-def _concatenate(left: Typed, right: Typed, node: exp.Expr) -> Typed:
+def _concatenate(left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
     if left.kind not in TEXTS and right.kind not in TEXTS:
         raise NotExact(write_short(node))
     texts = [to_text(one, node) for one in (left, right)]
     if any(one.kind == "opaque" for one in texts):
         raise NotExact(write_short(node))
     raws = [one.raw for one in texts]
-    return Typed("text", None if None in raws else "".join(map(str, raws)))
+    return TypedValue("text", None if None in raws else "".join(map(str, raws)))
 
 
-def _fold_case(node: exp.Expr, found: Typed) -> Typed:
+def _fold_case(node: exp.Expr, found: TypedValue) -> TypedValue:
     if found.kind not in TEXTS or not (found.raw is None or str(found.raw).isascii()):
         raise NotExact(write_short(node))
     if found.raw is None:
-        return Typed("text", None)
-    return Typed("text", str(found.raw).upper() if isinstance(node, exp.Upper) else str(found.raw).lower())
+        return TypedValue("text", None)
+    return TypedValue("text", str(found.raw).upper() if isinstance(node, exp.Upper) else str(found.raw).lower())

@@ -1,4 +1,4 @@
-"""Functions of numbers and texts in expressions of keys, as PostgreSQL computes them; only what is exact."""
+"""Functions of numbers and texts in expressions of keys, as PostgreSQL computes them; only exact ones."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -7,11 +7,20 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.parser.tree import write_short
-from planner.scope.key_arithmetic import exact_quotient
-from planner.scope.key_values import NUMBERS, NotExact, Raw, Typed, compare, exact_number, read_fraction, unify
-from planner.scope.text_functions import WRITING, read_text, write_text
+from planner.scope.key_arithmetic import restore_quotient
+from planner.scope.key_values import (
+    NUMBERS,
+    NotExact,
+    Raw,
+    TypedValue,
+    compare,
+    make_exact_number,
+    read_fraction,
+    unify,
+)
+from planner.scope.text_functions import TEXT_FUNCTIONS, read_text, write_text
 
-_Of = Callable[[exp.Expr], Typed]
+_Of = Callable[[exp.Expr], TypedValue]
 _MOST_PLACES = 12  # decimals of round and trunc: beyond, PostgreSQL's own digits may decide
 _OF_NUMBERS = (exp.Abs, exp.Sign, exp.Round, exp.Trunc, exp.WidthBucket, exp.Greatest, exp.Least)
 _OF_TEXTS = (
@@ -23,53 +32,53 @@ _OF_TEXTS = (
     exp.SplitPart,
     exp.Length,
 )
-FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS, *WRITING)
+FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS, *TEXT_FUNCTIONS)
 
 
-def apply_function(node: exp.Expr, of: _Of) -> Typed:
+def apply_function(node: exp.Expr, of: _Of) -> TypedValue:
     """Return the value of one of `FUNCTIONS`. Raise `NotExact`."""
-    if isinstance(node, WRITING):
+    if isinstance(node, TEXT_FUNCTIONS):
         return write_text(node, of)
-    return _of_texts(node, of) if isinstance(node, _OF_TEXTS) else _of_numbers(node, of)
+    return _apply_to_text(node, of) if isinstance(node, _OF_TEXTS) else _apply_to_numbers(node, of)
 
 
-def _of_numbers(node: exp.Expr, of: _Of) -> Typed:
+def _apply_to_numbers(node: exp.Expr, of: _Of) -> TypedValue:
     match node:
         case exp.Greatest() | exp.Least():
-            return _extreme(node, of)
+            return _choose_extreme(node, of)
         case exp.WidthBucket():
-            return _bucket(node, of)
+            return _find_bucket(node, of)
         case exp.Abs() | exp.Sign():
             found = of(node.this)
             value = read_fraction(found, node)
             if isinstance(node, exp.Abs):
-                return Typed(found.kind, None if value is None else abs(value))
-            return Typed("numeric", None if value is None else Fraction((value > 0) - (value < 0)))
+                return TypedValue(found.kind, None if value is None else abs(value))
+            return TypedValue("numeric", None if value is None else Fraction((value > 0) - (value < 0)))
         case _:
             return _round(node, of)
 
 
-def _round(node: exp.Expr, of: _Of) -> Typed:
+def _round(node: exp.Expr, of: _Of) -> TypedValue:
     found = of(node.this)
-    found = exact_quotient(found)
+    found = restore_quotient(found)
     value = read_fraction(found, node)
-    places = 0 if node.args.get("decimals") is None else _whole(of(node.args["decimals"]), node)
+    places = 0 if node.args.get("decimals") is None else _read_whole(of(node.args["decimals"]), node)
     if places is None or abs(places) > _MOST_PLACES:
         raise NotExact(write_short(node))
     if value is None:
-        return Typed("numeric" if found.kind != "double" else "double", None)
+        return TypedValue("numeric" if found.kind != "double" else "double", None)
     if found.kind == "double":
         if node.args.get("decimals") is not None:
             raise NotExact(write_short(node))  # PostgreSQL has no such function
         nearest = round(value) if isinstance(node, exp.Round) else floor(abs(value)) * (1 if value > 0 else -1)
-        return Typed("double", Fraction(nearest))
+        return TypedValue("double", Fraction(nearest))
     scaled = abs(value) * Fraction(10) ** places
     whole = floor(scaled + Fraction(1, 2)) if isinstance(node, exp.Round) else floor(scaled)
     result = Fraction(whole) / Fraction(10) ** places
-    return exact_number(-result if value < 0 else result, "numeric", node)
+    return make_exact_number(-result if value < 0 else result, "numeric", node)
 
 
-def _extreme(node: exp.Expr, of: _Of) -> Typed:
+def _choose_extreme(node: exp.Expr, of: _Of) -> TypedValue:
     found = unify([of(node.this), *map(of, node.expressions)], node)
     known = [one for one in found if one.raw is not None]
     if not known:
@@ -82,7 +91,7 @@ def _extreme(node: exp.Expr, of: _Of) -> Typed:
     return best
 
 
-def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
+def _find_bucket(node: exp.WidthBucket, of: _Of) -> TypedValue:
     found = of(node.this)
     value = read_fraction(found, node)
     threshold = node.args.get("threshold")
@@ -91,21 +100,21 @@ def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
         known = [edge for edge in edges if edge is not None]
         if len(known) < len(edges) or known != sorted(known):
             raise NotExact(write_short(node))
-        return Typed("integer", None if value is None else sum(edge <= value for edge in known))
+        return TypedValue("integer", None if value is None else sum(edge <= value for edge in known))
     if found.kind == "double":
         raise NotExact(write_short(node))  # which PostgreSQL rounds
     low, high = (read_fraction(of(node.args[name]), node) for name in ("min_value", "max_value"))
-    count = _whole(of(node.args["num_buckets"]), node)
+    count = _read_whole(of(node.args["num_buckets"]), node)
     if low is None or high is None or count is None or count < 1 or low >= high:
         raise NotExact(write_short(node))
     if value is None:
-        return Typed("integer", None)
+        return TypedValue("integer", None)
     if value < low or value >= high:
-        return Typed("integer", 0 if value < low else count + 1)
-    return Typed("integer", floor((value - low) * count / (high - low)) + 1)
+        return TypedValue("integer", 0 if value < low else count + 1)
+    return TypedValue("integer", floor((value - low) * count / (high - low)) + 1)
 
 
-def _whole(found: Typed, node: exp.Expr) -> int | None:
+def _read_whole(found: TypedValue, node: exp.Expr) -> int | None:
     value = read_fraction(found, node)
     if value is None:
         return None
@@ -114,22 +123,22 @@ def _whole(found: Typed, node: exp.Expr) -> int | None:
     return ceil(value)
 
 
-def _of_texts(node: exp.Expr, of: _Of) -> Typed:
+def _apply_to_text(node: exp.Expr, of: _Of) -> TypedValue:
     text = read_text(of(node.this), node)
     if isinstance(node, exp.Length):
-        return Typed("integer", None if text is None else len(text))
+        return TypedValue("integer", None if text is None else len(text))
     arguments: list[Raw] = []
     for name in ("expression", "start", "length", "replacement", "delimiter", "part_index"):
         given = node.args.get(name)
         if isinstance(given, exp.Expr):
             found = of(given)
-            arguments.append(_whole(found, node) if found.kind in NUMBERS else read_text(found, node))
+            arguments.append(_read_whole(found, node) if found.kind in NUMBERS else read_text(found, node))
     if text is None or None in arguments:
-        return Typed("text", None)
-    return Typed("text", _text_of(node, text, arguments))
+        return TypedValue("text", None)
+    return TypedValue("text", _compute_text(node, text, arguments))
 
 
-def _text_of(node: exp.Expr, text: str, arguments: list[Raw]) -> str:
+def _compute_text(node: exp.Expr, text: str, arguments: list[Raw]) -> str:
     match node, arguments:
         case exp.Left(), [int() as count]:
             return text[:count]

@@ -1,7 +1,7 @@
 """Partitions of values into groups, in one form for all spellings of an expression, with their names.
 
 Guarantee: two computed keys of one table have one identity only if they put the same rows into the same groups, and
-number the groups alike. So an answer to a question by one of them is an answer to the question by the other.
+number the groups alike. An answer to a question by one of them is therefore an answer to the question by the other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,10 +19,10 @@ _Signs = tuple[bool, ...]
 
 
 def merge_parts(parts: ValueGroups, merged: Sequence[int]) -> tuple[ValueGroups, tuple[int, ...]]:
-    """Put those groups of a column's values together that have one number in `merged`.
+    """Merge the groups of a column's values that have one number in `merged`.
 
-    Return them in canonical form, without cuts, constants and patterns that tell nothing apart, and the new number of
-    each group.
+    Return them in canonical form, without cut points, constants and patterns that separate no groups, and the new
+    number of each group.
     """
     groups = [None if group is None else merged[group] for group in parts.groups]
     cuts, tests = parts.cut_points, parts.tests
@@ -49,9 +49,9 @@ def merge_parts(parts: ValueGroups, merged: Sequence[int]) -> tuple[ValueGroups,
 def list_tests(
     column: str, constants: Sequence[str], patterns: Sequence[str], matched: Iterable[_Signs]
 ) -> tuple[Condition, ...]:
-    """Return the conditions by which texts are told apart.
+    """Return the conditions that divide texts into groups.
 
-    One is for each constant, and for other texts one for each combination of patterns that they match.
+    There is one for each constant, and for other texts one for each combination of patterns that they match.
     """
     others: list[Condition] = [Not(Compare(column, "=", text)) for text in constants]
     return (
@@ -70,7 +70,10 @@ def _match(column: str, pattern: str, *, holds: bool) -> Condition:
 def _prune_tests(
     column: str, tests: Sequence[object], groups: Sequence[int | None]
 ) -> tuple[tuple[Condition, ...], list[int | None]]:
-    """Leave out patterns on which no group depends, and constants whose group is that of the texts around them."""
+    """Return the conditions and groups without patterns that no group depends on, and without redundant constants.
+
+    A constant is redundant if its group is that of the texts around it.
+    """
     found = [test for test in tests if isinstance(test, Compare | Like | Not | And | Or)]
     if all(isinstance(test, Like) for test in found):  # ends of texts that are listed
         return tuple(found), list(groups)
@@ -94,7 +97,7 @@ def _prune_tests(
 
 
 def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
-    """Return the patterns that a condition of `list_tests` asks for, each with whether a text matches it."""
+    """Return the patterns in a condition of `list_tests`, each with whether a text matches it."""
     found: list[tuple[str, bool]] = []
     for one in test.conjuncts():
         match one:
@@ -110,7 +113,7 @@ def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
 def may_miss_texts(parts: ValueGroups) -> bool:
     """Return True if a text may satisfy none of the conditions of a column's groups.
 
-    Such a text matches patterns of which no example was found together, and which their beginnings do not rule out.
+    Such a text matches patterns for which no common example was found, although their prefixes do not exclude one.
     """
     found = [test for test in parts.tests if isinstance(test, Compare | Like | Not | And | Or)]
     signs = {_read_signs(test) for test in found if not isinstance(test, Compare)}
@@ -125,7 +128,7 @@ def may_miss_texts(parts: ValueGroups) -> bool:
 
 
 def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
-    """Return True if the beginnings of patterns leave room for a text that matches some of them and not the others."""
+    """Return True if the prefixes of patterns allow a text that matches some of them and not the others."""
     begun = [find_prefix(pattern) for pattern in matched]
     if any(not one.startswith(other) and not other.startswith(one) for one, other in combinations(begun, 2)):
         return False
@@ -154,9 +157,9 @@ def identify_parts(parts: ValueGroups) -> str:
 
 
 def name_merged(merged: MergedKeys, bases: Sequence[Column], table: Table) -> tuple[MergedKeys, str, str]:
-    """Return groups of several keys' combinations in canonical order, what the ledger calls them, and their identity.
+    """Return groups of several keys' combinations in canonical order, their name in the ledger, and their identity.
 
-    All follow from the coarsest groups of each key that tell the combinations apart.
+    All three follow from the coarsest groups of each key that separate the combinations.
     """
     known: list[tuple[Value, ...]] = list(merged.known)
     groups = dict(zip(product(*(range(len(values)) for values in known)), merged.groups, strict=True))

@@ -1,6 +1,6 @@
 """Times in expressions of keys, as PostgreSQL computes them: parts, truncations, shifts, and to_char in English.
 
-to_char(met, 'HH24')    follows from the hour alone: it is computed of a time of that hour (`InCycle`)
+to_char(met, 'HH24') depends on the hour alone, and is computed from a time in that hour (`InCycle`).
 """
 
 import re
@@ -16,16 +16,16 @@ from planner.parser.tree import strip_parentheses, write_short
 from planner.scope.key_values import (
     TIMES,
     NotExact,
-    Typed,
+    TypedValue,
     cast,
     convert,
     cut_text,
-    exact_number,
+    make_exact_number,
     read_fraction,
     read_moment,
     to_text,
 )
-from planner.scope.name_resolution import numeric_scale, part_of, text_width
+from planner.scope.name_resolution import find_numeric_scale, find_text_width, find_truncation_unit
 from planner.values.constant import ConstantContext, Interval, NotConstant, Untyped
 from planner.values.datetimes import extract_part, shift_moment, truncate_to_unit
 from planner.values.datetimes import read_interval as read_span
@@ -61,17 +61,17 @@ _CYCLES: dict[str, tuple[datetime, int, str]] = {
 
 
 class InCycle(exp.Expression, exp.Func):
-    """A time with this number as its `part`: what of a time does not depend on others."""
+    """A time with this number as its `part`, for a part that does not depend on the others."""
 
     arg_types = {"this": True, "part": True}  # noqa: RUF012
 
 
-OF_TIMES = (exp.TimestampTrunc, exp.Extract, exp.TimeToStr, exp.Cast, exp.Date, exp.DateBin, InCycle)
+TIME_FUNCTIONS = (exp.TimestampTrunc, exp.Extract, exp.TimeToStr, exp.Cast, exp.Date, exp.DateBin, InCycle)
 """The functions that `compute_time` computes."""
 
 
 def find_cycle(node: exp.TimeToStr) -> str:
-    """Return the one part of a time from which a pattern of to_char follows; empty for years, or several parts."""
+    """Return the one part of a time on which a pattern of to_char depends; empty for years, or several parts."""
     parts = set(_list_parts(node))
     if parts == {"month", "quarter"}:
         return "month"
@@ -79,7 +79,7 @@ def find_cycle(node: exp.TimeToStr) -> str:
     return part if part in _CYCLES and not others else ""
 
 
-def shown_part(node: exp.TimeToStr) -> str:
+def find_finest_part(node: exp.TimeToStr) -> str:
     """Return the finest part of a time that a pattern shows."""
     parts = _list_parts(node)
     finest = next((part for part in _FINEST_FIRST if part in parts), "day")
@@ -98,31 +98,33 @@ def write_in_cycle(part: str, number: str) -> str:
     return f"(TIMESTAMP '{base}' + ({number} - {first}) * interval '{step}')"
 
 
-def _compute_in_cycle(node: InCycle, found: Typed) -> Typed:
+def _compute_in_cycle(node: InCycle, found: TypedValue) -> TypedValue:
     number = read_fraction(found, node)
     if number is None:
-        return Typed("timestamp", None)
+        return TypedValue("timestamp", None)
     base, first, step = _CYCLES[str(node.args["part"])]
-    return Typed("timestamp", shift_moment(base, _times(read_span(step, node), int(number) - first), 1))
+    return TypedValue(
+        "timestamp", shift_moment(base, _multiply_interval(read_span(step, node), int(number) - first), 1)
+    )
 
 
-def _times(by: Interval, count: int) -> Interval:
+def _multiply_interval(by: Interval, count: int) -> Interval:
     return Interval(by.months * count, by.days * count, by.microseconds * count)
 
 
-def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
+def compute_time(node: exp.Expr, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     """Return the value of a function of a time, or of a cast. Raise `NotExact`."""
     match node:
         case InCycle():
             return _compute_in_cycle(node, of(node.this))
         case exp.TimestampTrunc():
-            found, part = of(node.this), part_of(node)
+            found, part = of(node.this), find_truncation_unit(node)
             if found.kind not in TIMES or part not in _TRUNCATED:
                 raise NotExact(write_short(node))
             kind = "timestamp" if found.kind == "timestamp" else "timestamptz"
-            return Typed(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
+            return TypedValue(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
         case exp.DateBin():
-            return _bin(node, of(node.expression))
+            return _compute_bin(node, of(node.expression))
         case exp.Extract() if (ends := read_age(node)) is not None:
             return _compute_age(node, *map(of, ends))
         case exp.Extract():
@@ -130,7 +132,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             hours = part in CLOCK_PARTS and found.kind == "timestamp"
             if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
                 raise NotExact(write_short(node))
-            return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))
+            return TypedValue("whole", None if found.raw is None else extract_part(part, read_moment(found)))
         case exp.TimeToStr():
             return _format_time(node, of(node.this))
         case exp.Date():
@@ -142,7 +144,10 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
 
 
 def read_age(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
-    """Return the later and the earlier time of `extract(year FROM age(later, earlier))`; None for anything else."""
+    """Return the later and the earlier time of `extract(year FROM age(later, earlier))`.
+
+    Return None for anything else.
+    """
     of = strip_parentheses(node.expression) if isinstance(node, exp.Extract) else None
     if not isinstance(of, exp.Anonymous) or str(of.this).lower() != "age" or len(of.expressions) != 2:
         return None
@@ -150,29 +155,32 @@ def read_age(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
     return (of.expressions[0], of.expressions[1]) if str(node.this).lower().strip("'") == "year" else None
 
 
-def _compute_age(node: exp.Expr, later: Typed, earlier: Typed) -> Typed:
+def _compute_age(node: exp.Expr, later: TypedValue, earlier: TypedValue) -> TypedValue:
     kind = "timestamp" if "timestamp" in (later.kind, earlier.kind) else "date"
     sides = [convert(one, kind, node) if one.kind == "unknown" else one for one in (later, earlier)]
     if any(one.kind not in ("date", "timestamp") for one in sides):
         raise NotExact(write_short(node))
     if None in (sides[0].raw, sides[1].raw):
-        return Typed("whole", None)
+        return TypedValue("whole", None)
     after, before = map(read_moment, sides)
     years = _count_years(after, before) if after >= before else -_count_years(before, after)
-    return Typed("whole", Fraction(years))
+    return TypedValue("whole", Fraction(years))
 
 
 def _count_years(after: datetime, before: datetime) -> int:
-    """Return the whole years between two moments: one ends at the day and the time of the year at which it began."""
-    return after.year - before.year - (_in_year(before) > _in_year(after))
+    """Return the whole years between two times. A year ends at the day and time of the year at which it began."""
+    return after.year - before.year - (_locate_in_year(before) > _locate_in_year(after))
 
 
-def _in_year(at: datetime) -> tuple[int, int, time]:
+def _locate_in_year(at: datetime) -> tuple[int, int, time]:
     return at.month, at.day, at.time()
 
 
 def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
-    """Return the width of the steps of date_bin and where one begins. Raise `NotExact` for what PostgreSQL refuses."""
+    """Return the width of the steps of date_bin and the start of one.
+
+    Raise `NotExact` for values that PostgreSQL refuses.
+    """
     try:
         width, begun = (
             fold_constant(node.this, _NOTHING_GIVEN),
@@ -180,7 +188,11 @@ def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
         )  # sqlglot parses a literal at this place as a Var
         origin = Untyped(str(begun.this)) if isinstance(begun, exp.Var) else fold_constant(begun, _NOTHING_GIVEN)
         width = read_span(width.text, node) if isinstance(width, Untyped) else width
-        found = convert(Typed("unknown", origin.text), "timestamp", node).raw if isinstance(origin, Untyped) else origin
+        found = (
+            convert(TypedValue("unknown", origin.text), "timestamp", node).raw
+            if isinstance(origin, Untyped)
+            else origin
+        )
     except (KeyholeError, NotConstant, KeyError):
         raise NotExact(write_short(node)) from None
     if not isinstance(width, Interval) or width.months or not isinstance(found, date):
@@ -191,13 +203,13 @@ def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
     return step, found if isinstance(found, datetime) else datetime(found.year, found.month, found.day)
 
 
-def _bin(node: exp.DateBin, found: Typed) -> Typed:
+def _compute_bin(node: exp.DateBin, found: TypedValue) -> TypedValue:
     step, origin = read_stride(node)
     if found.kind != "timestamp":
         raise NotExact(write_short(node))
     if found.raw is None:
         return found
-    return Typed("timestamp", origin + (read_moment(found) - origin) // step * step)
+    return TypedValue("timestamp", origin + (read_moment(found) - origin) // step * step)
 
 
 def read_shift(node: exp.Add | exp.Sub) -> Interval:
@@ -211,32 +223,32 @@ def read_shift(node: exp.Add | exp.Sub) -> Interval:
     return by if isinstance(node, exp.Add) else Interval(-by.months, -by.days, -by.microseconds)
 
 
-def shift_time(node: exp.Add | exp.Sub, found: Typed) -> Typed:
-    """Return a date or timestamp some constant time later or earlier. Raise `NotExact`."""
+def shift_time(node: exp.Add | exp.Sub, found: TypedValue) -> TypedValue:
+    """Return a date or timestamp moved later or earlier by a constant. Raise `NotExact`."""
     by = read_shift(node)
     if found.kind not in ("date", "timestamp"):
         raise NotExact(write_short(node))
-    return Typed("timestamp", None if found.raw is None else shift_moment(read_moment(found), by, 1))
+    return TypedValue("timestamp", None if found.raw is None else shift_moment(read_moment(found), by, 1))
 
 
-def count_days(left: Typed, right: Typed, node: exp.Expr) -> Typed:
-    """Return the days between dates, or a date some days later. Raise `NotExact`."""
+def count_days(left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
+    """Return the days between two dates, or a date moved by some days. Raise `NotExact`."""
     if isinstance(node, exp.Add) and left.kind == "integer":
         left, right = right, left
     if isinstance(node, exp.Sub) and {left.kind, right.kind} <= {"date", "unknown"}:
         left, right = (convert(one, "date", node) for one in (left, right))
         if not isinstance(left.raw, date) or not isinstance(right.raw, date):
-            return Typed("integer", None)
-        return exact_number(Fraction((left.raw - right.raw).days), "integer", node)
+            return TypedValue("integer", None)
+        return make_exact_number(Fraction((left.raw - right.raw).days), "integer", node)
     if left.kind != "date" or right.kind != "integer" or not isinstance(node, exp.Add | exp.Sub):
         raise NotExact(write_short(node))
     days = read_fraction(right, node)
     if days is None or not isinstance(left.raw, date):
-        return Typed("date", None)
-    return Typed("date", left.raw + timedelta(days=int(days if isinstance(node, exp.Add) else -days)))
+        return TypedValue("date", None)
+    return TypedValue("date", left.raw + timedelta(days=int(days if isinstance(node, exp.Add) else -days)))
 
 
-def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
+def _format_time(node: exp.TimeToStr, found: TypedValue) -> TypedValue:
     form = node.args["format"]
     if found.kind not in TIMES or not isinstance(form, exp.Literal) or not form.is_string:
         raise NotExact(write_short(node))
@@ -245,15 +257,15 @@ def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
     if "".join(pieces) != str(form.this) or (hours and found.kind != "timestamp"):
         raise NotExact(write_short(node))
     if found.raw is None:
-        return Typed("text", None)
+        return TypedValue("text", None)
     moment = read_moment(found)
     if moment.year < 1001:  # so that the year of its week has four digits, too
         raise NotExact(write_short(node))
-    return Typed("text", "".join(_show_piece(piece, moment) for piece in pieces))
+    return TypedValue("text", "".join(_show_piece(piece, moment) for piece in pieces))
 
 
 def _show_piece(piece: str, at: datetime) -> str:
-    """Return to_char's text for a piece of a pattern, names in English, whatever the session's language is."""
+    """Return to_char's text for a piece of a pattern. Names are English, whatever the session's language."""
     iso, month, day = at.isocalendar(), _MONTHS[at.month - 1], _DAYS[at.weekday()]
     of_year, half = at.timetuple().tm_yday, "AM" if at.hour < 12 else "PM"
     texts = {
@@ -268,11 +280,11 @@ def _show_piece(piece: str, at: datetime) -> str:
     return texts.get(piece, piece.strip('"'))
 
 
-def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     """Return the value of a cast. Raise `NotExact`."""
-    if (width := text_width(node)) is not None:
+    if (width := find_text_width(node)) is not None:
         return cut_text(to_text(of(node.this), node), width, node)
-    if (sizes := numeric_scale(node)) is not None:
+    if (sizes := find_numeric_scale(node)) is not None:
         return _cast_decimals(node, *sizes, of)
     kind = node.to.this
     value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
@@ -281,7 +293,7 @@ def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], Typed]) -> Typed:
     return cast(of(node.this), value, node)
 
 
-def _cast_decimals(node: exp.Cast, precision: int, scale: int, of: Callable[[exp.Expr], Typed]) -> Typed:
+def _cast_decimals(node: exp.Cast, precision: int, scale: int, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
     """Return a cast to `numeric(p, s)`, which rounds as round does. Raise `NotExact` for a value with more digits."""
     exact = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DECIMAL))
     found = of(exp.Round(this=exact, decimals=exp.Literal.number(scale)))

@@ -1,6 +1,6 @@
-"""The values that expressions of public keys have, with PostgreSQL's types: comparing, converting and casting them.
+"""Values of expressions of public keys, with PostgreSQL's types: comparing, converting and casting them.
 
-Whatever could depend on a collation, on a session's settings or on rounding is not exact.
+A value that could depend on a collation, on a session's settings or on rounding is not exact.
 """
 
 import re
@@ -39,39 +39,39 @@ _INTEGER_TYPES = ("INT", "BIGINT")
 
 
 class NotExact(Exception):
-    """An expression whose values are not computed here; the text names the part of it."""
+    """An expression whose values are not computed here. The text names its part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedValue:
     """A value with its PostgreSQL type; `unknown` is a quoted literal.
 
-    `opaque` is text that can be compared for equality only, because its characters are unknown. `quotient` is a numeric
-    that PostgreSQL rounds: what it divides, and a whole number that is added to it.
+    A text that `is_opaque` can be compared for equality only, because its characters are unknown. `quotient` belongs to
+    a numeric that PostgreSQL rounds: its dividend and divisor, and a whole number that is added.
     """
 
     kind: str
     raw: Raw
 
 
-def type_value(value: Value | None, kind: SqlType) -> Typed:
-    """Return a key's value, or NULL. Raise `NotExact` for a type whose values are not exact here."""
+def type_value(value: Value | None, kind: SqlType) -> TypedValue:
+    """Return a key's value, or NULL, with its type. Raise `NotExact` for a type whose values are not exact here."""
     if kind in (SqlType.NUMERIC, SqlType.DOUBLE):
         assert value is None or isinstance(value, int | Decimal)
-        return Typed("numeric", None if value is None else Fraction(value))
+        return TypedValue("numeric", None if value is None else Fraction(value))
     if value is None:
-        return Typed(kind.value, None)
+        return TypedValue(kind.value, None)
     if kind not in (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP):
         raise NotExact(f"a key of type {kind.value}")
     assert isinstance(value, str | bool | int | date)
-    return Typed(kind.value, value)
+    return TypedValue(kind.value, value)
 
 
-def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
+def unify(found: Sequence[TypedValue], node: exp.Expr) -> list[TypedValue]:
     """Return the values as one type, as PostgreSQL chooses it for branches and for both sides of an operator."""
     kinds = {one.kind for one in found} - {"unknown"}
     if not kinds:
-        return [Typed("text", one.raw) for one in found]
+        return [TypedValue("text", one.raw) for one in found]
     if kinds <= set(NUMBERS):
         kind = max(kinds, key=NUMBERS.index)
     elif len(kinds) == 1:
@@ -83,45 +83,45 @@ def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
     return [convert(one, kind, node) for one in found]
 
 
-def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
-    """Return the value as another type, where PostgreSQL converts it by itself. Raise `NotExact`."""
+def convert(found: TypedValue, kind: str, node: exp.Expr) -> TypedValue:
+    """Return the value as another type to which PostgreSQL converts it implicitly. Raise `NotExact`."""
     raw = found.raw
     if raw is None or found.kind == kind:
-        return Typed(kind, raw)
+        return TypedValue(kind, raw)
     if found.kind in NUMBERS and kind in NUMBERS:
-        return Typed(kind, nearest_double(raw) if kind == "double" else raw)
+        return TypedValue(kind, round_to_double(raw) if kind == "double" else raw)
     if kind == "text" and found.kind == "unknown":
-        return Typed(kind, raw)
+        return TypedValue(kind, raw)
     if kind == "integer" and isinstance(raw, str) and re.fullmatch(r"-?\d{1,9}", raw):
-        return Typed(kind, int(raw))
+        return TypedValue(kind, int(raw))
     if kind in ("date", "timestamp") and isinstance(raw, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", raw):
-        return convert(Typed("date", date.fromisoformat(raw)), kind, node)
+        return convert(TypedValue("date", date.fromisoformat(raw)), kind, node)
     if kind == "timestamp" and isinstance(raw, str) and re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", raw):
-        return Typed(kind, datetime.fromisoformat(raw))
+        return TypedValue(kind, datetime.fromisoformat(raw))
     if kind == "timestamp" and found.kind == "date" and isinstance(raw, date):
-        return Typed(kind, datetime(raw.year, raw.month, raw.day))
+        return TypedValue(kind, datetime(raw.year, raw.month, raw.day))
     raise NotExact(write_short(node))
 
 
-def nearest_double(raw: Raw) -> Fraction:
-    """Return the double precision number that a number becomes."""
+def round_to_double(raw: Raw) -> Fraction:
+    """Return the double precision number that is nearest to a number."""
     assert isinstance(raw, int | Fraction)
     return Fraction(float(raw))
 
 
-def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
+def compare(operation: type[exp.Expr], left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
     """Return the comparison of two values, NULL with NULL.
 
-    Raise `NotExact` where a collation or the session decides it.
+    Raise `NotExact` if a collation or the session decides it.
     """
     left, right = unify([left, right], node)
     a, b = left.raw, right.raw
     if left.kind in ("opaque", "quotient", "timestamptz"):
         raise NotExact(write_short(node))
     if a is None or b is None:
-        return Typed("boolean", None)
+        return TypedValue("boolean", None)
     if operation in (exp.EQ, exp.NEQ):
-        return Typed("boolean", (a == b) is (operation is exp.EQ))
+        return TypedValue("boolean", (a == b) is (operation is exp.EQ))
     if left.kind == "text":  # the order of texts depends on a collation
         raise NotExact(write_short(node))
     match a, b:
@@ -132,35 +132,38 @@ def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
         case _:
             raise NotExact(write_short(node))
     results: dict[type[exp.Expr], bool] = {exp.LT: less, exp.GT: more, exp.LTE: not more, exp.GTE: not less}
-    return Typed("boolean", results[operation])
+    return TypedValue("boolean", results[operation])
 
 
-def any_true(found: Sequence[Typed]) -> Typed:
+def disjoin(found: Sequence[TypedValue]) -> TypedValue:
     """Return OR of booleans."""
     raws = [one.raw for one in found]
-    return Typed("boolean", True if True in raws else None if None in raws else False)
+    return TypedValue("boolean", True if True in raws else None if None in raws else False)
 
 
-def negate(found: Typed) -> Typed:
+def negate(found: TypedValue) -> TypedValue:
     """Return NOT of a boolean."""
-    return Typed("boolean", None if found.raw is None else not found.raw)
+    return TypedValue("boolean", None if found.raw is None else not found.raw)
 
 
-def read_boolean(found: Typed, node: exp.Expr) -> bool | None:
+def read_boolean(found: TypedValue, node: exp.Expr) -> bool | None:
     """Return the truth value of a boolean, None for NULL. Raise `NotExact` for another type."""
     if found.raw is not None and (found.kind != "boolean" or not isinstance(found.raw, bool)):
         raise NotExact(write_short(node))
     return None if found.raw is None else bool(found.raw)
 
 
-def exact_number(value: Fraction, kind: str, node: exp.Expr) -> Typed:
-    """Return a number that PostgreSQL computes with exactly. Raise `NotExact` beyond what is sure to be so."""
+def make_exact_number(value: Fraction, kind: str, node: exp.Expr) -> TypedValue:
+    """Return a number that PostgreSQL computes with exactly.
+
+    Raise `NotExact` for numbers that may be too long for that.
+    """
     if abs(value.numerator) >= _LARGEST or value.denominator > _FINEST:
         raise NotExact(write_short(node))
-    return Typed(kind, value)
+    return TypedValue(kind, value)
 
 
-def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
+def read_fraction(found: TypedValue, node: exp.Expr) -> Fraction | None:
     """Return the value of a number, None for NULL. Raise `NotExact` for another type."""
     if found.kind not in NUMBERS:
         raise NotExact(write_short(node))
@@ -168,84 +171,84 @@ def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
     return None if found.raw is None else Fraction(found.raw)
 
 
-def read_moment(found: Typed) -> datetime:
-    """Return a date or timestamp as a moment, a date as its midnight."""
+def read_moment(found: TypedValue) -> datetime:
+    """Return a date or timestamp as a timestamp; a date is its midnight."""
     raw = found.raw
     assert isinstance(raw, date)
     return raw if isinstance(raw, datetime) else datetime(raw.year, raw.month, raw.day)
 
 
-def to_text(found: Typed, node: exp.Expr) -> Typed:
-    """Return the value as text; of a date only its identity, for its text depends on the session."""
+def to_text(found: TypedValue, node: exp.Expr) -> TypedValue:
+    """Return the value as text. A date gives an opaque text, because its text depends on the session."""
     raw = found.raw
     match found.kind:
         case "opaque":
             return found
         case "date" | "timestamp":
-            return Typed("opaque", (found.kind, raw) if isinstance(raw, date) else None)
+            return TypedValue("opaque", (found.kind, raw) if isinstance(raw, date) else None)
         case "text" | "unknown":
-            return Typed("text", raw)
+            return TypedValue("text", raw)
         case "integer" | "whole":
-            return Typed("text", str(int(raw)) if isinstance(raw, int | Fraction) else None)
+            return TypedValue("text", str(int(raw)) if isinstance(raw, int | Fraction) else None)
         case "boolean":
-            return Typed("text", None if raw is None else "true" if raw else "false")
+            return TypedValue("text", None if raw is None else "true" if raw else "false")
         case _:
             raise NotExact(write_short(node))
 
 
-def cut_text(found: Typed, width: int, node: exp.Expr) -> Typed:
-    """Return the first characters of a text. Raise `NotExact` for an `opaque` text, whose characters are unknown."""
+def cut_text(found: TypedValue, width: int, node: exp.Expr) -> TypedValue:
+    """Return the first characters of a text. Raise `NotExact` for an opaque text, whose characters are unknown."""
     if found.kind != "text" or not isinstance(found.raw, str | None):
         raise NotExact(write_short(node))
-    return Typed("text", None if found.raw is None else found.raw[:width])
+    return TypedValue("text", None if found.raw is None else found.raw[:width])
 
 
-def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
+def cast(found: TypedValue, kind: str, node: exp.Expr) -> TypedValue:
     """Return `CAST(found AS kind)`. Raise `NotExact`."""
     if kind in _TEXT_TYPES:
         return to_text(found, node)
     if kind in _INTEGER_TYPES:
-        return _integer(found, kind, node)
+        return _convert_integer(found, kind, node)
     if kind == "DOUBLE" and found.kind in NUMBERS:
-        return Typed("double", None) if found.raw is None else convert(found, "double", node)
+        return TypedValue("double", None) if found.raw is None else convert(found, "double", node)
     if kind == "DECIMAL" and found.kind == "double":
-        return _numeric_of_double(found.raw, node)
+        return _convert_double(found.raw, node)
     if kind == "DECIMAL" and found.kind in NUMBERS:
-        return Typed("whole" if found.kind == "integer" else found.kind, found.raw)
+        return TypedValue("whole" if found.kind == "integer" else found.kind, found.raw)
     if kind == "BOOLEAN" and found.kind == "boolean":
         return found
     if kind in ("DATE", "TIMESTAMP") and found.kind == "unknown":
         return convert(found, kind.lower(), node)
     moment = None if found.kind not in TIMES or found.raw is None else read_moment(found)
     if kind == "DATE" and found.kind in TIMES:
-        return Typed("date", None if moment is None else moment.date())
+        return TypedValue("date", None if moment is None else moment.date())
     rounds = isinstance(node, exp.Cast) and bool(node.to.expressions) and moment is not None and moment.microsecond > 0
     if kind == "TIMESTAMP" and found.kind in TIMES and not rounds:
-        return Typed("timestamp", moment)
+        return TypedValue("timestamp", moment)
     if kind == "TIMESTAMPTZ" and found.kind in ("date", "timestamptz"):
-        return Typed("timestamptz", moment)
+        return TypedValue("timestamptz", moment)
     raise NotExact(write_short(node))
 
 
-def _numeric_of_double(raw: Raw, node: exp.Expr) -> Typed:
-    """Return the numeric that PostgreSQL makes of a double: its first 15 digits."""
+def _convert_double(raw: Raw, node: exp.Expr) -> TypedValue:
+    """Return the numeric that PostgreSQL makes of a double, from its first 15 digits."""
     if raw is None:
-        return Typed("numeric", None)
+        return TypedValue("numeric", None)
     assert isinstance(raw, int | Fraction)
-    found = exact_number(Fraction(Decimal(format(float(raw), ".15g"))), "numeric", node)
-    return Typed("whole", found.raw) if raw == found.raw and Fraction(raw).denominator == 1 else found
+    found = make_exact_number(Fraction(Decimal(format(float(raw), ".15g"))), "numeric", node)
+    return TypedValue("whole", found.raw) if raw == found.raw and Fraction(raw).denominator == 1 else found
 
 
-def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
+def _convert_integer(found: TypedValue, kind: str, node: exp.Expr) -> TypedValue:
     raw = found.raw
     if found.kind == "double" and isinstance(raw, Fraction):
         raw = Fraction(round(raw))  # halves to even numbers
     if found.kind in NUMBERS and not (isinstance(raw, Fraction) and raw.denominator != 1):
-        return Typed("integer", raw)
+        return TypedValue("integer", raw)
     if found.kind == "numeric" and isinstance(raw, Fraction):
-        return Typed("integer", floor(abs(raw) + Fraction(1, 2)) * (1 if raw > 0 else -1))
+        return TypedValue("integer", floor(abs(raw) + Fraction(1, 2)) * (1 if raw > 0 else -1))
     if found.kind == "boolean" and kind == "INT":
-        return Typed("integer", None if raw is None else int(bool(raw)))
+        return TypedValue("integer", None if raw is None else int(bool(raw)))
     if found.kind in TEXTS:
-        return convert(Typed("unknown", raw), "integer", node)
+        return convert(TypedValue("unknown", raw), "integer", node)
     raise NotExact(write_short(node))

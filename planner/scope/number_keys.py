@@ -1,10 +1,10 @@
-"""Numbers computed of a row that stand for keys: known by their text, as the scope spells their columns."""
+"""Numbers computed from a row that are keys, identified by their text with the scope's spelling of columns."""
 
 from sqlglot import exp
 
 from planner.catalog.catalog import Column, ComputedName, SqlType, ValueGroups
 from planner.scope.name_resolution import Scope
-from planner.scope.truth_keys import name_alike
+from planner.scope.truth_keys import spell_alike
 
 NUMBERS = (
     exp.Add,
@@ -28,28 +28,28 @@ NUMBERS = (
 
 
 def find_number(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key that a computed number is; None for any other expression."""
+    """Return the key that a computed number is. Return None for any other expression."""
     if not isinstance(node, NUMBERS) or not any(is_number_key(column) for column in scope.table.columns):
         return None
-    name = name_alike(node, scope)
+    name = spell_alike(node, scope)
     return next((column for column in scope.table.columns if column.name == name and is_number_key(column)), None)
 
 
 def is_number_key(column: Column) -> bool:
-    """Return True if a column numbers the values of a number that is computed of a row."""
+    """Return True if a column numbers the values of a number that is computed from a row."""
     parts = column.derivation
     return (
         isinstance(parts, ValueGroups) and isinstance(parts.column, ComputedName) and parts.kind is not SqlType.BOOLEAN
     )
 
 
-def shown_type(key: Column) -> str:
-    """Return the type in which the number is shown: PostgreSQL's own."""
+def find_shown_type(key: Column) -> str:
+    """Return PostgreSQL's own type of the number."""
     assert isinstance(key.derivation, ValueGroups)
     assert isinstance(key.derivation.column, ComputedName)
     return str(key.derivation.column.column.comment)
 
 
-def number_name(key: Column) -> str:
-    """Return the name of the number beside the answered keys."""
+def name_number(key: Column) -> str:
+    """Return the column name of the number beside the answered keys."""
     return f"{key.name} as a number"

@@ -1,4 +1,4 @@
-"""The owner's bands as SQL: the aggregate that they are of, and in which of them a group is."""
+"""The owner's bands as SQL: their aggregate, and the band that contains a group."""
 
 from collections.abc import Collection, Sequence
 from decimal import Decimal
@@ -12,8 +12,8 @@ from planner.parser.tree import strip_parentheses
 from planner.scope.name_resolution import Scope, find_column
 
 
-def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> str:
-    """Return the SQL of the aggregate that bands are of; `qualifier` stands before each column, with its dot."""
+def write_aggregate(shown: BandColumn, table: Table, *, qualifier: str = "") -> str:
+    """Return the SQL of the aggregate that bands divide. `qualifier` precedes each column, with its dot."""
     match shown.bands.aggregate:
         case "rows":
             return "count(*)"
@@ -24,37 +24,37 @@ def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> st
             return f"{aggregate}({qualifier}{spell_name(shown.measure or '')})"
 
 
-def band_sql(aggregate: str, bands: Bands) -> str:
+def write_band(aggregate: str, bands: Bands) -> str:
     """Return SQL for the number of thresholds that an aggregate reaches.
 
-    An average has to be above a threshold, since one that `>=` lets pass is refused where there may be no values. A
-    group without values lies at each threshold, so that noise alone says in which band it is. A warning says how often,
-    and which count in HAVING leaves such groups out: a guard of Keyhole's own would cost every question. A sum of
-    nothing is 0: thresholds up to 0 are asked from below, and a group without rows is in the band of 0.
+    An average has to be above a threshold, because `>=` is refused if there may be no values. A group without values
+    lies at each threshold, so that noise alone decides its band. A warning gives the probability, and the count in
+    HAVING that leaves such groups out; an automatic guard would raise the cost of every question. A sum of nothing is
+    0: thresholds up to 0 are tested from below, and a group without rows is in the band of 0.
     """
     thresholds = bands.thresholds
     if bands.aggregate == "avg":
-        return _cases(above=[f"{aggregate} > {number:f}" for number in thresholds])
+        return _write_cases(above=[f"{aggregate} > {number:f}" for number in thresholds])
     below = [f"{aggregate} < {number:f}" for number in thresholds if number <= 0]
     if not below:
         return f"width_bucket({aggregate}, ARRAY[{', '.join(f'{number:f}' for number in thresholds)}])"
-    return _cases(below=below, above=[f"{aggregate} >= {number:f}" for number in thresholds[len(below) :]])
+    return _write_cases(below=below, above=[f"{aggregate} >= {number:f}" for number in thresholds[len(below) :]])
 
 
-def at_least(aggregate: str, bands: Bands, band: int) -> str:
-    """Return SQL for the test that a group is in that band or a higher one; `band` is from 1 on."""
+def write_at_least(aggregate: str, bands: Bands, band: int) -> str:
+    """Return SQL for the test that a group is in that band or a higher one. `band` is at least 1."""
     number = bands.thresholds[band - 1]
     return f"{aggregate} {'>' if bands.aggregate == 'avg' else '>='} {number:f}"
 
 
-def below(aggregate: str, bands: Bands, band: int) -> str:
-    """Return SQL for the test that a group is in a lower band than that one, and has values; `band` is from 1 on."""
+def write_below(aggregate: str, bands: Bands, band: int) -> str:
+    """Return SQL for the test that a group is in a lower band than that one, and has values. `band` is at least 1."""
     number = bands.thresholds[band - 1]
     return f"{aggregate} {'<=' if bands.aggregate == 'avg' else '<'} {number:f}"
 
 
-def _cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
-    """Return the number of the band, by conditions on its lower ends that hold from below, and from above."""
+def _write_cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
+    """Return SQL for the number of the band, by conditions on its lower ends that hold from below, and from above."""
     arms = [f"WHEN {condition} THEN {band}" for band, condition in enumerate(below)]
     numbered = list(enumerate(above, start=len(below) + 1))
     arms += [f"WHEN {condition} THEN {band}" for band, condition in reversed(numbered)]
@@ -69,65 +69,67 @@ def describe_bands(bands: Bands) -> str:
 
 
 def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | None:
-    """Return the bands of the aggregate that a call is, with or without FILTER; None if the owner declared none.
+    """Return the bands of an aggregate call, with or without FILTER. Return None if the owner declared none.
 
     Parameters:
         keys: the names of the columns that the question groups by.
     """
-    match without_condition(node):
+    match strip_condition(node):
         case exp.Count(this=exp.Distinct(expressions=counted)):
             parts = [part for one in counted for part in (strip_parentheses(one).expressions or [one])]
-            counted_units = set(scope.table.unit).difference(keys) <= _names(parts, scope) <= set(scope.table.unit)
-            return _of_table("units", scope) if counted_units else None
+            counted_units = set(scope.table.unit).difference(keys) <= _list_names(parts, scope) <= set(scope.table.unit)
+            return _find_table_bands("units", scope) if counted_units else None
         case exp.Count(this=exp.Star() | exp.Literal()):
-            return _of_table("rows", scope)
+            return _find_table_bands("rows", scope)
         case exp.Sum(this=exp.Column() as measure):
-            return _of_measure("sum", measure, scope)
+            return _find_measure_bands("sum", measure, scope)
         case exp.Avg(this=exp.Column() as measure):
-            return _of_measure("avg", measure, scope)
+            return _find_measure_bands("avg", measure, scope)
     return None
 
 
-def without_condition(node: exp.Expr) -> exp.Expr:
-    """Return an aggregate of all rows in the place of one of some. FILTER and, in what tools write, CASE choose them.
+def strip_condition(node: exp.Expr) -> exp.Expr:
+    """Return an aggregate of all rows in place of one of some rows, chosen by FILTER or, in texts of tools, by CASE.
 
-    `sum(CASE WHEN gift THEN amount ELSE 0 END)` gives sum(amount), and of ones, or `count(CASE ...)`, count(*).
+    `sum(CASE WHEN gift THEN amount ELSE 0 END)` gives sum(amount). A sum of ones, or `count(CASE ...)`, gives count(*).
     """
     call = node.this if isinstance(node, exp.Filter) else node
     inner = call.this if isinstance(call, exp.Sum | exp.Count) else None
     if isinstance(inner, exp.Case):
         results = [arm.args["true"] for arm in inner.args["ifs"]] + [inner.args.get("default")]
-        added = {one for one in results if one is not None and not isinstance(one, exp.Null) and not _is(one, 0)}
-        if isinstance(call, exp.Count) or all(_is(one, 1) for one in added):
+        added = {one for one in results if one is not None and not isinstance(one, exp.Null) and not _is_number(one, 0)}
+        if isinstance(call, exp.Count) or all(_is_number(one, 1) for one in added):
             return exp.Count(this=exp.Star())
         return exp.Sum(this=added.pop()) if len(added) == 1 else call
-    return exp.Count(this=exp.Star()) if isinstance(call, exp.Sum) and inner is not None and _is(inner, 1) else call
+    return (
+        exp.Count(this=exp.Star()) if isinstance(call, exp.Sum) and inner is not None and _is_number(inner, 1) else call
+    )
 
 
-def _is(node: exp.Expr, number: int) -> bool:
+def _is_number(node: exp.Expr, number: int) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string and Decimal(node.name) == number
 
 
-def middle_threshold(bands: Bands) -> Decimal:
+def choose_middle_threshold(bands: Bands) -> Decimal:
     """Return one threshold of several."""
     return bands.thresholds[len(bands.thresholds) // 2]
 
 
-def _of_table(aggregate: str, scope: Scope) -> Bands | None:
+def _find_table_bands(aggregate: str, scope: Scope) -> Bands | None:
     return next((bands for bands in scope.table.bands if bands.aggregate == aggregate), None)
 
 
-def _of_measure(aggregate: str, measure: exp.Column, scope: Scope) -> Bands | None:
-    column = _column(measure, scope)
+def _find_measure_bands(aggregate: str, measure: exp.Column, scope: Scope) -> Bands | None:
+    column = _find_column(measure, scope)
     return next((bands for bands in column.bands if bands.aggregate == aggregate), None) if column else None
 
 
-def _names(parts: Sequence[exp.Expr], scope: Scope) -> set[str]:
-    columns = [_column(part, scope) for part in parts]
+def _list_names(parts: Sequence[exp.Expr], scope: Scope) -> set[str]:
+    columns = [_find_column(part, scope) for part in parts]
     return {column.name for column in columns if column is not None}
 
 
-def _column(node: exp.Expr, scope: Scope) -> Column | None:
+def _find_column(node: exp.Expr, scope: Scope) -> Column | None:
     try:
         return find_column(node, scope)
     except KeyholeError:

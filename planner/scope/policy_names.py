@@ -1,4 +1,4 @@
-"""Tables that a statement calls as the source does, and their names in the policy.
+"""Tables that a statement calls by the source's names, and their names in the policy.
 
 SELECT archive.claims.region FROM archive.claims
 SELECT claims.region FROM old_claims AS claims
@@ -19,10 +19,10 @@ _CATALOG = "pg_"  # names of PostgreSQL's own relations, which come before all t
 
 
 def use_policy_names(query: ParsedQuery, catalog: Catalog) -> tuple[Edit, ...]:
-    """Return the edits that write the policy's names of tables, which keep theirs as an alias.
+    """Return the edits that replace the source's names of tables by the policy's, with the old name as an alias.
 
-    Guarantee: a name that is the policy's own, or a WITH query's, means what it meant. A name without a schema
-    is looked for in `public` first, then in the others in their order: a session's search_path changes nothing.
+    Guarantee: a name that is the policy's own, or a WITH query's, keeps its meaning. A name without a schema is looked
+    up in `public` first, then in the other schemas in their order. A session's search_path changes nothing.
     """
     if not catalog.source_names:
         return ()
@@ -56,7 +56,7 @@ def _rename(node: exp.Table, known: SourceName, tokens: tuple[Token, ...]) -> Ed
 
 
 def _unqualify(query: ParsedQuery, catalog: Catalog, bare: set[SourceName]) -> Iterator[Edit]:
-    """Yield the cuts of schemas before columns of tables that have no alias."""
+    """Yield the edits that remove schemas before columns of tables without an alias."""
     for column in query.tree.find_all(exp.Column):
         schema, table, database = (column.args.get(part) for part in ("db", "table", "catalog"))
         if schema is None or table is None or read_name(database) not in ("", catalog.database):

@@ -1,9 +1,11 @@
-"""Names of a unit's column that one table of FROM stores and another finds in it: PostgreSQL shall read the stored one.
+"""Names of a unit's column that one table of FROM stores and another table finds in it.
+
+PostgreSQL shall read the first.
 
     SELECT o_month FROM orders, lines WHERE o_key = l_order AND o_customer = c_key ...
     SELECT o_month FROM orders, lines WHERE o_key = l_order AND orders.o_customer = c_key ...
 
-The source has the column in one table alone, so that nobody would qualify it there. The shadow shows it in both.
+The source has the column in one table alone, so that nobody would qualify it there. The shadow has it in both.
 """
 
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from planner.parser.tree import ParsedQuery, find_offset, read_name, read_alias
 def qualify_stored_units(query: ParsedQuery, catalog: Catalog) -> tuple[Edit, ...]:
     """Return the edits that qualify such names by the table that stores the column.
 
-    Guarantee: a name that means one column already, or is one of the answer's in ORDER BY, stays as it is.
+    Guarantee: a name that already means one column, or a column of the answer in ORDER BY, is unchanged.
     """
     if all(table.path is None for table in catalog.tables):
         return ()
@@ -41,7 +43,7 @@ def _qualify(select: exp.Select, query: ParsedQuery, catalog: Catalog) -> Iterat
         called = read_name(column.this)
         if called not in wanted or column.args.get("table") is not None:
             continue
-        if column.find_ancestor(exp.Select) is not select or (called in shown and _sorts(column)):
+        if column.find_ancestor(exp.Select) is not select or (called in shown and _is_in_order_by(column)):
             continue
         at = query.tokens[find_token(query.tokens, find_offset(column.this))].start
         yield Edit.from_text(at, at, f"{spell_name(wanted[called])}.")
@@ -54,10 +56,10 @@ def _find_table(node: exp.Expr, catalog: Catalog) -> Table | None:
 
 
 def _stores(table: Table, unit: str) -> bool:
-    """Return True if the table has a column of this name, and it is not a unit's that stands in another table."""
+    """Return True if the table has a column of this name and it is not a unit's column from another table."""
     found = table.path is not None and unit in table.unit
     return not found and any(column.name == unit for column in table.columns)
 
 
-def _sorts(column: exp.Column) -> bool:
+def _is_in_order_by(column: exp.Column) -> bool:
     return isinstance(column.parent, exp.Ordered)

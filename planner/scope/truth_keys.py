@@ -1,4 +1,4 @@
-"""Conditions of a row that stand for keys: known by their text, as the scope spells their columns."""
+"""Conditions of a row that are keys, identified by their text with the scope's spelling of columns."""
 
 from hashlib import sha256
 
@@ -8,7 +8,7 @@ from planner.catalog.catalog import Column, ComputedName, SqlType, ValueGroups
 from planner.parser.tree import write_node
 from planner.scope.name_resolution import Scope, find_column
 
-TESTS = (
+TEST_TYPES = (
     exp.EQ,
     exp.NEQ,
     exp.GT,
@@ -26,15 +26,15 @@ TESTS = (
 
 
 def is_test(node: exp.Expr) -> bool:
-    """Return True for a condition that may be a key: `x !~ p` is one, since no text in it is `x ~ p`."""
-    return isinstance(node, TESTS) or (isinstance(node, exp.Not) and isinstance(node.this, exp.RegexpLike))
+    """Return True for a condition that may be a key. `x !~ p` is one, although its text never contains `x ~ p`."""
+    return isinstance(node, TEST_TYPES) or (isinstance(node, exp.Not) and isinstance(node.this, exp.RegexpLike))
 
 
 def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key that a condition is; None for any other expression."""
+    """Return the key that a condition is. Return None for any other expression."""
     if not is_test(node) or not any(is_truth_key(column) for column in scope.table.columns):
         return None
-    name = name_alike(node, scope)
+    name = spell_alike(node, scope)
     return next((column for column in scope.table.columns if column.name == name and is_truth_key(column)), None)
 
 
@@ -44,20 +44,20 @@ def is_truth_key(column: Column) -> bool:
     return isinstance(parts, ValueGroups) and isinstance(parts.column, ComputedName) and parts.kind is SqlType.BOOLEAN
 
 
-def value_name(key: Column) -> str:
-    """Return the name of the condition's value beside the answered keys.
+def name_value(key: Column) -> str:
+    """Return the column name of the condition's value beside the answered keys.
 
-    PostgreSQL reads 63 bytes of a name, of which the first tell it apart from the key's and from all others.
+    PostgreSQL reads 63 bytes of a name; the first bytes make it unique among the keys and all other columns.
     """
     return f"{sha256(key.name.encode()).hexdigest()[:16]} {key.name}"
 
 
-def name_alike(node: exp.Expr, scope: Scope) -> str:
+def spell_alike(node: exp.Expr, scope: Scope) -> str:
     """Return the text of an expression with every reference to a column spelled as the scope spells it."""
 
     def spell(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and (found := find_column(part, scope)) is not None:
-            return scope.reference(found)
+            return scope.make_reference(found)
         return part
 
     copied: exp.Expr = exp.Tuple(expressions=[node.copy()]).expressions[0]

@@ -15,9 +15,9 @@ from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.parser.lexer import read_tokens
 from planner.parser.tree import find_position, parse, read_name, strip_parentheses, write_node
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.scope.group_by import read_position
-from planner.scope.key_classes import known_text
+from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import find_column
 
 _CUTS = ("limit", "offset", "fetch", "locks")
@@ -40,7 +40,7 @@ KeyOrder: TypeAlias = tuple[SortedColumn, ...]
 """The columns that an answer is sorted by, each once, the first of them first; without any, the key domain's order."""
 
 
-def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
+def read_key_order(question: EmbeddedQuestion, statement: str) -> KeyOrder | None:
     """Return the order that a statement gives the answer to its question.
 
     Return None if anything but ORDER BY stands around the question. Raises KH100, KH106, KH201 and KH215 for what
@@ -48,7 +48,7 @@ def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
     """
     text = statement if question.origin is None else question.origin.text
     end = question.offset + len(question.text)
-    behind_totals = question.per_unit is not None and question.per_unit.alone
+    behind_totals = question.unit_query is not None and question.unit_query.is_only_query
     if text[: question.offset].strip() and not behind_totals:
         return None
     if not text[end:].strip():
@@ -70,7 +70,7 @@ def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
     return tuple(columns.values())
 
 
-def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
+def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | None:
     """Return the column that an item sorts by; None for a constant of the select list, which sorts nothing."""
     node, descending = resolve_in_order(strip_parentheses(item.this), question.tree), bool(item.args.get("desc"))
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
@@ -90,11 +90,11 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     column = find_column(node, question.scope)
     if shown is not None:
         called = None if column is None else column.name
-        known = known_text(node, question.scope)
+        known = write_identity(node, question.scope)
         for place, one in enumerate(shown.items):
             if (one.sql and known == one.text) or (not one.sql and one.name == called):
                 is_astray = bool(item.args.get("nulls_first")) != descending
-                is_whole = not one.sql and question.keys[one.reads[0]].sql_type is SqlType.INTEGER
+                is_whole = not one.sql and question.keys[one.key_places[0]].sql_type is SqlType.INTEGER
                 return SortedColumn(place, is_number=is_whole, descending=descending, nulls_astray=is_astray)
     names = [key.name for key in question.keys]
     if column is None or column.name not in names:

@@ -19,7 +19,7 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, find_offset, find_start, read_name, strip_parentheses, write_node
-from planner.scope.embedded import ToldNumber, ToldNumbers, predicate_column
+from planner.scope.embedded import NumberColumn, NumberColumns, name_predicate_column
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.owner_bands import find_bands
 from planner.scorecard.proven_bounds import Bound, prove_bound
@@ -126,7 +126,7 @@ def aggregate_in(node: exp.Expr) -> exp.Expr:
 
 def told_numbers(
     numbers: Numbers, scope: Scope, having: exp.Expr | None, *, keys: Sequence[Column], is_ranked: bool
-) -> ToldNumbers | None:
+) -> NumberColumns | None:
     """Return what an answer says of its numbers; None for an answer without."""
     if not numbers.shown:
         return None
@@ -138,27 +138,27 @@ def told_numbers(
     unsorted = () if is_ranked else tuple(one for one in numbers.sorts if one not in shown)
     if len(shown) < len(columns):
         unsorted = tuple(dict.fromkeys((*unsorted, *numbers.passed.sorted)))
-    return ToldNumbers(numbers.chosen, columns, unsorted, tuple(banded), provable)
+    return NumberColumns(numbers.chosen, columns, unsorted, tuple(banded), provable)
 
 
-def _tell(number: ShownNumber, place: int, numbers: Numbers, scope: Scope, having: exp.Expr | None) -> ToldNumber:
+def _tell(number: ShownNumber, place: int, numbers: Numbers, scope: Scope, having: exp.Expr | None) -> NumberColumn:
     if numbers.bands and (banded := numbers.bands[place]) is not None:
         words = "from " + ", ".join(f"{one:f}" for one in banded.bands.thresholds)
         plain = _is_plain(number.node, banded.call)
-        return ToldNumber(
+        return NumberColumn(
             number.name,
             number.item,
             "bands",
             words,
             is_plain=plain,
             edges=(banded.lowest, *banded.bands.thresholds),
-            reached=banded.predicates,
+            predicate_values=banded.predicates,
         )
     if numbers.chosen == "threshold" and (proved := _prove(number.node, having, scope)) is not None:
         node, bound = proved
         plain = _is_plain(number.node, node)
-        return ToldNumber(number.name, number.item, "threshold", bound.words, is_plain=plain, bound=bound.number)
-    return ToldNumber(number.name, number.item, "null")
+        return NumberColumn(number.name, number.item, "threshold", bound.words, is_plain=plain, bound=bound.number)
+    return NumberColumn(number.name, number.item, "null")
 
 
 def _is_plain(node: exp.Expr, inner: exp.Expr) -> bool:
@@ -244,7 +244,7 @@ class NumberSql:
             first = f"coalesce({first}, '{banded.lowest:f}')"
         alias = quote_identifier(self.scope.alias)
         reached = " + ".join(
-            f"({alias}.{quote_identifier(predicate_column(one))} IS {'' if holds else 'NOT '}TRUE)::int"
+            f"({alias}.{quote_identifier(name_predicate_column(one))} IS {'' if holds else 'NOT '}TRUE)::int"
             for one, holds in banded.predicates
         )
         return f"(ARRAY[{first}, {edges}])[1 + {reached}]"

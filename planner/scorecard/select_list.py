@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import read_name, strip_parentheses, write_node
-from planner.scope.embedded import Embedded, ToldNumber
-from planner.scope.key_classes import known_text
+from planner.scope.embedded import EmbeddedQuestion, NumberColumn
+from planner.scope.key_classes import write_identity
 
 Cell: TypeAlias = str | int | bool | None
 _Show: TypeAlias = Callable[[Sequence[str | None]], Cell]
@@ -55,7 +55,7 @@ class _Unread(Exception):
     """An expression that only PostgreSQL can run."""
 
 
-def read_select_list(embedded: Embedded) -> SelectList | None:
+def read_select_list(embedded: EmbeddedQuestion) -> SelectList | None:
     """Return the select list of a question with predicates or numbers; None if PostgreSQL alone can run it."""
     if not (embedded.predicates or embedded.numbers) or embedded.tree.args.get("distinct") is not None:
         return None
@@ -71,7 +71,7 @@ def read_select_list(embedded: Embedded) -> SelectList | None:
 class _Reader:
     """The columns of one question's answer."""
 
-    def __init__(self, embedded: Embedded) -> None:
+    def __init__(self, embedded: EmbeddedQuestion) -> None:
         self._scope = embedded.scope
         shown, own = embedded.shown_keys, embedded.columns[: len(embedded.keys)]
         items = [(name, "") for name, _ in own] if shown is None else [(one.name, one.sql) for one in shown.items]
@@ -90,17 +90,17 @@ class _Reader:
         told = self._find_number(place)
         return self.name_of(item) if told is None else _shorten(told.name)
 
-    def _find_number(self, place: int) -> ToldNumber | None:
+    def _find_number(self, place: int) -> NumberColumn | None:
         columns = () if self._numbers is None else self._numbers.columns
         return next((one for one in columns if one.item == place), None)
 
-    def _read_number(self, told: ToldNumber) -> _Value:
+    def _read_number(self, told: NumberColumn) -> _Value:
         """Return the column's expression for a number."""
         if not told.is_plain:
             raise _Unread
         if told.kind != "bands":
             return _Value("number", lambda _: _number_cell(told.bound))
-        truths = [(self._first + number, "true" if holds else "false") for number, holds in told.reached]
+        truths = [(self._first + number, "true" if holds else "false") for number, holds in told.predicate_values]
         return _Value(
             "number", lambda key: _number_cell(told.edges[sum(key[place] == wanted for place, wanted in truths)])
         )
@@ -135,11 +135,11 @@ class _Reader:
         raise _Unread
 
     def _place_of_computed(self, node: exp.Expr) -> int | None:
-        return self._computed.get(known_text(node, self._scope)) if self._computed else None
+        return self._computed.get(write_identity(node, self._scope)) if self._computed else None
 
     def _place_of(self, node: exp.Column) -> int:
         try:
-            column = self._scope.column(node)
+            column = self._scope.resolve_column(node)
         except KeyholeError:
             raise _Unread from None
         place = self._keys.get(column.name)

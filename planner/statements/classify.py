@@ -10,7 +10,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token, read_tokens, split
-from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation
 from planner.statements.allow_list import check_functions, check_own_names
 from planner.statements.copy_to import read_copy
 from planner.statements.explain import read_explain
@@ -137,8 +137,8 @@ __all__ = [
     "Asking",
     "CopiedQuery",
     "CopyStatement",
-    "Embedded",
-    "EmbeddedVirtual",
+    "EmbeddedQuestion",
+    "EmbeddedRelation",
     "ExecuteStatement",
     "ExplainStatement",
     "KeyholeSetting",

@@ -6,7 +6,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
-from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation
 from planner.statements.kinds import ExecuteStatement, ExplainStatement, PassThrough, Statement
 from planner.statements.prepare_execute import read_execute
 from planner.statements.query import read_query
@@ -42,7 +42,7 @@ def read_explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
         return PassThrough("explain")
-    explained: tuple[Embedded | EmbeddedVirtual, ...] = result.questions + result.monitors
+    explained: tuple[EmbeddedQuestion | EmbeddedRelation, ...] = result.questions + result.monitors
     if not explained:
         return result  # PostgreSQL explains how it reads what Keyhole gives it
     if len(explained) != len(result.embedded) or (result.monitors and len(explained) != 1):

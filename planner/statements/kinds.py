@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from planner.extract.outer_query import Asking
-from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation
 
 ExplainFormat: TypeAlias = Literal["text", "verbose", "json"]
 OWN_NAMES = "keyhole."  # how the names of the statements and cursors begin that Keyhole keeps for itself
@@ -34,7 +34,7 @@ class ExplainStatement:
     `Asking`.
     """
 
-    questions: tuple[Embedded | EmbeddedVirtual, ...]
+    questions: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
     format: ExplainFormat
     spelled: str = ""
 

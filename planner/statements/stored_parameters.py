@@ -13,7 +13,7 @@ from decimal import Decimal
 from planner.catalog.catalog import Catalog, StoredParameter, StoredQuestion, Value
 from planner.catalog.key_space import format_value
 from planner.parser.lexer import read_tokens
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.statement_refusals import refuse_parameter_value, refuse_unknown_parameter
 from planner.values.sql_literals import quote_text as text_literal
 
@@ -77,10 +77,10 @@ def check_parameter(setting: str, value: str | None, catalog: Catalog) -> None:
         _read_parameter(setting, found[setting], value)
 
 
-def read_parameters(embedded: Embedded, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
+def read_parameters(embedded: EmbeddedQuestion, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
     """Return the values of a stored question's parameters by number: the session's, else the defaults. Raise KH402."""
     return {
-        number: _find_value(f"{PREFIX}{embedded.stored}.{parameter.name}", parameter, settings)
+        number: _find_value(f"{PREFIX}{embedded.stored_question}.{parameter.name}", parameter, settings)
         for number, parameter in enumerate(embedded.parameters, start=1)
     }
 

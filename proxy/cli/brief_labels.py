@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.catalog.key_space import KeySpace
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from proxy.open_policy.service import Service
 from proxy.process.generations import run_brief_shadow
 from proxy.shadow.binaries import own_binaries
@@ -16,7 +16,7 @@ class BriefLabels:
 
     service: Service
 
-    def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+    def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
         """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106 and KH406."""
         if question.shown_keys is None:
             return None

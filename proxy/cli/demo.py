@@ -32,7 +32,7 @@ from planner.catalog.key_space import format_value
 from planner.extract.outer_query import Asking
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.question.plan import Plan
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify
 from proxy.cli import check as checking
 from proxy.cli.common import check_page, write_html
@@ -284,7 +284,7 @@ class _Demonstration:
             is_utc=True,
         )
 
-    def _read(self, text: str) -> Embedded:
+    def _read(self, text: str) -> EmbeddedQuestion:
         statement = classify(text, self._service.catalog)
         assert isinstance(statement, Asking)
         (question,) = statement.questions

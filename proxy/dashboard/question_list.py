@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from planner.catalog.catalog import Analyst, Catalog
 from planner.errors import KeyholeError
 from planner.parser.lexer import read_tokens, split
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements import stored_parameters
 from planner.statements.classify import (
     Asking,
@@ -99,13 +99,13 @@ class _Session:
         return self.local
 
 
-def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
+def _questions(statement: Statement, catalog: Catalog) -> Iterator[EmbeddedQuestion]:
     match statement:
         case Asking(embedded=embedded):
             if not statement.is_constantly_empty:
-                yield from (part for part in embedded if isinstance(part, Embedded))
+                yield from (part for part in embedded if isinstance(part, EmbeddedQuestion))
         case ExplainStatement(questions=questions):
-            yield from (one for one in questions if isinstance(one, Embedded))
+            yield from (one for one in questions if isinstance(one, EmbeddedQuestion))
         case CopyStatement(copied=copied):
             yield from _questions(classify(copied.query, catalog), catalog)
         case PrepareStatement(text=text):
@@ -114,8 +114,8 @@ def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
             pass
 
 
-def _ask(question: Embedded, settings: Mapping[str, str | None], analyst: Analyst) -> Asked:
-    stored = question.stored is not None
+def _ask(question: EmbeddedQuestion, settings: Mapping[str, str | None], analyst: Analyst) -> Asked:
+    stored = question.stored_question is not None
     return Asked(
         question=question,
         settings=settings,

@@ -26,7 +26,7 @@ from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, explain_monitor_briefly, monitor_json
 from planner.monitors.guarantee import promise
 from planner.monitors.monitor_plan import MonitorPlan, WindowPlan
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import name_channel
 from proxy.monitors.alert_json import Telling, as_utc, key_text, relation_row, write_iso, write_time
@@ -58,7 +58,7 @@ _PASSING = ("KH502", "KH406")  # what is missing may be there again
 class ReadsLabels(Protocol):
     """Reads what computed keys are shown as, from a shadow."""
 
-    def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+    def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
         """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106, KH202 and KH406."""
 
 

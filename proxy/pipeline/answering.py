@@ -23,7 +23,7 @@ from planner.parser.lexer import split
 from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
 from planner.question.question import BANDED
-from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
+from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation, list_leaves
 from planner.statements import stored_parameters
 from planner.statements.classify import (
     Asking,
@@ -66,7 +66,7 @@ _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[
 class PlannedStatement:
     """A planned statement. `columns` gives, for each array, the place of its relation in `embedded`, and its column."""
 
-    embedded: tuple[tuple[Asked, Plan] | EmbeddedVirtual, ...]
+    embedded: tuple[tuple[Asked, Plan] | EmbeddedRelation, ...]
     columns: tuple[tuple[int, int], ...]
     analyst: str
     settings: Mapping[str, str | None]
@@ -164,8 +164,8 @@ class StatementAnswerer:
         return find_parameter_casts(
             tree
             for part in inside
-            if isinstance(part, Embedded) and part.stored is None
-            for question in leaves(part)
+            if isinstance(part, EmbeddedQuestion) and part.stored_question is None
+            for question in list_leaves(part)
             for tree in question.all_trees
         )
 
@@ -181,8 +181,8 @@ class StatementAnswerer:
     def _prepare_outer(self, request: Request) -> Prepared:
         first = len(request.parameters) + 1
 
-        def make_asked(question: Embedded) -> Asked:
-            stored = question.stored is not None
+        def make_asked(question: EmbeddedQuestion) -> Asked:
+            stored = question.stored_question is not None
             return Asked(
                 question=question,
                 settings=request.settings,
@@ -195,18 +195,18 @@ class StatementAnswerer:
                 casts={} if stored else request.casts,
             )
 
-        def check_readable(embedded: tuple[Embedded | EmbeddedVirtual, ...]) -> None:
+        def check_readable(embedded: tuple[EmbeddedQuestion | EmbeddedRelation, ...]) -> None:
             for part in embedded:
-                if isinstance(part, EmbeddedVirtual) and part.monitor_at is not None:
-                    self._monitors.check_readable(part.name, analyst=request.analyst, position=part.monitor_at)
+                if isinstance(part, EmbeddedRelation) and part.monitor_position is not None:
+                    self._monitors.check_readable(part.name, analyst=request.analyst, position=part.monitor_position)
 
         match self._classify_bound(request):
             case ExplainStatement(questions=questions, format=form):
                 check_readable(questions)
-                if isinstance(questions[0], EmbeddedVirtual):
+                if isinstance(questions[0], EmbeddedRelation):
                     lines = self._monitors.explain(questions[0].name, analyst=request.analyst, form=form)
                 else:
-                    asked = [make_asked(one) for one in questions if isinstance(one, Embedded)]
+                    asked = [make_asked(one) for one in questions if isinstance(one, EmbeddedQuestion)]
                     lines = explain_questions(self._service, asked, form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
                 return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=ExplainedStatement(lines))
@@ -214,7 +214,7 @@ class StatementAnswerer:
                 check_readable(asking.embedded)
                 outer = write_outer_sql(asking, first_parameter=first)
                 planned = tuple(
-                    part if isinstance(part, EmbeddedVirtual) else self._plan(make_asked(part))
+                    part if isinstance(part, EmbeddedRelation) else self._plan(make_asked(part))
                     for part in (() if asking.is_constantly_empty else asking.embedded)
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
@@ -256,12 +256,12 @@ class StatementAnswerer:
     def _release(self, answerable: PlannedStatement, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
             return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
-        check_together(self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedVirtual)])
+        check_together(self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedRelation)])
         relations: list[tuple[tuple[str | None, ...], ...]] = []
         notices: list[str] = []
         wide: list[str] = []  # what may return nearly all groups is told before everything else
         for part in answerable.embedded:
-            if isinstance(part, EmbeddedVirtual):
+            if isinstance(part, EmbeddedRelation):
                 found = self._find_rows(part, answerable)
                 relations.append(tuple(tuple(row[i] for row in found.rows) for i in range(len(part.columns))))
                 notices.extend(found.notices)
@@ -294,9 +294,9 @@ class StatementAnswerer:
             ),  # as PostgreSQL writes them
         )
 
-    def _find_rows(self, part: EmbeddedVirtual, answerable: PlannedStatement) -> RelationRows:
+    def _find_rows(self, part: EmbeddedRelation, answerable: PlannedStatement) -> RelationRows:
         analyst = answerable.analyst
-        if part.monitor_at is not None:
+        if part.monitor_position is not None:
             return self._monitors.read_alerts(part.name, analyst=analyst)
         match part.name:
             case "monitors":

@@ -25,7 +25,7 @@ from planner.extract.outer_query import Asking
 from planner.parser.lexer import split
 from planner.question.plan import Plan
 from planner.question.question import Accuracy, Question
-from planner.scope.embedded import PLACE, Embedded, predicate_column
+from planner.scope.embedded import RANK_COLUMN, EmbeddedQuestion, name_predicate_column
 from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
 from planner.statements.classify import CopiedQuery, ExecuteStatement, classify
@@ -57,7 +57,7 @@ class Asked:
     order of the answer, if no shadow sorts it.
     """
 
-    question: Embedded
+    question: EmbeddedQuestion
     settings: Mapping[str, str | None]
     parameters: Mapping[int, ParameterValue | None]
     analyst: Analyst
@@ -90,7 +90,7 @@ class Asked:
             raise make_cancellation_error()
 
 
-def read_bare_question(sql: str, catalog: Catalog) -> Embedded:
+def read_bare_question(sql: str, catalog: Catalog) -> EmbeddedQuestion:
     """Return the question of a text without an outer query, for callers without a shadow. Raise KH1xx."""
     question, order = read_ordered_question(sql, catalog)
     if order:
@@ -100,7 +100,7 @@ def read_bare_question(sql: str, catalog: Catalog) -> Embedded:
 
 def read_ordered_question(
     sql: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None] | None = None
-) -> tuple[Embedded, KeyOrder]:
+) -> tuple[EmbeddedQuestion, KeyOrder]:
     """Return the question of a text, and the order of its ORDER BY over keys, if it has one. Raise KH1xx and KH2xx.
 
     `parameters` are the values of parameters that its keys may contain.
@@ -115,11 +115,11 @@ def read_ordered_question(
         except KeyholeError as refusal:
             text, statement = classify_bound(text, catalog, parameters or {}, refusal=refusal)
         match statement:
-            case Asking(embedded=(Embedded(stored=str(name)),)):
+            case Asking(embedded=(EmbeddedQuestion(stored_question=str(name)),)):
                 raise refuse_stored_question(name)
-            case Asking(embedded=(Embedded() as question,)):
+            case Asking(embedded=(EmbeddedQuestion() as question,)):
                 order = read_key_order(question, text)
-                if question.ranked is not None and not question.ranked.alone:
+                if question.ranked is not None and not question.ranked.is_self_contained:
                     raise refuse_ranking_places()
                 if order is not None:
                     return question.shift_by(offset=offset), order
@@ -154,10 +154,10 @@ class KeySet:
         if len(where) >= FEWEST and space.columns and ranking is None:
             return KeySet._from_places(space, where, known)
         truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in known]
-        names = tuple(predicate_column(number) for number in range(len(truths)))
+        names = tuple(name_predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
             truths.insert(0, list(map(str, places)))
-            names = (PLACE, *names)
+            names = (RANK_COLUMN, *names)
         if not space.columns:
             columns = [["true"] * len(where), *truths]
             return KeySet(columns=(WHOLE_TABLE, *names), keys=tuple(zip(*columns, strict=True)))
@@ -170,7 +170,7 @@ class KeySet:
     def _from_places(space: KeySpace, where: Integers, truths: Sequence[Booleans]) -> "KeySet":
         texts = (*map(format_values, space.values), *(("false", "true") for _ in truths))
         places = (*np.unravel_index(where, space.shape), *(truth[where] for truth in truths))
-        names = (*space.names, *(predicate_column(number) for number in range(len(truths))))
+        names = (*space.names, *(name_predicate_column(number) for number in range(len(truths))))
         return KeySet(columns=names, keys=KeyRows(texts, tuple(at.astype(np.uint32) for at in places)))
 
     @staticmethod

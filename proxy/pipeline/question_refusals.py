@@ -19,7 +19,7 @@ from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA
 from planner.question.plan import Plan
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from proxy.report.limit_names import name_limit, write_distinguishable
 from proxy.report.terminal import make_visible
 
@@ -55,7 +55,7 @@ def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
     )
 
 
-def refuse_computed_keys(question: Embedded) -> KeyholeError | None:
+def refuse_computed_keys(question: EmbeddedQuestion) -> KeyholeError | None:
     """Return the refusal of a question whose keys PostgreSQL must compute for display, without a shadow.
 
     Return None for any other question.

@@ -14,12 +14,12 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import read_tokens as read_tokens
 from planner.parser.lexer import spell_name
 from planner.parser.tree import parse
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from proxy.pipeline.messages import read_bare_question
 from proxy.release.release_refusals import refuse_unread_expression
 
 
-def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> Embedded:
+def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> EmbeddedQuestion:
     """Return the question with the text of each flag in `typed` on a line of its own.
 
     Raise KH1xx. An invalid text is named by its flag.

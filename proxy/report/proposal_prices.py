@@ -12,8 +12,8 @@ from planner.lower.dialects.dialect import Dialect
 from planner.parser.lexer import read_tokens, spell_name
 from planner.plan.build import plan
 from planner.question.plan import Plan
-from planner.scope.owner_bands import aggregate_sql, band_sql
-from planner.scope.owner_bands import at_least as reaches
+from planner.scope.owner_bands import write_aggregate, write_band
+from planner.scope.owner_bands import write_at_least as reaches
 from planner.statements.settings import read_accuracy
 from planner.statements.stored_parameters import read_parameters
 
@@ -27,7 +27,7 @@ def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Itera
         key = next((spell_name(column.name) for column in table.columns if column.domain is not None), None)
         for shown in table.band_columns if key is not None else ():
             place = f"tables.{table.name}" + ("" if shown.measure is None else f".columns.{shown.measure}")
-            band = band_sql(aggregate_sql(shown, table), shown.bands)
+            band = write_band(write_aggregate(shown, table), shown.bands)
             grouped = f"FROM {spell_name(table.name)} GROUP BY {key}"
             problem = _find_problem(f"SELECT {key}, {band} {grouped}", catalog, dialect)
             if problem is None:
@@ -42,7 +42,7 @@ def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Itera
 
 def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catalog, dialect: Dialect) -> str | None:
     """Return why a threshold of some bands reveals nothing, as declared bounds decide it. Return None otherwise."""
-    aggregate = aggregate_sql(shown, table)
+    aggregate = write_aggregate(shown, table)
     for number in range(1, len(shown.bands.thresholds) + 1):
         problem = _find_problem(f"{question} HAVING {reaches(aggregate, shown.bands, number)}", catalog, dialect)
         if problem is not None and "KH220" in problem:

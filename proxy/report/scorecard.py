@@ -14,7 +14,7 @@ from planner.catalog.listed_values import format_values
 from planner.explain.guarantee import list_predicate_texts
 from planner.question.plan import Plan
 from planner.question.question import aggregate_text
-from planner.scope.embedded import predicate_column
+from planner.scope.embedded import name_predicate_column
 
 Levels = npt.NDArray[np.int32]
 
@@ -185,7 +185,7 @@ def _list_predicate_measures(plan: Plan) -> Iterator[_Measure]:
             yield _Measure(Scale(title, marks, meanings), numbers)
         elif number not in banded:
             named = asked.predicate_names[number]
-            title = said[number] if named == predicate_column(number) else named
+            title = said[number] if named == name_predicate_column(number) else named
             yield _Measure(Scale(title, ("no", "yes"), ("false", said[number])), (number,))
 
 

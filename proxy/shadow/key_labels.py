@@ -22,7 +22,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
-from planner.scope.embedded import Embedded, ShownKey, ShownKeys
+from planner.scope.embedded import EmbeddedQuestion, ShownKey, ShownKeys
 from proxy.shadow.address import ShadowAddress
 
 _LONGEST_S = 10.0  # a million days, the most that there may be, take two on one core
@@ -104,7 +104,7 @@ class LabelReader:
     find_shadow: Callable[[], tuple[ShadowAddress, str]]
     _turn: Lock = field(default_factory=Lock)
 
-    def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+    def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
         """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106 and KH406."""
         shown = question.shown_keys
         if shown is None:
@@ -129,21 +129,21 @@ class LabelReader:
 
 
 def _read_column(
-    item: ShownKey, shown: ShownKeys, question: Embedded, space: KeySpace, connection: PunctualConnection
+    item: ShownKey, shown: ShownKeys, question: EmbeddedQuestion, space: KeySpace, connection: PunctualConnection
 ) -> ColumnLabels:
     if not item.sql:
-        return ColumnLabels(item.name, item.reads)
-    if (size := prod(len(space.values[place]) for place in item.reads)) > _MOST_COMBINATIONS:
+        return ColumnLabels(item.name, item.key_places)
+    if (size := prod(len(space.values[place]) for place in item.key_places)) > _MOST_COMBINATIONS:
         raise KeyholeError(
             "KH202",
             f"{item.name[:80]} has {size:,} combinations of values",
             detail=f"Without a session Keyhole shows at most {_MOST_COMBINATIONS:,}.",
             hint="Restrict the keys in WHERE, or use the PostgreSQL endpoint.",
         )
-    combinations = list(product(*(format_values(space.values[place]) for place in item.reads)))
+    combinations = list(product(*(format_values(space.values[place]) for place in item.key_places)))
     columns = question.columns[: len(question.keys)]
-    arrays = [[key[item.reads.index(place)] for key in combinations] for place in item.reads]
-    given = dict(zip(item.reads, range(1, len(arrays) + 1), strict=True))
+    arrays = [[key[item.key_places.index(place)] for key in combinations] for place in item.key_places]
+    given = dict(zip(item.key_places, range(1, len(arrays) + 1), strict=True))
     selected = ", ".join(
         f"{f'u.k{given[place]}' if place in given else 'NULL'}::{declared} AS {quote_identifier(name)}"
         for place, (name, declared) in enumerate(columns)
@@ -156,14 +156,14 @@ def _read_column(
     row = quote_identifier(_ROW)
     sql = (
         f"SELECT ({item.sql})::text, dense_rank() OVER (ORDER BY ({item.sql})) "
-        f"FROM {shown.before}{relation}{shown.behind} ORDER BY {row}"
+        f"FROM {shown.prefix}{relation}{shown.suffix} ORDER BY {row}"
     )
     with psycopg.RawCursor(connection) as cursor:
         rows = cursor.execute(sql.encode(), arrays).fetchall()
     texts: dict[tuple[str | None, ...], str | None] = {
         key: text for key, (text, _) in zip(combinations, rows, strict=True)
     }
-    return ColumnLabels(item.name, item.reads, texts, dict(rows))
+    return ColumnLabels(item.name, item.key_places, texts, dict(rows))
 
 
 def labels_not_ready() -> KeyholeError:

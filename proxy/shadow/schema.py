@@ -23,7 +23,7 @@ from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import spell_name
-from planner.scope.owner_bands import aggregate_sql, band_sql, describe_bands
+from planner.scope.owner_bands import describe_bands, write_aggregate, write_band
 from planner.statements.stored_parameters import fill_in_defaults
 from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.reviewed import insist_reviewed
@@ -373,7 +373,7 @@ def _column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Compos
             sql.Identifier(*name, column.name), sql.Literal(comment or "filter only")
         )
     for shown in table.band_columns:
-        aggregate = aggregate_sql(shown, table)
+        aggregate = write_aggregate(shown, table)
         comment = f"band of {aggregate} in a group, by max({spell_name(shown.name)}): {describe_bands(shown.bands)}"
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(sql.Identifier(*name, shown.name), sql.Literal(comment))
 
@@ -390,7 +390,7 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
         yield f"total clipped to {format_value(low)}..{format_value(high)} per {table.unit_text}"
     for shown in table.band_columns:
         if shown.measure == column.name:
-            yield f"bands of its {shown.bands.aggregate}: ask {band_sql(aggregate_sql(shown, table), shown.bands)}"
+            yield f"bands of its {shown.bands.aggregate}: ask {write_band(write_aggregate(shown, table), shown.bands)}"
     if column.name in table.unit:
         yield "privacy unit" if len(table.unit) == 1 else "part of the privacy unit"
 

@@ -7,7 +7,7 @@ import psycopg
 
 from planner.catalog.catalog import Catalog
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.scope.embedded import Embedded, predicate_column
+from planner.scope.embedded import EmbeddedQuestion, name_predicate_column
 from planner.statements.classify import classify
 from proxy.pipeline.messages import KeySet
 from proxy.shadow.array import array_literal
@@ -29,7 +29,7 @@ def exact_answer(
         return cursor.fetchall(), list_columns(cursor)
 
 
-def _exact_keys(part: Embedded, connection: psycopg.Connection[Any]) -> KeySet:
+def _exact_keys(part: EmbeddedQuestion, connection: psycopg.Connection[Any]) -> KeySet:
     keys = [key.name for key in part.keys]
     truths = [f"(({one.text}) IS TRUE)::text" for one in part.predicates]
     clauses = [part.tree.args[clause].sql("postgres") for clause in ("where", "having") if part.tree.args.get(clause)]
@@ -37,7 +37,7 @@ def _exact_keys(part: Embedded, connection: psycopg.Connection[Any]) -> KeySet:
     having = "".join(one for one in clauses if one.startswith("HAVING"))
     shown = ", ".join((*(f"{key}::text" for key in keys), *truths))
     sql = f"SELECT {shown} FROM sales AS {part.alias} {where} GROUP BY {', '.join(keys)} {having}"
-    names = (*keys, *(predicate_column(number) for number in range(len(truths))))
+    names = (*keys, *(name_predicate_column(number) for number in range(len(truths))))
     return KeySet(columns=names, keys=tuple(connection.execute(sql.encode()).fetchall()))
 
 

@@ -8,7 +8,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import split
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify, classify_prepared
 from planner.statements.settings import ALL_SETTINGS, read_accuracy
 from planner.values.constant import ParameterCast, ParameterValue
@@ -59,7 +59,7 @@ class FixedAsker:
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
         match classify(statement, self.catalog):
             case Asking() as asking:
-                questions = [one for one in asking.embedded if isinstance(one, Embedded)]
+                questions = [one for one in asking.embedded if isinstance(one, EmbeddedQuestion)]
                 return find_parameter_casts(tree for one in questions for tree in one.all_trees)
             case _:
                 return ()
@@ -76,7 +76,8 @@ class FixedAsker:
             case Asking() as asking:
                 outer = write_outer_sql(asking, first_parameter=first)
                 released = tuple(
-                    self.keys if isinstance(asking.embedded[array.embedded], Embedded) else () for array in outer.arrays
+                    self.keys if isinstance(asking.embedded[array.embedded], EmbeddedQuestion) else ()
+                    for array in outer.arrays
                 )
                 return Prepared(outer.sql, arrays=len(released), tag=None, plan=released)
             case _:

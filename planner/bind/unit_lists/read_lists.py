@@ -33,7 +33,7 @@ from planner.bind.unit_lists.key_pairs import read_key_pairs
 from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.parser.tree import read_name, strip_parentheses, read_alias
 from planner.scope.embedded import UnitListQuery
-from planner.scope.group_by import grouped_columns
+from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.operators import FLIPPED_OPERATORS, OPERATORS
 
@@ -102,12 +102,12 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         table=table,
         alias=own.alias,
         rows=said.rows,
-        absent=asked.is_absent,
+        is_negated=asked.is_absent,
         groups=() if groups is None else tuple(dict.fromkeys([*(inside for _, inside in by), *groups])),
         totals=None if groups is None else _read_totals(asked, inner),
-        of_none=groups is not None and inner.args.get("group") is None,
-        by=by,
-        compared=said.compared,
+        counts_empty_units=groups is not None and inner.args.get("group") is None,
+        key_columns=by,
+        comparison=said.compared,
         tree=asked.inner,
     )
 
@@ -191,7 +191,7 @@ def _read_groups(asked: AskedList, inner: exp.Select, own: Scope, correlated: se
     group, having = inner.args.get("group"), inner.args.get("having")
     if not asked.is_value and having is None:
         return None
-    grouped = () if group is None else grouped_columns(inner, own)
+    grouped = () if group is None else list_grouped_columns(inner, own)
     if group is None and asked.members:
         raise refuse_list_grouping(own.table, having or inner)
     if any(unit not in {column.name for column in grouped} | correlated for unit in own.table.unit):
@@ -238,5 +238,5 @@ def _is_own_column(column: exp.Expr, own: Scope) -> bool:
     """Return True if a name inside the subquery is that of a column of its own."""
     assert isinstance(column, exp.Column), "what is compared are columns"
     if column.args.get("table") is None:
-        return own.knows(read_name(column.this))
+        return own.has_column(read_name(column.this))
     return own.qualifies(column)

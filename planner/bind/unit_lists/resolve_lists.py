@@ -21,12 +21,12 @@ from planner.catalog.catalog import Column, Table, UnitList
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import identify_total, rename_columns
 from planner.parser.tree import strip_parentheses, write_short
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.condition_text import canonical
 from planner.question.question import ListedRows, ListedTotals, Measure, UnitRows
 from planner.question.three_valued import Truth
-from planner.scope.embedded import Embedded, UnitListQuery, UnitQuery
+from planner.scope.embedded import EmbeddedQuestion, UnitListQuery, UnitQuery
 from planner.scope.name_resolution import Scope
 from planner.values.comparisons import compare_constants
 from planner.values.constant import ConstantContext, NotConstant
@@ -38,20 +38,20 @@ _MOST_ROWS = (2**40, 2**30, 2**20, 2**10)
 _SOME_ROW = frozenset((Compare("", ">", 0), Compare("", ">=", 1), Compare("", "<>", 0)))
 
 
-def resolve_lists(embedded: Embedded, given: ConstantContext) -> tuple[Embedded, tuple[str, ...]]:
+def resolve_lists(embedded: EmbeddedQuestion, given: ConstantContext) -> tuple[EmbeddedQuestion, tuple[str, ...]]:
     """Return the question over the rows of listed units only, and the NOTICEs about its lists.
 
     Raises KH107, KH2xx for conditions that a list may not have, with positions in the question's statement.
     """
-    if not embedded.lists:
+    if not embedded.unit_lists:
         return embedded, ()
-    lists = _drop_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.lists])
-    declared = None if embedded.declared is None else replace(embedded.declared, lists=lists)
+    lists = _drop_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.unit_lists])
+    declared = None if embedded.declared_table is None else replace(embedded.declared_table, lists=lists)
     told: tuple[str, ...] = ()
     if any(one.is_negated for clause in lists for one in clause):
         unit = embedded.table.unit_text
         told = (f"rows without {unit} belong to nobody: they are on no list, and NOT IN means NOT EXISTS",)
-    return replace(embedded, table=replace(embedded.table, lists=lists), declared=declared), told
+    return replace(embedded, table=replace(embedded.table, lists=lists), declared_table=declared), told
 
 
 def _drop_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
@@ -71,27 +71,27 @@ def _make_sort_key(listed: UnitList) -> tuple[str, str, bool]:
 
 def _resolve(query: UnitListQuery, given: ConstantContext) -> UnitList:
     found = _resolve_rule(query, given)
-    if not query.by and query.compared is None:
+    if not query.key_columns and query.comparison is None:
         return found
-    keyed = [f"{outer} = {inner}" for outer, inner in query.by]
-    if query.compared is not None:
-        operator, outer, inner = query.compared
+    keyed = [f"{outer} = {inner}" for outer, inner in query.key_columns]
+    if query.comparison is not None:
+        operator, outer, inner = query.comparison
         keyed.append(f"{inner} {operator} {outer}")
     text = " and ".join(keyed)
     return replace(
         found,
         meaning=f"{found.meaning} for each row by {text}",
         description=f"{found.description}, of each row's own {text}",
-        key_columns=query.by,
-        comparison=query.compared,
+        key_columns=query.key_columns,
+        comparison=query.comparison,
     )
 
 
 def _resolve_rule(query: UnitListQuery, given: ConstantContext) -> UnitList:
     scope = Scope(table=query.table, alias=query.alias)
-    where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
+    where = all_of(one for part in query.rows for one in read_row_condition(part, scope, given).conjuncts())
     if query.totals is None:
-        return _list_rows(query.table, where, is_absent=query.absent)
+        return _list_rows(query.table, where, is_absent=query.is_negated)
     try:
         return _resolve_totals(query, query.totals, where, scope, given)
     except KeyholeError as error:
@@ -107,7 +107,7 @@ def _resolve_totals(
     query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: ConstantContext
 ) -> UnitList:
     condition = spell_out_extremes(asked)
-    whole_group = query.of_none and _holds_of_nothing(condition, given)
+    whole_group = query.counts_empty_units and _holds_of_nothing(condition, given)
     groups = tuple(query.table.get_column(name) for name in (*query.groups, *query.table.unit))
     stand_in = UnitQuery(
         text="",
@@ -115,12 +115,12 @@ def _resolve_totals(
         table=query.table,
         alias=query.alias,
         groups=groups,
-        listed=tuple((column.name, column.name) for column in groups),
+        column_names=tuple((column.name, column.name) for column in groups),
         tree=query.tree,
     )
     rows, shown, truth = _read_totals(stand_in, condition, where, scope, given)
     # who has no rows has a group of none: if the condition holds there, those are listed of whom it does not
-    holds, absent = (truth.not_true, not query.absent) if whole_group else (truth.true, query.absent)
+    holds, absent = (truth.not_true, not query.is_negated) if whole_group else (truth.true, query.is_negated)
     counts = frozenset(total.name for total in rows.totals if total.present is None)
     holds = _simplify_counts(holds, counts)
     counted = None if query.groups else _find_row_condition(rows, holds)

@@ -29,7 +29,7 @@ from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, list_readers
 from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, read_alias, write_node
 from planner.scope.embedded import UnitValuesQuery
-from planner.scope.group_by import grouped_columns
+from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, UnitTable, find_column
 
 _WITH_WINDOWS = frozenset(("expressions", "from_", "where"))
@@ -97,7 +97,7 @@ def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[s
 def _is_by_unit(select: exp.Select, table: Table, node: exp.Table) -> bool:
     """Return True if a subquery groups by the privacy unit and nothing else."""
     try:
-        groups = grouped_columns(select, Scope(table=table, alias=read_alias(node)))
+        groups = list_grouped_columns(select, Scope(table=table, alias=read_alias(node)))
     except KeyholeError:
         return False
     return bool(table.unit) and {one.name for one in groups} == set(table.unit)
@@ -163,10 +163,10 @@ def _read_question(
         alias=own.alias,
         rows=tuple(split_conjuncts(None if where is None else where.this)),
         values=(),
-        present=present,
+        presence_value=present,
         having=asked,
-        stays=True,
-        first=_add_first(select, values, own),
+        keeps_rows=True,
+        rank_value=_add_first(select, values, own),
         tree=select,
     )
     member = UnitTable(alias, "", tuple(columns.items()), frozenset())

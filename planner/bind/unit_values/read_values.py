@@ -34,8 +34,8 @@ from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
 from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, read_alias, write_node
 from planner.question.products import steps_of
 from planner.question.question import OwnOrder, ValueKind
-from planner.scope.embedded import AskedValue, UnitValuesQuery
-from planner.scope.group_by import grouped_columns
+from planner.scope.embedded import UnitValue, UnitValuesQuery
+from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, UnitTable, find_column
 from planner.values.decimals import convert_to_exact_decimal
 
@@ -122,7 +122,7 @@ def _read_source(
     _check_form(source)
     own = Scope(table=table, alias=read_alias(source.table))
     try:
-        groups = grouped_columns(inner, own)
+        groups = list_grouped_columns(inner, own)
     except KeyholeError as error:
         raise error if error.code == "KH201" else refuse_mixed_units(table, inner) from None
     if {one.name for one in groups} != set(table.unit):
@@ -151,7 +151,7 @@ def _read_source(
         alias=own.alias,
         rows=tuple(split_conjuncts(None if where is None else where.this)),
         values=tuple(values.asked),
-        present=values.add_presence() if is_inner else None,
+        presence_value=values.add_presence() if is_inner else None,
         having=asked_whole,
         tree=inner,
     )
@@ -170,7 +170,7 @@ class ValueColumns:
     own: Scope
     rows: str
     names: dict[str, str]
-    asked: list[AskedValue] = field(default_factory=list)
+    asked: list[UnitValue] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
 
     @property
@@ -251,7 +251,7 @@ class ValueColumns:
             )
             self.names[text] = made
         if all(one.name != made for one in self.asked):
-            self.asked.append(AskedValue(made, kind, of or None, filter_, order, steps))
+            self.asked.append(UnitValue(made, kind, of or None, filter_, order, steps))
             self.columns += _make_columns(made, kind, column, self.table, is_always_there=is_always_there)
         return made
 
@@ -524,7 +524,7 @@ def _find_unit(node: exp.Expr, scope: Scope) -> tuple[str, int] | None:
         (member.alias, dict(member.columns)[called])
         for member in scope.members
         if called in dict(member.columns)
-        and (qualifier == member.alias or (not qualifier and called not in member.merged))
+        and (qualifier == member.alias or (not qualifier and called not in member.merged_columns))
     ]
     if len(owners) != 1 or owners[0][1] not in scope.table.unit:
         return None

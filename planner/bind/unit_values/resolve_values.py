@@ -10,25 +10,25 @@ from sqlglot import exp
 
 from planner.bind.from_clause import split_conjuncts
 from planner.catalog.catalog import UnitValues
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not, all_of
 from planner.question.condition_text import canonical
 from planner.question.question import OwnValue, ValuesOfRows
-from planner.scope.embedded import Embedded, UnitValuesQuery
+from planner.scope.embedded import EmbeddedQuestion, UnitValuesQuery
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
 
 
-def resolve_values(embedded: Embedded, given: ConstantContext) -> Embedded:
+def resolve_values(embedded: EmbeddedQuestion, given: ConstantContext) -> EmbeddedQuestion:
     """Return the question with the rows and conditions of its values resolved.
 
     Raises KH2xx for conditions that such a subquery may not have, with positions in the question's statement.
     """
-    if not embedded.own:
+    if not embedded.unit_values:
         return embedded
     found: dict[str, UnitValues] = {}
     conditions: dict[Condition, exp.Expr] = {}
-    for query in embedded.own:
+    for query in embedded.unit_values:
         table, rule = query.table, _resolve(query, given)
         key = f"{table.name} {canonical(rule.where)}"
         if key in found:
@@ -37,34 +37,34 @@ def resolve_values(embedded: Embedded, given: ConstantContext) -> Embedded:
         for condition in _list_conditions(query, embedded, given):
             conditions.setdefault(condition, query.tree)
     own = tuple(found[key] for key in sorted(found))
-    declared = None if embedded.declared is None else replace(embedded.declared, own=own)
+    declared = None if embedded.declared_table is None else replace(embedded.declared_table, own=own)
     asked = tuple((node, condition) for condition, node in conditions.items())
-    return replace(embedded, table=replace(embedded.table, own=own), declared=declared, conditions=asked)
+    return replace(embedded, table=replace(embedded.table, own=own), declared_table=declared, conditions=asked)
 
 
-def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: ConstantContext) -> Iterator[Condition]:
+def _list_conditions(query: UnitValuesQuery, embedded: EmbeddedQuestion, given: ConstantContext) -> Iterator[Condition]:
     """Yield the conditions that the subquery sets for a row of the question: its unit has a row there."""
-    if query.present is not None:
-        yield Not(IsNull(query.present))
-    if query.stays:
+    if query.presence_value is not None:
+        yield Not(IsNull(query.presence_value))
+    if query.keeps_rows:
         scope = Scope(table=query.table, alias=query.alias)
         for part in query.rows:
-            yield from row_condition(part, scope, given).conjuncts()
-    if query.first is not None:
-        yield Compare(query.first, "=", 1)
+            yield from read_row_condition(part, scope, given).conjuncts()
+    if query.rank_value is not None:
+        yield Compare(query.rank_value, "=", 1)
     for part in split_conjuncts(query.having):
-        yield row_condition(part, Scope(table=embedded.table, alias=""), given)
+        yield read_row_condition(part, Scope(table=embedded.table, alias=""), given)
 
 
 def _resolve(query: UnitValuesQuery, given: ConstantContext) -> ValuesOfRows:
     scope = Scope(table=query.table, alias=query.alias)
-    where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
+    where = all_of(one for part in query.rows for one in read_row_condition(part, scope, given).conjuncts())
     values = tuple(
         OwnValue(
             one.name,
             one.kind,
             one.column,
-            ALWAYS if one.filter is None else row_condition(one.filter, scope, given),
+            ALWAYS if one.filter is None else read_row_condition(one.filter, scope, given),
             one.order,
             one.steps,
         )

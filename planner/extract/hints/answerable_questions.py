@@ -15,9 +15,9 @@ from planner.parser.clauses import Clauses, find_closing, find_token
 from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import find_conjuncts
 from planner.parser.tree import contains_type, find_offset, read_name, strip_parentheses, write_node
-from planner.scope.group_by import grouped_expressions, read_group_by, resolve_item
+from planner.scope.group_by import list_grouped_expressions, read_group_by, resolve_item
 from planner.scope.name_resolution import Scope, find_column
-from planner.scope.owner_bands import find_bands, middle_threshold
+from planner.scope.owner_bands import choose_middle_threshold, find_bands
 
 INSTEAD = "Instead you can ask: "
 """The first words of a hint that answers another question than the refused one."""
@@ -56,8 +56,8 @@ def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) 
     """
     keys = () if place.select.args.get("group") is None else _list_grouping_keys(place)
     columns = place.scope.table.columns
-    if place.scope.listed is not None:
-        columns = tuple(place.scope.table.get_column(column) for _, column in place.scope.listed)
+    if place.scope.subquery_columns is not None:
+        columns = tuple(place.scope.table.get_column(column) for _, column in place.scope.subquery_columns)
     own = _find_own_threshold(place.select)
     whole = own is not None and place.select.args.get("group") is None and not _list_shown_keys(place)
     shown = keys or _list_shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
@@ -141,7 +141,7 @@ def _list_grouping_keys(place: ParsedQuestion) -> tuple[Column, ...]:
 def suggest_whole_table(place: ParsedQuestion) -> str | None:
     """Return the question of whether the whole table crosses the threshold, for one that shows columns without keys."""
     asked = place.select.args.get("having")
-    if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
+    if place.scope.subquery_columns is not None or asked is None or not contains_aggregate(asked):
         return None
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = copy_where(place)
@@ -185,7 +185,7 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
     for item in group.expressions if group is not None else ():
         node = strip_parentheses(item)
         called = read_name(node.this) if isinstance(node, exp.Column) and node.args.get("table") is None else ""
-        if node is item and called and scope.knows(called) and aliases.count(called) == 1:
+        if node is item and called and scope.has_column(called) and aliases.count(called) == 1:
             index = aliases.index(called)
             shown = select.expressions[index].this
             if not contains_aggregate(shown) and find_column(shown, scope) != find_column(node, scope):
@@ -199,7 +199,7 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
     try:
         scope = add_computed_keys(scope, numbered)
         read_group_by(numbered, scope)
-        grouped = grouped_expressions(numbered, scope)
+        grouped = list_grouped_expressions(numbered, scope)
         check_shown(numbered, scope, *grouped)
         for one in place.numbers.nodes:
             check_beside_aggregates(one, scope, *grouped)
@@ -311,7 +311,7 @@ def _find_key(node: exp.Expr, scope: Scope) -> Column | None:
 
 def _list_shown_keys(place: ParsedQuestion) -> tuple[Column, ...]:
     """Return the keys in the select list of a statement that groups by nothing."""
-    if place.scope.listed is not None:
+    if place.scope.subquery_columns is not None:
         return ()
     read = [_find_key(node, place.scope) for item in place.select.expressions for node in item.find_all(exp.Column)]
     return tuple(dict.fromkeys(column for column in read if column is not None))
@@ -324,7 +324,7 @@ def _suggest_threshold(place: ParsedQuestion) -> str | None:
             if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
                 bands = find_bands(node, place.scope, ())
                 threshold = (
-                    suggest_likely_threshold(node, place.scope) if bands is None else f"{middle_threshold(bands):f}"
+                    suggest_likely_threshold(node, place.scope) if bands is None else f"{choose_middle_threshold(bands):f}"
                 )
                 if threshold is not None:
                     return f"{write_node(node)} > {threshold}"
@@ -343,7 +343,7 @@ def suggest_likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
         inner, rows = inner.expressions[0], 1
     if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
         return _choose_total_threshold(rows)
-    if scope.listed is not None or not isinstance(inner, exp.Column):
+    if scope.subquery_columns is not None or not isinstance(inner, exp.Column):
         return None
     try:
         column = find_column(inner, scope)

@@ -6,13 +6,15 @@ from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import format_value
 from planner.parser.clauses import Clauses, find_clauses_from
 from planner.parser.lexer import Token, read_tokens
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 
 MOST_LISTED = 20  # key values in a hint: two or three lines of a terminal
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
-def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], others: Sequence[Value]) -> str | None:
+def leave_out(
+    embedded: EmbeddedQuestion, column: Column, *, short: Sequence[Value], others: Sequence[Value]
+) -> str | None:
     """Return the question without the groups of the key values `short`.
 
     Return None if its text does not allow it, or if many values would have to be named.
@@ -35,7 +37,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
     return f"{text[:start]}{condition} AND {before}{text[end:]};"
 
 
-def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
+def raise_number(embedded: EmbeddedQuestion, number: int, *, to: int) -> str | None:
     """Return the question with another number in HAVING. Return None unless the old one is there exactly once."""
     place = _find_clauses(embedded)
     having = None if place is None else place[1].find_mark("having")
@@ -47,7 +49,7 @@ def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
     return f"{embedded.text[: found[0].start]}{to}{embedded.text[found[0].end :]};"
 
 
-def count_units(embedded: Embedded, unit: Column) -> str | None:
+def count_units(embedded: EmbeddedQuestion, unit: Column) -> str | None:
     """Return the question with units counted in the place of rows. Return None if its text does not allow it."""
     place = _find_clauses(embedded)
     if place is None:
@@ -61,9 +63,9 @@ def count_units(embedded: Embedded, unit: Column) -> str | None:
     return f"{written}{text[start:]};" if start else None
 
 
-def _find_clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:
+def _find_clauses(embedded: EmbeddedQuestion) -> tuple[tuple[Token, ...], Clauses] | None:
     """Return the tokens and clauses of a question that stands in the analyst's text as one SELECT."""
-    written = embedded.joined is None and embedded.stored is None and embedded.per_unit is None
+    written = embedded.set_operation is None and embedded.stored_question is None and embedded.unit_query is None
     if not written or embedded.origin is not None:
         return None
     found = read_tokens(embedded.text)

@@ -23,8 +23,8 @@ from planner.extract.private_read import ParsedQuestion
 from planner.parser.edits import Edit
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, read_limit, read_name, strip_parentheses, write_node
-from planner.scope.group_by import grouped_expressions, read_group_by
-from planner.scope.owner_bands import band_sql, find_bands, without_condition
+from planner.scope.group_by import list_grouped_expressions, read_group_by
+from planner.scope.owner_bands import find_bands, strip_condition, write_band
 from planner.scorecard.find import find_predicates, shows_size
 
 # of a size: a band has none of them, nor a width_bucket of thresholds that do not rise
@@ -58,7 +58,7 @@ def suggest_scorecard(place: ParsedQuestion) -> str | None:
     If the whole statement is not the question, return the question only, without ORDER BY and LIMIT. Return None if a
     size has neither a band nor a threshold, or if the statement would be refused for another reason.
     """
-    if place.per_unit is not None or place.before or place.scope.listed is not None:
+    if place.per_unit is not None or place.before or place.scope.subquery_columns is not None:
         return None
     whole = place.select.parent is None
     if not whole and _is_filtered_around(place):
@@ -116,9 +116,9 @@ def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _P
         return _Proposal(Edit.from_text(tokens[first].start, tokens[past - 1].end, f"max({write_node(call.this)})"), 1)
     bands = find_bands(call, place.scope, {key.name for key in keys})
     if bands is not None:
-        band = band_sql(aggregate, bands)
+        band = write_band(aggregate, bands)
     else:
-        threshold = suggest_likely_threshold(without_condition(call), place.scope)
+        threshold = suggest_likely_threshold(strip_condition(call), place.scope)
         if threshold is None or _asks_threshold(place):  # it asks already, of this or of something else
             return None
         band = f"{aggregate} > {threshold}"
@@ -148,7 +148,7 @@ def _check_others(place: ParsedQuestion) -> None:
             item.this.replace(exp.true())
     if find_shown_aggregate(masked) is not None:
         raise KeyholeError("KH101", "an aggregate is left")
-    check_shown(masked, place.scope, *grouped_expressions(masked, place.scope))
+    check_shown(masked, place.scope, *list_grouped_expressions(masked, place.scope))
 
 
 def _asks_threshold(place: ParsedQuestion) -> bool:

@@ -174,7 +174,7 @@ class _MonthSql:
 def _measure_month(row: StoredRow, time: RowTerm) -> _MonthSql:
     kept, divide = row.dialect.spelling.write_cast, row.dialect.divide_down
     start = times.truncate("month", time)
-    at, began = (f"{kept(_write_sql(row, one), 'bigint')}" for one in (times.moment(time), start))
+    at, began = (f"{kept(_write_sql(row, one), 'bigint')}" for one in (times.convert_to_moment(time), start))
     (days, _) = start.arguments
     since = f"{kept(_write_sql(row, days), 'bigint')} * 4800 + {_BEFORE_MONTHS}"
     ends = kept(_write_sql(row, times.move_months(start, 1)), "bigint")

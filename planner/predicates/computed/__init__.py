@@ -1,5 +1,6 @@
-"""Expressions of a row's columns, from sqlglot's tree to terms that no row makes fail: one file for each kind of value.
+"""Expressions of a row's columns, from sqlglot's tree to terms that never fail: one file for each kind of value.
 
 May refuse with KH205.
+
 Read first: `read.py`.
 """

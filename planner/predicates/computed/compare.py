@@ -1,4 +1,4 @@
-"""Terms compared: with constants as columns that are computed, with one another as truths that are."""
+"""Comparisons of terms: with constants as computed columns, with one another as computed truths."""
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -14,13 +14,13 @@ from planner.parser.tree import strip_parentheses, write_short
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import number_arithmetic, ratios, times
 from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS, NoTermError
-from planner.predicates.computed.ranges import Clip, Known, ends_of, know_nothing, steps_between
+from planner.predicates.computed.ranges import Clip, Known, find_ends, find_step_range, know_nothing
 from planner.predicates.computed.read import read_term, read_terms
 from planner.predicates.computed.text import spell
-from planner.predicates.computed.texts import text_constant
+from planner.predicates.computed.texts import make_text_constant
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.term import ColumnTerm, plain_term
-from planner.predicates.where_refusals import unlisted_refusal
+from planner.predicates.terms.term import ColumnTerm, make_plain_term
+from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import Compare
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.scope.name_resolution import find_column
@@ -33,46 +33,47 @@ _MOST_STEPS = 10**6  # of the range of a measure
 _EPOCH = datetime(1970, 1, 1)
 
 
-def computed_column(term: RowTerm, within: RowScope) -> Column:
-    """Return the column that a term is, in steps of its own, with the bounds that those of its columns give it.
+def make_computed_column(term: RowTerm, within: RowScope) -> Column:
+    """Return the column that a term is, in steps of its own, with bounds from the bounds of the columns that it reads.
 
-    Raises `NoTermError` for one that reads several joined private tables, or that a column is called like.
+    Raise `NoTermError` for a term of several joined private tables, or one with the name of a column.
     """
-    return _name_column(term, within, spell(term), steps_between(term, within.scope.table), Computed(term))
+    return _name_column(term, within, spell(term), find_step_range(term, within.scope.table), Computed(term))
 
 
-def measured_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Known], clip: Clip | None = None) -> Column:
+def make_measured_column(
+    term: RowTerm, within: RowScope, *, known: tuple[Known, Known], clip: Clip | None = None
+) -> Column:
     """Return the column that a number is, with bounds if there are any.
 
-    They come from the bounds of its columns, the facts `known` of all rows and of those that count, or a clip.
-
-    Bounds that do not hold for every question are in its name, so that no column of that name has others. Raises what
-    `computed_column` raises.
+    They come from the bounds of its columns, from the ranges `known` in all rows and in those that count, or from a
+    clip. Bounds that do not hold for every question are part of its name, so that no column of that name has others.
+    Raise what `make_computed_column` raises.
     """
     table, called = within.scope.table, spell(term)
-    own, everywhere, among = (ends_of(term, table, known=one) for one in (know_nothing, *known))
+    own, everywhere, among = (find_ends(term, table, known=one) for one in (know_nothing, *known))
     ends = next((one for one in (own, everywhere, among) if None not in one), among)
     low, high = ends if clip is None else clip.fit(ends)
     if low is None or high is None:
         return _name_column(
-            term, within, called, None, Computed(term, ends, unbounded_columns=_list_lacking(term, table, known[1]))
+            term, within, called, None, Computed(term, ends, unbounded_columns=_list_unbounded(term, table, known[1]))
         )
-    grid = _grid((low, high), whole=term.kind in EXACT)
+    grid = _choose_grid((low, high), whole=term.kind in EXACT)
     step = Fraction(1) if term.kind in EXACT else Fraction(grid)
     between = floor(low / step) * step, ceil(high / step) * step
     if None in everywhere or term.kind not in EXACT:
-        called = f"{called} from {_exact(between[0]):f} to {_exact(between[1]):f}"
+        called = f"{called} from {_convert_exactly(between[0]):f} to {_convert_exactly(between[1]):f}"
     clipped = ends[0] != low, ends[1] != high
     return _name_column(
-        term, within, called, between, Computed(term, ends, clipped, _list_lacking(term, table, known[1]))
+        term, within, called, between, Computed(term, ends, clipped, _list_unbounded(term, table, known[1]))
     )
 
 
-def _list_lacking(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
-    """Return the columns of a term of which an end is not known."""
+def _list_unbounded(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
+    """Return the columns of a term for which an end is not known."""
     if term.reads_stored:
-        return (str(term.value),) if None in ends_of(term, table, known=known) else ()
-    return tuple(dict.fromkeys(name for one in term.arguments for name in _list_lacking(one, table, known)))
+        return (str(term.value),) if None in find_ends(term, table, known=known) else ()
+    return tuple(dict.fromkeys(name for one in term.arguments for name in _list_unbounded(one, table, known)))
 
 
 def _name_column(
@@ -83,7 +84,7 @@ def _name_column(
     derivation: Computed,
 ) -> Column:
     if within.scope.table.members and not (
-        _is_of_one(term, within.scope.table) or _reads_no_text(term, within.scope.table)
+        _reads_one_table(term, within.scope.table) or _reads_no_text(term, within.scope.table)
     ):
         raise NoTermError
     match term.kind:
@@ -102,8 +103,8 @@ def _name_column(
         kind,
         declared,
         derivation=derivation,
-        bounds=None if between is None else (_exact(between[0]), _exact(between[1])),
-        grid=None if between is None else _grid(between, whole=kind is not SqlType.DOUBLE),
+        bounds=None if between is None else (_convert_exactly(between[0]), _convert_exactly(between[1])),
+        grid=None if between is None else _choose_grid(between, whole=kind is not SqlType.DOUBLE),
         max_length=term.limit if kind is SqlType.TEXT else None,
         ledger=_name_pinned(called, term, within.scope.table),
     )
@@ -112,8 +113,8 @@ def _name_column(
     return ComputedName.from_column(made).column
 
 
-def _is_of_one(term: RowTerm, table: Table) -> bool:
-    """Return True if a term reads one of several joined private tables, and what is looked up by its columns."""
+def _reads_one_table(term: RowTerm, table: Table) -> bool:
+    """Return True if a term reads only one of several joined private tables, and the columns that it looks up."""
     stored = {name for name in table.include_bases(term.columns) if table.get_column(name).derivation is None}
     return any(stored <= {named for _, named in one.columns} for one in table.members)
 
@@ -121,61 +122,64 @@ def _is_of_one(term: RowTerm, table: Table) -> bool:
 def _reads_no_text(term: RowTerm, table: Table) -> bool:
     """Return True for a term of numbers and times.
 
-    A term of several tables is computed for each joined row, and costs the same on all. Long texts that are nearly
-    equal would take longer.
+    A term of several tables is computed for each joined row, at the same cost for all. Long texts that are nearly equal
+    would take longer.
     """
     return all(table.get_column(name).sql_type is not SqlType.TEXT for name in term.columns)
 
 
 def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
-    """Return what the ledger calls a term of looked-up columns, with another pin another; of others nothing."""
+    """Return the ledger's name for a term of looked-up columns, which differs between pins.
+
+    Return "" for other terms.
+    """
     read = (table.get_column(name) for name in sorted(term.columns))
     pinned = [column.label for column in read if isinstance(column.derivation, Lookup)]
     return f"{called} of {', '.join(pinned)}" if pinned else ""
 
 
-def _grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, whole: bool) -> Decimal:
-    """Return the fineness of a sum: finer grids would only make totals longer than noise lets anybody see."""
+def _choose_grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, whole: bool) -> Decimal:
+    """Return the grid of a sum. A finer grid would make totals longer without a visible effect under the noise."""
     width = Fraction(between[1] - between[0])
     grid = Fraction(1)
     while width / grid > _MOST_STEPS:
         grid *= 10
     while not whole and 0 < 10 * width / grid <= _MOST_STEPS:
         grid /= 10
-    return _exact(grid)
+    return _convert_exactly(grid)
 
 
-def _exact(value: Fraction | int) -> Decimal:
+def _convert_exactly(value: Fraction | int) -> Decimal:
     found = convert_to_exact_decimal(Fraction(value))
     assert found is not None, "bounds are whole multiples of a power of ten"
     return found
 
 
-def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
-    """Return an expression of columns, by how it is compared with constants; None for what is no term."""
+def read_computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
+    """Return an expression of columns as a term that is compared with constants. Return None if it is no term."""
     term = read_term(node, within)
     if term is None or term.function == "column":
         return None
     try:
         if term.function == "ratio":
-            return _ratio_term(term, within)
-        column = computed_column(term, within)
+            return _read_ratio_term(term, within)
+        column = make_computed_column(term, within)
     except (NoTermError, number_arithmetic.TooWideError):
         return None
     if term.kind in (TermKind.TEXT, TermKind.FLOATING):
-        return plain_term(column)
+        return make_plain_term(column)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        steps = _steps(term, constant, at)
+        steps = _count_steps(term, constant, at)
         return compare_column(column, operator, Number(steps, is_integral=steps.denominator == 1), at)
 
     return ColumnTerm(column, compare)
 
 
-def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
-    """Return a constant in the steps of the term that it is compared with."""
+def _count_steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
+    """Return a constant in the steps of the term with which it is compared."""
     match term.kind, constant:
         case ((TermKind.WHOLE | TermKind.EXACT), (Number() | Untyped())):
             found = read_number(constant.text, at) if isinstance(constant, Untyped) else constant
@@ -188,7 +192,7 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
             return Fraction(time.microseconds)
         case ((TermKind.LENGTH | TermKind.AGE), (Interval() | Untyped())):
             length = read_interval(constant.text, at) if isinstance(constant, Untyped) else constant
-            return Fraction(times.span_microseconds(length))
+            return Fraction(times.count_microseconds(length))
         case ((TermKind.DAY | TermKind.MOMENT), (Untyped() | date())):
             value = move_to_midnight(constant) if isinstance(constant, date) else read_moment(constant.text, at)
             if isinstance(constant, Untyped) and term.kind is TermKind.DAY:
@@ -199,10 +203,10 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
             raise refuse_constant(at, f"{write_short(at)} is not of the type that it is compared with")
 
 
-def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
-    """Return a quotient, compared with a constant by multiplying out."""
-    zero = number_arithmetic.constant(Fraction(0), integral=True)
-    present = computed_column(_less(zero, term), within)
+def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
+    """Return a quotient as a term that is compared with a constant by multiplying out."""
+    zero = number_arithmetic.make_constant(Fraction(0), integral=True)
+    present = make_computed_column(_write_less(zero, term), within)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
@@ -211,29 +215,27 @@ def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
         if not isinstance(found, Number):
             raise refuse_constant(at, f"{write_short(at)} is not a number")
         try:
-            other = number_arithmetic.constant(found.value, integral=found.is_integral)
-            return _truth(term, operator, other, within)
+            other = number_arithmetic.make_constant(found.value, integral=found.is_integral)
+            return _make_truth(term, operator, other, within)
         except (NoTermError, number_arithmetic.TooWideError):
-            raise unlisted_refusal(
-                at, f"{write_short(at)} has too many digits to be compared with a quotient"
-            ) from None
+            raise refuse_unlisted(at, f"{write_short(at)} has too many digits to be compared with a quotient") from None
 
     return ColumnTerm(present, compare)
 
 
 def match_text(node: exp.Expr, pattern: str, within: RowScope) -> Truth | None:
-    """Return whether a text has a part of a regular expression; None for what is no text of a row."""
+    """Return the truth that a text matches a regular expression somewhere. Return None if it is no text of a row."""
     text = read_term(node, within)
     if text is None or text.kind is not TermKind.TEXT:
         return None
     try:
-        return _name_truth(RowTerm("matches", TermKind.TRUTH, (text, text_constant(pattern))), "=", within)
+        return _name_truth(RowTerm("matches", TermKind.TRUTH, (text, make_text_constant(pattern))), "=", within)
     except NoTermError:
         return None
 
 
 def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
-    """Return the truth of a comparison of two expressions of columns, or None for what is no such comparison."""
+    """Return the truth of a comparison of two expressions of columns. Return None for other comparisons."""
     try:
         return _compare_terms(left, operator, right, within)
     except NoTermError:
@@ -242,9 +244,9 @@ def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowSco
 
 def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
     stored = [_find_stored(one, within) for one in (left, right)]
-    make = _comparison(operator)
-    if stored[0] is not None and stored[1] is not None and _is_alike(stored[0], stored[1]):
-        return _name_truth(make(_of_stored(stored[0]), _of_stored(stored[1])), operator, within)
+    make = _choose_comparison(operator)
+    if stored[0] is not None and stored[1] is not None and _are_comparable(stored[0], stored[1]):
+        return _name_truth(make(_make_stored_term(stored[0]), _make_stored_term(stored[1])), operator, within)
     if any(one.sql_type is SqlType.BOOLEAN or one.sql_type is SqlType.UUID for one in stored if one is not None):
         return None
     found = read_terms((left, right), within, lambda both: make(both[0], both[1]))
@@ -253,7 +255,7 @@ def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
 
 def _find_stored(node: exp.Expr, within: RowScope) -> Column | None:
     node = strip_parentheses(node)
-    if not isinstance(node, exp.Column) or within.scope.listed is not None:
+    if not isinstance(node, exp.Column) or within.scope.subquery_columns is not None:
         return None
     column = find_column(node, within.scope)
     return None if column is None or not isinstance(column.derivation, Lookup | None) else column
@@ -270,32 +272,32 @@ _KINDS = {
 }
 
 
-def _is_alike(left: Column, right: Column) -> bool:
+def _are_comparable(left: Column, right: Column) -> bool:
     """Return True if every engine compares two columns as they are stored, as PostgreSQL does."""
     if left.sql_type is not right.sql_type or left.sql_type not in _KINDS or is_real(left) is not is_real(right):
         return False
     return left.sql_type is not SqlType.NUMERIC or left.declared == right.declared
 
 
-def _of_stored(column: Column) -> RowTerm:
+def _make_stored_term(column: Column) -> RowTerm:
     return RowTerm("stored", _KINDS[column.sql_type], value=column.name)
 
 
-def _comparison(operator: str) -> Callable[[RowTerm, RowTerm], RowTerm]:
-    """Return what makes the one truth that an operator, or its negation, is."""
+def _choose_comparison(operator: str) -> Callable[[RowTerm, RowTerm], RowTerm]:
+    """Return the function that makes the truth of an operator, or of its negation."""
     if operator in ("=", "<>"):
-        return _equal
-    return _less if operator in ("<", ">=") else lambda left, right: _less(right, left)
+        return _write_equal
+    return _write_less if operator in ("<", ">=") else lambda left, right: _write_less(right, left)
 
 
 def _name_truth(term: RowTerm, operator: str, within: RowScope) -> Truth:
-    name = computed_column(term, within).name
+    name = make_computed_column(term, within).name
     wanted = operator in ("=", "<", ">")
     return known_unless_null(name, true=Compare(name, "=", wanted), false=Compare(name, "=", not wanted))
 
 
-def _truth(left: RowTerm, operator: str, right: RowTerm, within: RowScope) -> Truth:
-    return _name_truth(_comparison(operator)(left, right), operator, within)
+def _make_truth(left: RowTerm, operator: str, right: RowTerm, within: RowScope) -> Truth:
+    return _name_truth(_choose_comparison(operator)(left, right), operator, within)
 
 
 def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
@@ -306,7 +308,7 @@ def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
         one, other = number_arithmetic.unify([left, right])
         return one, other
     if kinds == {TermKind.DAY, TermKind.MOMENT}:
-        return times.moment(left), times.moment(right)
+        return times.convert_to_moment(left), times.convert_to_moment(right)
     if kinds == {TermKind.AGE, TermKind.LENGTH}:
         return left, right
     if len(kinds) > 1 or TermKind.TRUTH in kinds:
@@ -314,13 +316,13 @@ def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
     return left, right
 
 
-def _less(left: RowTerm, right: RowTerm) -> RowTerm:
+def _write_less(left: RowTerm, right: RowTerm) -> RowTerm:
     if TermKind.TEXT in (left.kind, right.kind) or (left.function == "stored" and left.kind is TermKind.TRUTH):
         raise NoTermError
     return _multiply_out("<", left, right)
 
 
-def _equal(left: RowTerm, right: RowTerm) -> RowTerm:
+def _write_equal(left: RowTerm, right: RowTerm) -> RowTerm:
     if spell(right) < spell(left):
         left, right = right, left
     return _multiply_out("=", left, right)
@@ -331,7 +333,7 @@ def _multiply_out(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
         return RowTerm(function, TermKind.TRUTH, _align(left, right))
     if not {left.kind, right.kind} <= EXACT:
         raise NoTermError
-    (over, under), (other, below) = ratios.split(left), ratios.split(right)
+    (over, under), (other, below) = ratios.split_ratio(left), ratios.split_ratio(right)
     sides = number_arithmetic.unify([number_arithmetic.multiply(over, below), number_arithmetic.multiply(other, under)])
     divisor = number_arithmetic.multiply(under, below)
     if divisor.function == "constant":

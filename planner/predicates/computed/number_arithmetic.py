@@ -1,4 +1,4 @@
-"""Arithmetic of terms: exact numbers as whole numbers of a decimal step, doubles within a range that no step leaves.
+"""Arithmetic of terms: exact numbers as whole numbers of a decimal step, and doubles within a safe range.
 
 Guarantee: each exact term is at most `limit` steps of 10^-scale, and `limit` has at most 38 digits, so that every
 engine computes it exactly. Each double is 0 or between 10^-limit and 10^limit by size, so that no engine's arithmetic
@@ -29,22 +29,22 @@ NUMBERS = frozenset((*EXACT, TermKind.FLOATING))
 
 
 class TooWideError(Exception):
-    """The expression may have more digits than every engine computes with."""
+    """The expression may have more digits than every engine can compute with."""
 
 
 class NoTermError(Exception):
     """The expression is no term."""
 
 
-def whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
+def make_whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
     """Return an exact term, or a time in its units. Raise `TooWideError`."""
     if limit >= LARGEST or scale > 30:
         raise TooWideError
     return RowTerm(function, kind, arguments, scale=scale, limit=limit)
 
 
-def constant(value: Fraction, *, integral: bool) -> RowTerm:
-    """Return an exact constant. Raise `NoTermError` for one without an end."""
+def make_constant(value: Fraction, *, integral: bool) -> RowTerm:
+    """Return an exact constant. Raise `NoTermError` for a number whose digits never end."""
     scale = 0
     while (value * 10**scale).denominator != 1:
         scale += 1
@@ -59,7 +59,7 @@ def constant(value: Fraction, *, integral: bool) -> RowTerm:
 
 
 def rescale(term: RowTerm, scale: int) -> RowTerm:
-    """Return an exact term in steps of 10^-scale, which are as fine as its own or finer."""
+    """Return an exact term in steps of 10^-scale, which are at least as fine as its own."""
     if scale == term.scale:
         return term
     factor = 10 ** (scale - term.scale)
@@ -67,11 +67,11 @@ def rescale(term: RowTerm, scale: int) -> RowTerm:
         assert isinstance(term.value, int)
         return RowTerm("constant", term.kind, value=term.value * factor, scale=scale, limit=term.limit * factor)
     times = RowTerm("constant", TermKind.WHOLE, value=factor, limit=factor)
-    return whole("*", term.kind, term, times, scale=scale, limit=term.limit * factor)
+    return make_whole("*", term.kind, term, times, scale=scale, limit=term.limit * factor)
 
 
 def unify(terms: list[RowTerm]) -> list[RowTerm]:
-    """Return the terms of one kind and scale: as PostgreSQL has it, a double among them makes all doubles."""
+    """Return the terms with one kind and scale. As in PostgreSQL, one double makes all of them doubles."""
     if any(one.kind is TermKind.FLOATING for one in terms):
         return [to_double(one) for one in terms]
     scale = max(one.scale for one in terms)
@@ -81,13 +81,13 @@ def unify(terms: list[RowTerm]) -> list[RowTerm]:
     return [rescale(one, scale) for one in terms]
 
 
-def joint_kind(*terms: RowTerm) -> TermKind:
-    """Return the kind of numbers that are added or chosen from: numeric where one is."""
+def find_joint_kind(*terms: RowTerm) -> TermKind:
+    """Return the kind of numbers that are added or chosen from: numeric if one is."""
     return TermKind.EXACT if any(one.kind is TermKind.EXACT for one in terms) else terms[0].kind
 
 
 def to_double(term: RowTerm) -> RowTerm:
-    """Return a number as a double, where every engine's nearest double is the same one."""
+    """Return a number as a double, if every engine's nearest double is the same."""
     if term.kind is TermKind.FLOATING:
         return term
     if term.kind not in EXACT:
@@ -105,7 +105,7 @@ def to_double(term: RowTerm) -> RowTerm:
     return RowTerm("double", TermKind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
 
 
-def _double(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
+def _make_double(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
     if limit > _LARGEST_EXPONENT:
         raise TooWideError
     return RowTerm(function, TermKind.FLOATING, arguments, limit=limit)
@@ -115,13 +115,13 @@ def add(left: RowTerm, right: RowTerm, *, kind: TermKind | None = None) -> RowTe
     """Return the sum of two numbers."""
     left, right = unify([left, right]) if kind is None else [left, right]
     if left.kind is TermKind.FLOATING:
-        return _double("+", left, right, limit=max(left.limit, right.limit) + _SUM_EXPONENT)
-    made = joint_kind(left, right) if kind is None else kind
-    return whole("+", made, left, right, scale=left.scale, limit=left.limit + right.limit)
+        return _make_double("+", left, right, limit=max(left.limit, right.limit) + _SUM_EXPONENT)
+    made = find_joint_kind(left, right) if kind is None else kind
+    return make_whole("+", made, left, right, scale=left.scale, limit=left.limit + right.limit)
 
 
 def negate(term: RowTerm) -> RowTerm:
-    """Return a number with the other sign."""
+    """Return a number with the opposite sign."""
     if term.function == "constant":
         assert not isinstance(term.value, str)
         return RowTerm("constant", term.kind, value=-term.value, scale=term.scale, limit=term.limit)
@@ -132,7 +132,7 @@ def multiply(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return the product of two numbers."""
     if TermKind.FLOATING in (left.kind, right.kind):
         left, right = to_double(left), to_double(right)
-        return _double("*", left, right, limit=left.limit + right.limit)
+        return _make_double("*", left, right, limit=left.limit + right.limit)
     one = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
     if one in (left, right):
         return right if left == one else left
@@ -143,60 +143,60 @@ def multiply(left: RowTerm, right: RowTerm) -> RowTerm:
         if limit >= LARGEST:
             raise TooWideError
         value = left.value * right.value
-        return RowTerm("constant", joint_kind(left, right), value=value, scale=scale, limit=limit)
-    return whole("*", joint_kind(left, right), left, right, scale=scale, limit=limit)
+        return RowTerm("constant", find_joint_kind(left, right), value=value, scale=scale, limit=limit)
+    return make_whole("*", find_joint_kind(left, right), left, right, scale=scale, limit=limit)
 
 
 def divide_doubles(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the quotient of doubles, NULL where the divisor is 0."""
+    """Return the quotient of doubles, NULL if the divisor is 0."""
     left, right = to_double(left), to_double(right)
-    return _double("/", left, right, limit=left.limit + right.limit)
+    return _make_double("/", left, right, limit=left.limit + right.limit)
 
 
 def divide_whole(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the quotient of integers without its remainder, NULL where the divisor is 0."""
+    """Return the quotient of integers without its remainder, NULL if the divisor is 0."""
     if max(left.limit, right.limit) >= _DIVISIBLE:
         raise TooWideError
-    return whole("quotient", TermKind.WHOLE, left, right, scale=0, limit=left.limit)
+    return make_whole("quotient", TermKind.WHOLE, left, right, scale=0, limit=left.limit)
 
 
-def remainder(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return what a division leaves, with the sign of what is divided; NULL where the divisor is 0."""
+def take_remainder(left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return the remainder of a division, with the sign of the dividend; NULL if the divisor is 0."""
     left, right = unify([left, right])
     if left.kind is TermKind.FLOATING:
         raise TooWideError
     limit = min(left.limit, right.limit)
-    return whole("remainder", joint_kind(left, right), left, right, scale=left.scale, limit=limit)
+    return make_whole("remainder", find_joint_kind(left, right), left, right, scale=left.scale, limit=limit)
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
-    """Return a number without its sign."""
+    """Return the absolute value of a number."""
     return RowTerm("abs", term.kind, (term,), scale=term.scale, limit=term.limit)
 
 
 def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     """Return `floor`, `ceil`, `trunc` or `round` of an exact number to decimal places; `floor` and `ceil` of doubles.
 
-    PostgreSQL rounds the half of a numeric away from 0. A double's half it rounds to even, which others do not.
+    PostgreSQL rounds the half of a numeric away from 0. It rounds a double's half to even, which other engines do not.
     """
     if term.kind is TermKind.FLOATING:
         if function not in ("floor", "ceil") or places:
             raise NoTermError
-        return _double(function, term, limit=term.limit + 1)
+        return _make_double(function, term, limit=term.limit + 1)
     if places >= term.scale:
         return RowTerm("same", term.kind, (term,), scale=term.scale, limit=term.limit)
     return divide_steps(function, term, Fraction(1, 10 ** (term.scale - places)), places)
 
 
 def round_double(function: str, term: RowTerm, places: int) -> RowTerm:
-    """Return `round` or `trunc` of a double that was made a numeric, of which PostgreSQL takes fifteen digits.
+    """Return `round` or `trunc` of a double that was cast to numeric, which keeps fifteen digits in PostgreSQL.
 
-    It is NULL where it has more than fifteen digits. A double that is not the nearest one of any number of fifteen
-    digits may be rounded to the other side where these end just at a half. Raises `NoTermError`.
+    It is NULL if it has more than fifteen digits. A double that is not nearest to any number of fifteen digits may be
+    rounded to the other side if these digits end exactly at a half. Raise `NoTermError`.
     """
     if term.kind is not TermKind.FLOATING or function not in ("round", "trunc") or not 0 <= places <= _MOST_PLACES:
         raise NoTermError
-    return whole(f"{function} double", TermKind.EXACT, term, scale=places, limit=DOUBLE_DIGITS)
+    return make_whole(f"{function} double", TermKind.EXACT, term, scale=places, limit=DOUBLE_DIGITS)
 
 
 def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) -> RowTerm:
@@ -207,48 +207,48 @@ def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) ->
     if factor.numerator != 1:
         times = RowTerm("constant", TermKind.WHOLE, value=factor.numerator, limit=factor.numerator)
         limit = term.limit * factor.numerator
-        term = whole("*", term.kind, term, times, scale=term.scale, limit=limit)
+        term = make_whole("*", term.kind, term, times, scale=term.scale, limit=limit)
     step = factor.denominator
     if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
     by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)
-    found = whole(function, term.kind, term, by, scale=max(places, 0), limit=term.limit // step + 1)
+    found = make_whole(function, term.kind, term, by, scale=max(places, 0), limit=term.limit // step + 1)
     if places >= 0:
         return found
     times = RowTerm("constant", TermKind.WHOLE, value=10**-places, limit=10**-places)
-    return whole("*", TermKind.EXACT, found, times, scale=0, limit=found.limit * 10**-places)
+    return make_whole("*", TermKind.EXACT, found, times, scale=0, limit=found.limit * 10**-places)
 
 
-def times_ten(term: RowTerm, digits: int) -> RowTerm:
+def scale_by_ten(term: RowTerm, digits: int) -> RowTerm:
     """Return an exact number's steps times a power of ten, as a whole number."""
     if not digits:
         return term
     times = RowTerm("constant", TermKind.WHOLE, value=10**digits, limit=10**digits)
-    return whole("*", term.kind, term, times, scale=term.scale, limit=term.limit * 10**digits)
+    return make_whole("*", term.kind, term, times, scale=term.scale, limit=term.limit * 10**digits)
 
 
 def divide_by(function: str, over: RowTerm, under: RowTerm, places: int) -> RowTerm:
-    """Return a quotient of whole numbers, rounded to a whole number of steps of 10^-places; NULL where it is by 0."""
+    """Return a quotient of whole numbers, rounded to whole steps of 10^-places; NULL if the divisor is 0."""
     if 2 * over.limit + 2 * under.limit >= _DIVISIBLE:
         raise TooWideError
-    found = whole(f"{function} of", TermKind.EXACT, over, under, scale=max(places, 0), limit=over.limit + 1)
-    return found if places >= 0 else replace(times_ten(found, -places), scale=0)
+    found = make_whole(f"{function} of", TermKind.EXACT, over, under, scale=max(places, 0), limit=over.limit + 1)
+    return found if places >= 0 else replace(scale_by_ten(found, -places), scale=0)
 
 
-def nearest(term: RowTerm) -> RowTerm:
-    """Return the integer to which a number is cast: numerics round halves away from 0, doubles to the even one.
+def round_to_integer(term: RowTerm) -> RowTerm:
+    """Return the integer to which a number is cast. Numerics round halves away from 0, doubles to the even integer.
 
     Beyond the integers of the type, where PostgreSQL fails, it is the number itself, and NULL beyond bigint.
     """
     if term.kind is TermKind.FLOATING:
-        return whole("nearest", TermKind.WHOLE, term, scale=0, limit=_NEAREST)
+        return make_whole("nearest", TermKind.WHOLE, term, scale=0, limit=_NEAREST)
     rounded = round_steps("round", term, 0)
     return RowTerm("same", TermKind.WHOLE, (rounded,), limit=rounded.limit)
 
 
 def count_steps(term: RowTerm, step: int, *, kind: TermKind, scale: int = 0) -> RowTerm:
-    """Return how many whole steps a term has, rounded down: days of a moment."""
+    """Return the number of whole steps in a term, rounded down, such as the days of a moment."""
     if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
     by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)
-    return whole("floor", kind, term, by, scale=scale, limit=term.limit // step + 1)
+    return make_whole("floor", kind, term, by, scale=scale, limit=term.limit // step + 1)

@@ -1,8 +1,7 @@
 """The range of an exact term, from the declared bounds of the columns that it reads, by interval arithmetic.
 
-A range that is known of a part of it, from a condition on the rows, narrows that part.
-
-A measure is clipped to it, so that nothing rests on values that lie beyond the bounds of their columns.
+A range of a part that follows from a condition on the rows narrows that part. A measure is clipped to its range, so
+that no guarantee depends on values beyond the bounds of their columns.
 
 References: docs/decisions/0037-row-expressions.md.
 """
@@ -24,15 +23,15 @@ MOST_PARTS = 366  # values of a part of a time, but for its year
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Between which values of an expression a row counts as it is, in steps, where it has no ends of its own."""
+    """The values of an expression without ends of its own that count unchanged, in steps."""
 
     low: Fraction
     high: Fraction
 
     def fit(self, ends: Ends) -> Ends:
-        """Return the ends between which values count if these are known and one is not.
+        """Return the ends between which values count if `ends` are known and one of them is not.
 
-        An unknown end, and one that is farther away, becomes that of the clip, or one as far from the known one as the
+        An unknown end, and one that is farther away, becomes that of the clip, or one as far from the known end as the
         clip is wide to either side.
         """
         reach = (self.high - self.low) / 2
@@ -43,8 +42,8 @@ class Clip:
             return min(self.low, high - reach), min(high, self.high)
         return (self.low, self.high) if low is None else ends
 
-    def with_(self, other: "Clip") -> "Clip":
-        """Return the clip that keeps what either keeps."""
+    def unite(self, other: "Clip") -> "Clip":
+        """Return the smallest clip that contains both."""
         return Clip(min(self.low, other.low), max(self.high, other.high))
 
 
@@ -54,24 +53,24 @@ def know_nothing(_: RowTerm) -> Ends:
 
 
 def know_years(term: RowTerm) -> Ends:
-    """Return the ends of the years that are computed with."""
+    """Return the first and last year that is computed with, for a term that is a year."""
     return (Fraction(0), Fraction(term.limit)) if term.function == "part" else (None, None)
 
 
-def steps_between(term: RowTerm, table: Table, *, known: Known = know_years) -> tuple[int, int] | None:
-    """Return the least and the greatest value of a term in its steps; None if it may be arbitrarily large."""
+def find_step_range(term: RowTerm, table: Table, *, known: Known = know_years) -> tuple[int, int] | None:
+    """Return the least and the greatest value of a term in its steps. Return None if it may be arbitrarily large."""
     if term.kind not in EXACT:
         return None
-    low, high = ends_of(term, table, known=known)
+    low, high = find_ends(term, table, known=known)
     return None if low is None or high is None else (floor(low), ceil(high))
 
 
-def ends_of(term: RowTerm, table: Table, *, known: Known = know_nothing) -> Ends:
-    """Return the least and the greatest value of a term in its steps, where they are known; a double has steps of 1."""
-    return _ends(term, table, known)
+def find_ends(term: RowTerm, table: Table, *, known: Known = know_nothing) -> Ends:
+    """Return the least and the greatest value of a term in its steps, None if unknown. A double has steps of 1."""
+    return _compute_ends(term, table, known)
 
 
-def _ends(term: RowTerm, table: Table, known: Known) -> Ends:
+def _compute_ends(term: RowTerm, table: Table, known: Known) -> Ends:
     low, high = _follow(term, table, known)
     least, most = known(term)
     return (
@@ -83,7 +82,7 @@ def _ends(term: RowTerm, table: Table, known: Known) -> Ends:
 def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
     match term.function:
         case "column":
-            return _column_ends(term, table)
+            return _find_column_ends(term, table)
         case "constant":
             assert isinstance(term.value, int | float)
             return Fraction(term.value), Fraction(term.value)
@@ -100,11 +99,11 @@ def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
         case _ if not term.arguments:
             return None, None
         case _:
-            return _ends_of(term, [_ends(one, table, known) for one in term.arguments])
+            return _apply_function(term, [_compute_ends(one, table, known) for one in term.arguments])
 
 
 def _find_step(term: RowTerm) -> int | None:
-    """Return the step by which a sum has a value beyond whole ones: a moment less the beginning of its day."""
+    """Return the step by which a sum may exceed whole steps, such as a moment less the beginning of its day."""
     value, less = term.arguments
     begun = less.arguments[0] if less.function == "negate" else less
     if begun is less or begun.function != "*" or begun.arguments[0].function != "floor":
@@ -113,18 +112,18 @@ def _find_step(term: RowTerm) -> int | None:
     return step if of == value and isinstance(step, int) and by.value == step else None
 
 
-def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
+def _apply_function(term: RowTerm, parts: list[Ends]) -> Ends:
     """Return the ends of a function of terms with these ends."""
     (a, b), (c, d) = parts[0], parts[-1]
     match term.function:
         case "+":
-            return _both(a, c), _both(b, d)
+            return _add_if_known(a, c), _add_if_known(b, d)
         case "negate":
             return None if b is None else -b, None if a is None else -a
         case "abs":
             return _drop_sign(a, b)
         case "*":
-            return _product(parts)
+            return _multiply(parts)
         case "/" | "quotient":
             return _divide(term.function, parts)
         case "double":
@@ -146,7 +145,10 @@ def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
 
 
 def _round_ends(term: RowTerm, parts: list[Ends]) -> Ends:
-    """Return the ends of what is rounded to whole steps; a double has one argument, and is rounded to whole numbers."""
+    """Return the ends of a value that is rounded to whole steps.
+
+    A double has one argument, and is rounded to whole numbers.
+    """
     a, b = parts[0]
     by = parts[1][0] if len(parts) > 1 else Fraction(1, 10**term.scale if term.function in ROUNDED_DOUBLES else 1)
     if not by:
@@ -165,11 +167,11 @@ def _drop_sign(a: Fraction | None, b: Fraction | None) -> Ends:
 
 
 def _step_up(function: str, value: Fraction) -> int:
-    """Return the greatest value that `function` gives, of values up to this one."""
+    """Return the greatest value that `function` gives for values up to this one."""
     return floor(value) if function == "floor" else ceil(value)
 
 
-def _column_ends(term: RowTerm, table: Table) -> Ends:
+def _find_column_ends(term: RowTerm, table: Table) -> Ends:
     column = table.get_column(str(term.value))
     if column.bounds is None or term.kind not in NUMBERS:
         return None, None
@@ -179,31 +181,34 @@ def _column_ends(term: RowTerm, table: Table) -> Ends:
     return Fraction(floor(low)), Fraction(ceil(high))
 
 
-def _both(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+def _add_if_known(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else one + other
 
 
-def _product(parts: list[Ends]) -> Ends:
-    """Return the ends of a product: those of its corners.
+def _multiply(parts: list[Ends]) -> Ends:
+    """Return the ends of a product, which are among the products of its factors' ends.
 
-    A corner without an end is infinite, and 0 times that is 0.
+    A missing end is infinite, and 0 times that is 0.
     """
     (a, b), (c, d) = ((-inf if low is None else low, inf if high is None else high) for low, high in parts)
     corners = [x * y if x and y else Fraction(0) for x in (a, b) for y in (c, d)]
-    return _finite(min(corners)), _finite(max(corners))
+    return _keep_finite(min(corners)), _keep_finite(max(corners))
 
 
-def _finite(value: Fraction | float) -> Fraction | None:
+def _keep_finite(value: Fraction | float) -> Fraction | None:
     return None if isinstance(value, float) else value
 
 
 def _divide(function: str, parts: list[Ends]) -> Ends:
-    """Return the ends of a quotient, which is NULL if the divisor is 0; that of integers has at most their size."""
+    """Return the ends of a quotient, which is NULL if the divisor is 0.
+
+    A quotient of integers is at most as large as these.
+    """
     (a, b), (c, d) = parts
     if (c is not None and c > 0) or (d is not None and d < 0):
         # the inverse falls on either side of 0, and comes near 0 where the divisor has no end
         inverse = (Fraction(0) if d is None else 1 / d), (Fraction(0) if c is None else 1 / c)
-        low, high = _product([(a, b), inverse])
+        low, high = _multiply([(a, b), inverse])
     else:
         largest = None if a is None or b is None or function == "/" else max(abs(a), abs(b))
         low, high = (None if largest is None else -largest), largest
@@ -217,9 +222,9 @@ def _divide(function: str, parts: list[Ends]) -> Ends:
 def _choose(term: RowTerm, parts: list[Ends]) -> Ends:
     """Return the ends of one of several values.
 
-    One without a value is left out, so `least` is at most those alone that always have one.
+    A value that is NULL is left out, so `least` is at most only those values that are never NULL.
     """
-    always = [ends for one, ends in zip(term.arguments, parts, strict=True) if _always_has_a_value(one)]
+    always = [ends for one, ends in zip(term.arguments, parts, strict=True) if _is_never_null(one)]
     lows, highs = [low for low, _ in parts], [high for _, high in parts]
     low = None if None in lows else min(low for low in lows if low is not None)
     high = None if None in highs else max(high for high in highs if high is not None)
@@ -230,7 +235,7 @@ def _choose(term: RowTerm, parts: list[Ends]) -> Ends:
     return low, high
 
 
-def _always_has_a_value(term: RowTerm) -> bool:
+def _is_never_null(term: RowTerm) -> bool:
     return term.function == "constant" or (
-        term.function in ("least", "greatest", "coalesce") and any(map(_always_has_a_value, term.arguments))
+        term.function in ("least", "greatest", "coalesce") and any(map(_is_never_null, term.arguments))
     )

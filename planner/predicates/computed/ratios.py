@@ -1,7 +1,7 @@
-"""Quotients of exact numbers, kept as numerator and divisor: they are compared by multiplying out, which is exact.
+"""Quotients of exact numbers, kept as numerator and divisor and compared by multiplying out, which is exact.
 
-PostgreSQL rounds such a quotient to some sixteen digits; compared with a constant nearer to it than that, it may be
-on the other side there. A ratio whose divisor is 0 is NULL.
+PostgreSQL rounds such a quotient to some sixteen digits. Compared with a constant nearer to it than that, it may be on
+the other side there. A ratio whose divisor is 0 is NULL.
 """
 
 from fractions import Fraction
@@ -16,13 +16,13 @@ _LONGEST = 2**63  # of a whole number that every engine makes the nearest double
 _ONE = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
 
 
-def split(term: RowTerm) -> tuple[RowTerm, RowTerm]:
-    """Return numerator and divisor; of a term that is no ratio, itself and 1."""
+def split_ratio(term: RowTerm) -> tuple[RowTerm, RowTerm]:
+    """Return numerator and divisor. For a term that is no ratio, these are the term and 1."""
     return (term.arguments[0], term.arguments[1]) if term.function == "ratio" else (term, _ONE)
 
 
 def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
-    """Return a quotient, NULL where the divisor is 0. Raise `NoTermError` for one by a constant 0."""
+    """Return a quotient, NULL if the divisor is 0. Raise `NoTermError` for a division by a constant 0."""
     if under.function == "constant":
         assert isinstance(under.value, int)
         if under.value == 0:
@@ -32,7 +32,7 @@ def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
     return RowTerm("ratio", TermKind.EXACT, (over, under))
 
 
-def no_ratio(term: RowTerm) -> RowTerm:
+def require_no_ratio(term: RowTerm) -> RowTerm:
     """Return a term that is no ratio. Raise `NoTermError` for one."""
     if term.function == "ratio":
         raise NoTermError
@@ -43,13 +43,13 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raise `TooWideError`."""
     if term.function != "ratio":
         return number_arithmetic.round_steps(function, term, places)
-    over, under = split(term)
+    over, under = split_ratio(term)
     if not isinstance(under.value, int) or under.function != "constant":
         finer = under.scale - over.scale + places  # by so many digits what is divided must be written out
         return number_arithmetic.divide_by(
             function,
-            number_arithmetic.times_ten(over, max(finer, 0)),
-            number_arithmetic.times_ten(under, max(-finer, 0)),
+            number_arithmetic.scale_by_ten(over, max(finer, 0)),
+            number_arithmetic.scale_by_ten(under, max(-finer, 0)),
             places,
         )
     factor = Fraction(10**under.scale, under.value * 10**over.scale) * Fraction(10) ** places
@@ -57,29 +57,30 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
 
 
 def to_double(term: RowTerm) -> RowTerm:
-    """Return a number as a double: of a quotient the nearest one, though PostgreSQL rounds its digits first."""
-    over, under = split(term)
+    """Return a number as a double; for a quotient the nearest one, although PostgreSQL rounds its digits first."""
+    over, under = split_ratio(term)
     return (
         number_arithmetic.divide_doubles(over, under) if term.function == "ratio" else number_arithmetic.to_double(term)
     )
 
 
-def as_double(term: RowTerm) -> RowTerm:
-    """Return a number as a double that all engines compute alike; a quotient by a column as one of doubles.
+def convert_to_double(term: RowTerm) -> RowTerm:
+    """Return a number as a double that all engines compute alike. A quotient by a column is one of doubles.
 
-    A number with decimals is a whole number made a double, divided by a power of ten: within a step of the nearest one.
+    A number with decimals is a whole number cast to double, divided by a power of ten. It is within a step of the
+    nearest double.
     """
     if term.function == "ratio":
-        over, under = split(term)
-        return number_arithmetic.divide_doubles(as_double(over), as_double(under))
+        over, under = split_ratio(term)
+        return number_arithmetic.divide_doubles(convert_to_double(over), convert_to_double(under))
     if term.kind is TermKind.FLOATING or not term.scale or term.limit >= _LONGEST:
         return number_arithmetic.to_double(term)
     return RowTerm("double", TermKind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
 
 
 def negate(term: RowTerm) -> RowTerm:
-    """Return the number with the other sign."""
-    over, under = split(term)
+    """Return the number with the opposite sign."""
+    over, under = split_ratio(term)
     return (
         make_ratio(number_arithmetic.negate(over), under)
         if term.function == "ratio"
@@ -88,19 +89,19 @@ def negate(term: RowTerm) -> RowTerm:
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
-    """Return the number without its sign."""
-    over, under = split(term)
+    """Return the absolute value of the number."""
+    over, under = split_ratio(term)
     if term.function == "ratio":
         return make_ratio(number_arithmetic.drop_sign(over), number_arithmetic.drop_sign(under))
     return number_arithmetic.drop_sign(term)
 
 
-def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return `+ - * / %` of two numbers, typed as PostgreSQL types it."""
+def compute_arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return `+ - * / %` of two numbers, with the type that PostgreSQL gives it."""
     if TermKind.FLOATING in (left.kind, right.kind):
         left, right = to_double(left), to_double(right)
     if kind is exp.Mod:
-        return number_arithmetic.remainder(no_ratio(left), no_ratio(right))
+        return number_arithmetic.take_remainder(require_no_ratio(left), require_no_ratio(right))
     if kind is exp.Div:
         if TermKind.FLOATING in (left.kind, right.kind):
             return number_arithmetic.divide_doubles(left, right)
@@ -110,7 +111,7 @@ def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
         right = negate(right)
     if kind is not exp.Div and "ratio" not in (left.function, right.function):
         return number_arithmetic.multiply(left, right) if kind is exp.Mul else number_arithmetic.add(left, right)
-    (over, under), (other, below) = split(left), split(right)
+    (over, under), (other, below) = split_ratio(left), split_ratio(right)
     times = number_arithmetic.multiply
     match kind:
         case exp.Mul:

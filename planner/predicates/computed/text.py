@@ -1,4 +1,4 @@
-"""A term as text: the name of the column that it is, one for each term over the same table."""
+"""A term as text, which names its column: one name for each term over the same table."""
 
 from planner.catalog.row_terms import ROUNDED_DOUBLES, RowTerm, TermKind
 from planner.parser.lexer import spell_name
@@ -8,11 +8,11 @@ _INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
 
 
 def spell(term: RowTerm) -> str:
-    """Return the expression as text, with the digits that are computed with where these could be others."""
+    """Return the expression as text, with the number of computed digits if it could differ."""
     arguments = [spell(one) for one in term.arguments]
     match term.function:
         case "constant":
-            return _constant(term)
+            return _spell_constant(term)
         case "text":
             return str(term.value)
         case "column" if term.kind is TermKind.EXACT:
@@ -34,7 +34,7 @@ def spell(term: RowTerm) -> str:
             return f"{function}({', '.join(arguments)}{unit})"
 
 
-def _constant(term: RowTerm) -> str:
+def _spell_constant(term: RowTerm) -> str:
     if term.kind is TermKind.TEXT:
         return "'" + str(term.value).replace("'", "''") + "'"
     if term.kind is TermKind.FLOATING:

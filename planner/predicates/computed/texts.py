@@ -1,6 +1,6 @@
-"""Functions of texts that all engines compute alike: of the ASCII letters alone where capitals count.
+"""Functions of texts that all engines compute alike. Letter case concerns the ASCII letters alone.
 
-Of a stored text the first characters count, as in every condition. No text made of it has more than `_LONGEST`.
+Only the first characters of a stored text count, as in every condition. No computed text has more than `_LONGEST`.
 """
 
 from planner.catalog.catalog import Column, Computed, Product
@@ -11,42 +11,42 @@ MOST_DIGITS = 18  # of an integer that a text says: all engines hold it in 64 bi
 _LONGEST = 10_000  # characters: a text that is replaced and joined stays a microsecond's work
 
 
-def _text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
+def _make_text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
     if limit > _LONGEST:
         raise TooWideError
     return RowTerm(function, TermKind.TEXT, arguments, limit=limit)
 
 
-def stored_text(column: Column) -> RowTerm:
+def make_stored_text(column: Column) -> RowTerm:
     """Return a stored or looked-up text. Raise `NoTermError` for a column that is computed."""
     if isinstance(column.derivation, Product | Computed):
         raise NoTermError
     return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
 
 
-def text_constant(value: str) -> RowTerm:
-    """Return a constant text. Raise `NoTermError` for what SQL's text cannot hold."""
+def make_text_constant(value: str) -> RowTerm:
+    """Return a constant text. Raise `NoTermError` for characters that SQL's text cannot hold."""
     if "\x00" in value or len(value) > _LONGEST:
         raise NoTermError
     return RowTerm("constant", TermKind.TEXT, value=value, limit=len(value))
 
 
-def number_constant(value: int) -> RowTerm:
-    """Return how many characters a function takes."""
+def make_number_constant(value: int) -> RowTerm:
+    """Return the number of characters that a function takes, as a constant."""
     return RowTerm("constant", TermKind.WHOLE, value=value, limit=max(abs(value), 1))
 
 
-def change(function: str, text: RowTerm) -> RowTerm:
-    """Return `lower`, `upper`, or the text without blanks: `trim`, `ltrim`, `rtrim`."""
-    return _text(function, _of_text(text), limit=text.limit)
+def change_case(function: str, text: RowTerm) -> RowTerm:
+    """Return `lower` or `upper` of the text, or the text without blanks: `trim`, `ltrim`, `rtrim`."""
+    return _make_text(function, _require_text(text), limit=text.limit)
 
 
-def part_of(function: str, text: RowTerm, *numbers: int) -> RowTerm:
+def take_part(function: str, text: RowTerm, *numbers: int) -> RowTerm:
     """Return `left`, `right` or `substring` by numbers of characters."""
     if any(not 0 <= one <= _LONGEST for one in numbers) or (function == "substring" and numbers[0] < 1):
         raise NoTermError
     limit = min(text.limit, numbers[-1]) if function != "substring" or len(numbers) == 2 else text.limit
-    return _text(function, _of_text(text), *map(number_constant, numbers), limit=limit)
+    return _make_text(function, _require_text(text), *map(make_number_constant, numbers), limit=limit)
 
 
 def replace_text(text: RowTerm, old: str, new: str) -> RowTerm:
@@ -54,39 +54,41 @@ def replace_text(text: RowTerm, old: str, new: str) -> RowTerm:
     if not old:
         raise NoTermError
     limit = max(text.limit, text.limit // len(old) * len(new) + text.limit % len(old))
-    return _text("replace", _of_text(text), text_constant(old), text_constant(new), limit=limit)
+    return _make_text("replace", _require_text(text), make_text_constant(old), make_text_constant(new), limit=limit)
 
 
 def split_text(text: RowTerm, between: str, place: int) -> RowTerm:
     """Return the part of a text at a place, counted from 1, between the separators."""
     if not between or not 1 <= place <= _LONGEST:
         raise NoTermError
-    return _text("split_part", _of_text(text), text_constant(between), number_constant(place), limit=text.limit)
+    return _make_text(
+        "split_part", _require_text(text), make_text_constant(between), make_number_constant(place), limit=text.limit
+    )
 
 
 def join_texts(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return one text behind the other, NULL where one of them is."""
-    return _text("||", _of_text(left), _of_text(right), limit=left.limit + right.limit)
+    """Return the concatenation of two texts, NULL if one of them is."""
+    return _make_text("||", _require_text(left), _require_text(right), limit=left.limit + right.limit)
 
 
-def length_of(text: RowTerm) -> RowTerm:
-    """Return how many characters the text has."""
-    return RowTerm("length", TermKind.WHOLE, (_of_text(text),), limit=max(text.limit, 1))
+def measure_length(text: RowTerm) -> RowTerm:
+    """Return the number of characters of the text."""
+    return RowTerm("length", TermKind.WHOLE, (_require_text(text),), limit=max(text.limit, 1))
 
 
-def number_of(text: RowTerm, kind: TermKind, *, digits: tuple[int, int] = (MOST_DIGITS, 0)) -> RowTerm:
-    """Return the number that a text spells: with the given digits before and behind the point, or a double.
+def parse_number(text: RowTerm, kind: TermKind, *, digits: tuple[int, int] = (MOST_DIGITS, 0)) -> RowTerm:
+    """Return the number that a text spells, as a numeric with the given digits before and after the point, or a double.
 
-    It is NULL where the text is no number, and where it has more digits than that. Read are decimal digits with a sign,
-    blanks around and, of what is no integer, a point; of a double also an exponent. PostgreSQL reads more: NaN,
+    It is NULL if the text is no number, and if it has more digits than that. A number has decimal digits with a sign
+    and blanks around it; unless it is an integer, a point; as a double also an exponent. PostgreSQL reads more: NaN,
     infinities and, since 16, hexadecimal digits and underscores.
     """
     if kind is TermKind.FLOATING:
-        return RowTerm("number", kind, (_of_text(text),), limit=STORED_EXPONENT)
-    return RowTerm("number", kind, (_of_text(text),), scale=digits[1], limit=10 ** sum(digits) - 1)
+        return RowTerm("number", kind, (_require_text(text),), limit=STORED_EXPONENT)
+    return RowTerm("number", kind, (_require_text(text),), scale=digits[1], limit=10 ** sum(digits) - 1)
 
 
-def _of_text(term: RowTerm) -> RowTerm:
+def _require_text(term: RowTerm) -> RowTerm:
     if term.kind is not TermKind.TEXT:
         raise NoTermError
     return term

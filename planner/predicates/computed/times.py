@@ -1,6 +1,6 @@
 """Dates, moments and the time between them, as whole days since 1970 and whole microseconds.
 
-Rows whose times lie outside of the years 1 to 9999 have none here, as derived columns have none.
+A time outside of the years 1 to 9999 is NULL here, as in derived columns.
 """
 
 from datetime import date, datetime, timedelta
@@ -12,10 +12,10 @@ from planner.predicates.computed.number_arithmetic import (
     NoTermError,
     add,
     count_steps,
+    make_whole,
     multiply,
     negate,
-    remainder,
-    whole,
+    take_remainder,
 )
 from planner.values.constant import Interval
 
@@ -29,37 +29,37 @@ _MONTH = 32 * DAY  # longer than any
 _FIRST_WEEK = 3 * DAY  # 1970 began on a Thursday
 
 
-def _day_constant(days: int) -> RowTerm:
+def _make_day_constant(days: int) -> RowTerm:
     return RowTerm("constant", TermKind.DAY, value=days, limit=max(abs(days), 1))
 
 
-def length(microseconds: int) -> RowTerm:
-    """Return a constant length of time."""
+def make_length(microseconds: int) -> RowTerm:
+    """Return a constant duration."""
     return RowTerm("constant", TermKind.LENGTH, value=microseconds, limit=max(abs(microseconds), 1))
 
 
-def time_constant(value: date) -> RowTerm:
+def make_time_constant(value: date) -> RowTerm:
     """Return a constant date or moment."""
     if isinstance(value, datetime):
         steps = (value - _EPOCH) // timedelta(microseconds=1)
         return RowTerm("constant", TermKind.MOMENT, value=steps, limit=max(abs(steps), 1))
-    return _day_constant((value - _EPOCH.date()).days)
+    return _make_day_constant((value - _EPOCH.date()).days)
 
 
-def span_microseconds(span: Interval) -> int:
-    """Return how long an interval is where PostgreSQL compares intervals: a month has 30 days, a day 24 hours."""
+def count_microseconds(span: Interval) -> int:
+    """Return the length of an interval as PostgreSQL compares intervals: a month has 30 days, a day 24 hours."""
     return (30 * span.months + span.days) * DAY + span.microseconds
 
 
-def time_column(column: Column) -> RowTerm:
+def make_time_column(column: Column) -> RowTerm:
     """Return a stored or derived date or timestamp."""
     if column.sql_type is SqlType.DATE:
         return RowTerm("column", TermKind.DAY, value=column.name, limit=_FARTHEST_DAYS)
     return RowTerm("column", TermKind.MOMENT, value=column.name, limit=_FARTHEST_DAYS * DAY)
 
 
-def moment(term: RowTerm) -> RowTerm:
-    """Return a date or moment as a moment: a date's is its midnight."""
+def convert_to_moment(term: RowTerm) -> RowTerm:
+    """Return a date or moment as a moment. A date is its midnight."""
     if term.kind is TermKind.MOMENT:
         return term
     if term.kind is not TermKind.DAY:
@@ -67,23 +67,23 @@ def moment(term: RowTerm) -> RowTerm:
     if term.function == "constant":
         assert isinstance(term.value, int)
         return RowTerm("constant", TermKind.MOMENT, value=term.value * DAY, limit=term.limit * DAY)
-    return whole("*", TermKind.MOMENT, term, length(DAY), scale=0, limit=term.limit * DAY)
+    return make_whole("*", TermKind.MOMENT, term, make_length(DAY), scale=0, limit=term.limit * DAY)
 
 
-def difference(left: RowTerm, right: RowTerm) -> RowTerm:
+def subtract_times(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return the days between dates, or the time between moments, of which one may be a date."""
     if left.kind is right.kind is TermKind.DAY:
         return add(left, negate(right), kind=TermKind.WHOLE)
-    return add(moment(left), negate(moment(right)), kind=TermKind.LENGTH)
+    return add(convert_to_moment(left), negate(convert_to_moment(right)), kind=TermKind.LENGTH)
 
 
-def shift(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
+def shift_time(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
     """Return a date some days later, or a moment some time later; earlier if `sign` is -1."""
     by = by if sign > 0 else negate(by)
     if by.kind is TermKind.WHOLE and time.kind is TermKind.DAY:
         return add(time, by, kind=TermKind.DAY)
     if by.kind is TermKind.LENGTH:
-        return add(moment(time), by, kind=TermKind.MOMENT)
+        return add(convert_to_moment(time), by, kind=TermKind.MOMENT)
     raise NoTermError
 
 
@@ -93,11 +93,11 @@ def move_months(time: RowTerm, months: int) -> RowTerm:
         raise NoTermError
     by = RowTerm("constant", TermKind.WHOLE, value=months, limit=abs(months))
     limit = (_FARTHEST_DAYS + 31 * abs(months)) * DAY
-    return _calendar("moved", TermKind.MOMENT, by, time, limit=limit)
+    return _apply_calendar("moved", TermKind.MOMENT, by, time, limit=limit)
 
 
-def _calendar(function: str, kind: TermKind, by: RowTerm, time: RowTerm, *, limit: int) -> RowTerm:
-    """Return a calendar's function of a stored time, or of a computed one.
+def _apply_calendar(function: str, kind: TermKind, by: RowTerm, time: RowTerm, *, limit: int) -> RowTerm:
+    """Return a calendar function of a stored or a computed time.
 
     It is NULL outside of the years 1 to 9999.
     """
@@ -105,101 +105,101 @@ def _calendar(function: str, kind: TermKind, by: RowTerm, time: RowTerm, *, limi
         raise NoTermError
     if time.function == "column":
         return RowTerm(function, kind, (by,), time.value, limit=limit)
-    return RowTerm(function, kind, (by, moment(time)), limit=limit)
+    return RowTerm(function, kind, (by, convert_to_moment(time)), limit=limit)
 
 
-def day_of(term: RowTerm) -> RowTerm:
+def take_day(term: RowTerm) -> RowTerm:
     """Return the date of a moment."""
-    return term if term.kind is TermKind.DAY else count_steps(moment(term), DAY, kind=TermKind.DAY)
+    return term if term.kind is TermKind.DAY else count_steps(convert_to_moment(term), DAY, kind=TermKind.DAY)
 
 
-def clock_of(term: RowTerm) -> RowTerm:
-    """Return the time of a moment's day, without time zone."""
-    at = moment(term)
-    begun = multiply(count_steps(at, DAY, kind=TermKind.WHOLE), _number(DAY))
+def take_clock(term: RowTerm) -> RowTerm:
+    """Return a moment's time of day, without time zone."""
+    at = convert_to_moment(term)
+    begun = multiply(count_steps(at, DAY, kind=TermKind.WHOLE), _make_number(DAY))
     return RowTerm("rest", TermKind.CLOCK, (add(at, negate(begun), kind=TermKind.WHOLE),), limit=DAY)
 
 
 def truncate(unit: str, term: RowTerm) -> RowTerm:
     """Return the beginning of a moment's hour, day, week, month, quarter or year."""
-    at = moment(term)
+    at = convert_to_moment(term)
     if unit in ("hour", "minute", "day", "week"):
         step = {**_PARTS_OF_DAY, "day": DAY, "week": 7 * DAY}[unit]
         shift = _FIRST_WEEK if unit == "week" else 0
-        moved = add(at, length(shift), kind=TermKind.MOMENT) if shift else at
+        moved = add(at, make_length(shift), kind=TermKind.MOMENT) if shift else at
         floor = count_steps(moved, step, kind=TermKind.WHOLE)
-        begun = whole("*", TermKind.MOMENT, floor, length(step), scale=0, limit=floor.limit * step)
-        return add(begun, length(-shift), kind=TermKind.MOMENT) if shift else begun
+        begun = make_whole("*", TermKind.MOMENT, floor, make_length(step), scale=0, limit=floor.limit * step)
+        return add(begun, make_length(-shift), kind=TermKind.MOMENT) if shift else begun
     if unit in ("month", "quarter", "year"):
         named = RowTerm("text", TermKind.TEXT, value=unit)
-        return moment(_calendar("start", TermKind.DAY, named, term, limit=_FARTHEST_DAYS))
+        return convert_to_moment(_apply_calendar("start", TermKind.DAY, named, term, limit=_FARTHEST_DAYS))
     raise NoTermError
 
 
 def extract(part: str, term: RowTerm) -> RowTerm:
-    """Return a part of a time, or of a length of time, as PostgreSQL's numeric."""
+    """Return a part of a time or of a duration, as PostgreSQL's numeric."""
     if term.kind is TermKind.LENGTH:
-        return _part_of_length(part, term)
-    at = moment(term)
+        return _extract_from_length(part, term)
+    at = convert_to_moment(term)
     if part == "epoch":
         return RowTerm("same", TermKind.EXACT, (at,), scale=6, limit=at.limit)
     if part in ("dow", "isodow"):
         # days since the Sunday, or the Monday, before 1970
         first = 4 if part == "dow" else 3
-        days = add(day_of(at), _day_constant(first), kind=TermKind.WHOLE)
+        days = add(take_day(at), _make_day_constant(first), kind=TermKind.WHOLE)
         weeks = count_steps(days, 7, kind=TermKind.WHOLE)
-        within = add(days, negate(multiply(weeks, _number(7))), kind=TermKind.WHOLE)
+        within = add(days, negate(multiply(weeks, _make_number(7))), kind=TermKind.WHOLE)
         within = RowTerm("rest", TermKind.EXACT, (within,), limit=7)
-        return within if part == "dow" else add(within, _number(1))
+        return within if part == "dow" else add(within, _make_number(1))
     if part in _PARTS_OF_DAY:
         step = _PARTS_OF_DAY[part]
         larger = DAY if part == "hour" else _PARTS_OF_DAY["hour"]
         begun = count_steps(at, larger, kind=TermKind.WHOLE)
-        rest = add(at, negate(multiply(begun, _number(larger))), kind=TermKind.WHOLE)
+        rest = add(at, negate(multiply(begun, _make_number(larger))), kind=TermKind.WHOLE)
         return count_steps(RowTerm("rest", TermKind.WHOLE, (rest,), limit=larger), step, kind=TermKind.EXACT)
     if part in _CALENDAR:
         named = RowTerm("text", TermKind.TEXT, value=part)
-        return _calendar("part", TermKind.EXACT, named, term, limit=_CALENDAR[part])
+        return _apply_calendar("part", TermKind.EXACT, named, term, limit=_CALENDAR[part])
     raise NoTermError
 
 
-def _number(value: int) -> RowTerm:
+def _make_number(value: int) -> RowTerm:
     return RowTerm("constant", TermKind.WHOLE, value=value, limit=max(1, abs(value)))
 
 
-def _part_of_length(part: str, term: RowTerm) -> RowTerm:
-    """Return a part of the time between two moments, of which PostgreSQL keeps whole days, and the rest of a day."""
+def _extract_from_length(part: str, term: RowTerm) -> RowTerm:
+    """Return a part of the time between two moments, which PostgreSQL keeps as whole days and the rest of a day."""
     if part == "epoch":
         return RowTerm("same", TermKind.EXACT, (term,), scale=6, limit=term.limit)
     if part == "day" and 4 * (term.limit + DAY) < 2**63:
-        return whole("trunc", TermKind.EXACT, term, _number(DAY), scale=0, limit=term.limit // DAY + 1)
+        return make_whole("trunc", TermKind.EXACT, term, _make_number(DAY), scale=0, limit=term.limit // DAY + 1)
     raise NoTermError
 
 
-def age(later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return `age(later, earlier)` by how long PostgreSQL takes it for: months of 30 days, and the time beyond them.
+def compute_age(later: RowTerm, earlier: RowTerm) -> RowTerm:
+    """Return `age(later, earlier)` by the length with which PostgreSQL compares it: months of 30 days, and the rest.
 
-    It is no length of time that is added to a time, as its months have their own lengths there. Raises `NoTermError`.
+    It cannot be added to a time, because PostgreSQL then uses the months' own lengths. Raise `NoTermError`.
     """
-    return RowTerm("age", TermKind.AGE, _two_times(later, earlier), limit=2 * _FARTHEST_DAYS * DAY)
+    return RowTerm("age", TermKind.AGE, _convert_times(later, earlier), limit=2 * _FARTHEST_DAYS * DAY)
 
 
-def months_of_age(later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return how many whole months `age(later, earlier)` has, twelve a year. Raise `NoTermError`."""
-    return RowTerm("months", TermKind.EXACT, _two_times(later, earlier), limit=12 * 10_000)
+def count_age_months(later: RowTerm, earlier: RowTerm) -> RowTerm:
+    """Return the number of whole months in `age(later, earlier)`, twelve a year. Raise `NoTermError`."""
+    return RowTerm("months", TermKind.EXACT, _convert_times(later, earlier), limit=12 * 10_000)
 
 
-def _two_times(later: RowTerm, earlier: RowTerm) -> tuple[RowTerm, RowTerm]:
+def _convert_times(later: RowTerm, earlier: RowTerm) -> tuple[RowTerm, RowTerm]:
     if not {later.kind, earlier.kind} <= {TermKind.DAY, TermKind.MOMENT}:
         raise NoTermError
     # a number of days and one of microseconds would be one text
-    later, earlier = (moment(one) if one.function == "constant" else one for one in (later, earlier))
+    later, earlier = (convert_to_moment(one) if one.function == "constant" else one for one in (later, earlier))
     return later, earlier
 
 
 def join_months(years: RowTerm, months: RowTerm) -> RowTerm | None:
-    """Return the months of an age that years times twelve and the months beyond them are; None for any other sum."""
-    twelve = _number(12)
+    """Return the months of an age that is written as years times twelve plus months. Return None for any other sum."""
+    twelve = _make_number(12)
     if years.function != "*" or months.function != "remainder" or twelve not in years.arguments:
         return None
     (counted,) = (one for one in years.arguments if one != twelve)
@@ -208,49 +208,49 @@ def join_months(years: RowTerm, months: RowTerm) -> RowTerm | None:
 
 
 def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return the years, or the months beyond them, of `age(later, earlier)`. Raise `NoTermError`.
+    """Return the years of `age(later, earlier)`, or its months beyond them. Raise `NoTermError`.
 
-    A month is whole on the day of its number, as PostgreSQL counts it. Each time is kept as one number: its months
-    since the year 0, each longer than any, and the time since its month began. The whole months between two times are
-    the difference of their numbers, divided without remainder.
+    A month ends on the day of its number, as PostgreSQL counts it. Each time is encoded as one number: its months since
+    the year 0, each longer than any real month, and the time since its month began. The whole months between two times
+    are the difference of their numbers, divided without remainder.
     """
-    apart = add(_months_and_time(later), negate(_months_and_time(earlier)), kind=TermKind.WHOLE)
+    apart = add(_encode_months(later), negate(_encode_months(earlier)), kind=TermKind.WHOLE)
     match part:
         case "year":
-            return _whole_steps(apart, 12 * _MONTH)
+            return _count_whole_steps(apart, 12 * _MONTH)
         case "month":
-            return remainder(months_of_age(later, earlier), _number(12))
+            return take_remainder(count_age_months(later, earlier), _make_number(12))
         case _:
             raise NoTermError
 
 
-def _whole_steps(term: RowTerm, step: int) -> RowTerm:
-    return whole("trunc", TermKind.EXACT, term, _number(step), scale=0, limit=term.limit // step + 1)
+def _count_whole_steps(term: RowTerm, step: int) -> RowTerm:
+    return make_whole("trunc", TermKind.EXACT, term, _make_number(step), scale=0, limit=term.limit // step + 1)
 
 
-def _months_and_time(term: RowTerm) -> RowTerm:
-    """Return a time's months since the year 0, multiplied by `_MONTH`, and its time since the month began."""
+def _encode_months(term: RowTerm) -> RowTerm:
+    """Return a time's months since the year 0, multiplied by `_MONTH`, plus its time since the month began."""
     if term.function == "constant":
-        return _constant_age(term)
+        return _make_constant_age(term)
     years, months = (
-        multiply(extract(part, term), _number(size)) for part, size in (("year", 12 * _MONTH), ("month", _MONTH))
+        multiply(extract(part, term), _make_number(size)) for part, size in (("year", 12 * _MONTH), ("month", _MONTH))
     )
-    into = difference(moment(term), truncate("month", term))
+    into = subtract_times(convert_to_moment(term), truncate("month", term))
     return add(add(years, months, kind=TermKind.WHOLE), into, kind=TermKind.WHOLE)
 
 
-def _constant_age(term: RowTerm) -> RowTerm:
+def _make_constant_age(term: RowTerm) -> RowTerm:
     if term.kind not in (TermKind.DAY, TermKind.MOMENT):
         raise NoTermError
     assert isinstance(term.value, int)
     steps = term.value * (DAY if term.kind is TermKind.DAY else 1)
     found = _EPOCH + timedelta(microseconds=steps)
     into = found - datetime(found.year, found.month, 1)
-    return _number((12 * found.year + found.month) * _MONTH + into // timedelta(microseconds=1))
+    return _make_number((12 * found.year + found.month) * _MONTH + into // timedelta(microseconds=1))
 
 
-def as_length(value: Fraction) -> RowTerm:
-    """Return a number of microseconds."""
+def convert_to_length(value: Fraction) -> RowTerm:
+    """Return a number of microseconds as a duration."""
     if value.denominator != 1:
         raise NoTermError
-    return length(int(value))
+    return make_length(int(value))

@@ -7,8 +7,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import SqlType
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.term import ColumnTerm, Comparing, plain_term
-from planner.predicates.terms.time import truncated_term
+from planner.predicates.terms.term import ColumnTerm, CompareConstant, make_plain_term
+from planner.predicates.terms.time import read_truncation
 from planner.question.three_valued import Truth
 from planner.values.constant import Constant, Number, Untyped, read_number
 from planner.values.expressions import cast
@@ -18,11 +18,11 @@ _WIDTHS = {"SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _EXACT_DOUBLE = 53  # bits that double precision keeps
 
 
-def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
-    """Return a cast of `inner` that no value of the column can fail, and that keeps all of them apart; else None."""
+def read_cast(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
+    """Return a cast of `inner` that never fails and keeps all values distinct. Return None for other casts."""
     to = node.to.this
     kind = str(to.value) if isinstance(to, exp.DType) and not node.to.expressions else ""
-    if inner is None or not inner.plain:
+    if inner is None or not inner.is_plain:
         return None
     column = inner.column
     match column.sql_type:
@@ -35,19 +35,19 @@ def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> Col
         case SqlType.INTEGER | SqlType.NUMERIC if kind == "DECIMAL":
             return replace(inner, compare=_retype(inner, "DECIMAL"))
         case SqlType.INTEGER if kind == "DOUBLE" and find_integer_limit(column.declared).bit_length() < _EXACT_DOUBLE:
-            return replace(inner, compare=_as_doubles(inner), exact=False, plain=False)
+            return replace(inner, compare=_compare_as_doubles(inner), is_exact=False, is_plain=False)
         case SqlType.DOUBLE if kind == "DOUBLE":
-            return plain_term(replace(column, declared="double precision"))
+            return make_plain_term(replace(column, declared="double precision"))
         case SqlType.DATE | SqlType.TIMESTAMP if kind == "TIMESTAMP":
             return replace(inner, compare=_retype(inner, "TIMESTAMP"))
         case SqlType.TIMESTAMP if kind == "DATE":
-            return truncated_term(node.this, inner, "day", within, of_dates=True)
+            return read_truncation(node.this, inner, "day", within, of_dates=True)
         case _:
             return None
 
 
-def _retype(inner: ColumnTerm, kind: str) -> Comparing:
-    """Return a comparison whose quoted constants are of another type than the column."""
+def _retype(inner: ColumnTerm, kind: str) -> CompareConstant:
+    """Return a comparison whose quoted constants have another type than the column."""
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if isinstance(constant, Untyped):
@@ -59,7 +59,7 @@ def _retype(inner: ColumnTerm, kind: str) -> Comparing:
     return compare
 
 
-def _as_doubles(inner: ColumnTerm) -> Comparing:
+def _compare_as_doubles(inner: ColumnTerm) -> CompareConstant:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if isinstance(constant, Untyped):
             constant = read_number(constant.text, at)

@@ -13,35 +13,35 @@ from planner.question.three_valued import UNKNOWN, Truth
 from planner.values.constant import Constant, Number, Untyped
 
 
-def without_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
-    """Return the arguments of COALESCE except the constants that are NULL."""
+def drop_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
+    """Return the arguments of COALESCE except constants that are NULL."""
     arguments = (node.this, *node.expressions)
-    return tuple(one for one in arguments if not within.is_constant(one) or within.constant(one) is not None)
+    return tuple(one for one in arguments if not within.is_constant(one) or within.fold_constant(one) is not None)
 
 
-def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> ColumnTerm | None:
+def read_coalesce(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> ColumnTerm | None:
     """Return a column with a constant in place of NULL.
 
     `inner` is the first of the arguments, none of which is NULL.
     """
     if inner is None or len(arguments) == 1:
         return inner
-    if not inner.plain:
+    if not inner.is_plain:
         return None
     if not within.is_constant(arguments[1]) or is_real(inner.column):
         return None
-    default = within.constant(arguments[1])
-    if not _of_type(default, inner.column):
+    default = within.fold_constant(arguments[1])
+    if not _keeps_type(default, inner.column):
         return None
     equal = inner.compare("=", default, arguments[1]).true
     if not isinstance(equal, Compare):
         return None
-    shown = _see_condition(equal, inner.column)
+    shown = _adapt_condition(equal, inner.column)
     assert isinstance(shown, Compare)
     null, standing = IsNull(inner.column.name), {inner.column.name: shown.value}
 
     def patch(found: Truth) -> Truth:
-        if evaluate(_see_condition(found.true, inner.column), standing) is True:
+        if evaluate(_adapt_condition(found.true, inner.column), standing) is True:
             true = any_of((found.true, null))
             return Truth(true, found.false, found.false, true)
         false = any_of((found.false, null))
@@ -59,13 +59,13 @@ def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], wi
     return ColumnTerm(inner.column, compare, like=None if plain_like is None else like)
 
 
-def _see_condition(condition: Condition, column: Column) -> Condition:
-    """Return the condition on one column as its type sees it."""
+def _adapt_condition(condition: Condition, column: Column) -> Condition:
+    """Return the condition on one column in the form for its type."""
     return as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 
 
-def _of_type(default: Constant, column: Column) -> bool:
-    """Return True if the constant beside the column leaves COALESCE the column's type."""
+def _keeps_type(default: Constant, column: Column) -> bool:
+    """Return True if COALESCE of the column and the constant has the column's type."""
     match default:
         case Untyped():
             return True

@@ -1,4 +1,4 @@
-"""`to_char` of a time compared with a constant text, as the part of the time that the pattern shows."""
+"""`to_char` of a time compared with a constant text, as a condition on the part of the time that the pattern shows."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.where_refusals import unlisted_refusal
+from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.constant import Constant, Number, refuse_constant
@@ -23,10 +23,10 @@ _NAMES = {
 }
 
 
-def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) -> ColumnTerm | None:
-    """Return the term; `read` gives that of a function of the time. Return None for a pattern that is not known.
+def read_to_char(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) -> ColumnTerm | None:
+    """Return the term of to_char. `read` gives the term of a function of the time. Return None for an unknown pattern.
 
-    A text that the pattern never shows is equal to none. Raises KH205 where such a text is compared by order.
+    A text that the pattern never shows equals none. Raise KH205 if such a text is compared by order.
     """
     pattern = node.args.get("format")
     form = str(pattern.this) if isinstance(pattern, exp.Literal) and "percent" not in node.meta else ""
@@ -44,9 +44,9 @@ def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) 
         text = get_text(constant)
         if text is None:
             raise refuse_constant(at, "what to_char gives is text", hint="Compare it with a constant in quotes.")
-        shown = _time(form, text) if form in _STEPS else _number(form, text)
+        shown = _parse_time(form, text) if form in _STEPS else _parse_number(form, text)
         if operator not in ("=", "<>") and (shown is None or form in _NAMES):
-            raise unlisted_refusal(
+            raise refuse_unlisted(
                 at, "the order of these texts is not that of the times", hint="Compare the time itself."
             )
         if shown is not None:
@@ -58,7 +58,7 @@ def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) 
     return ColumnTerm(inner.column, compare)
 
 
-def _time(form: str, text: str) -> datetime | None:
+def _parse_time(form: str, text: str) -> datetime | None:
     """Return the time that the pattern shows as this text."""
     if not re.fullmatch(r"[0-9-]+", text):
         return None
@@ -69,7 +69,7 @@ def _time(form: str, text: str) -> datetime | None:
     return found if found.strftime(form) == text else None
 
 
-def _number(form: str, text: str) -> Number | None:
+def _parse_number(form: str, text: str) -> Number | None:
     """Return the number of the part that the pattern shows as this text."""
     if form in _NAMES:
         return Number(Fraction(_NAMES[form].index(text) + 1), is_integral=True) if text in _NAMES[form] else None

@@ -1,4 +1,4 @@
-"""Functions of a number: moved and scaled by exact constants, and without its sign."""
+"""Functions of a number: shifted and scaled by exact constants, and its absolute value."""
 
 from fractions import Fraction
 
@@ -15,8 +15,8 @@ from planner.values.constant import Constant, Number, Untyped, read_number, refu
 from planner.values.operators import FLIPPED_OPERATORS
 
 
-def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) -> Number:
-    """Return the constant as a number of the type that the arithmetic has."""
+def _convert_number(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) -> Number:
+    """Return the constant as a number with the type of the arithmetic."""
     found = read_number(constant.text, at) if isinstance(constant, Untyped) else constant
     whole = inner.column.sql_type is SqlType.INTEGER and by.is_integral
     if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.is_integral):
@@ -24,7 +24,7 @@ def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) ->
     return found
 
 
-def moved_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | None:
+def shift_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | None:
     """Return the term plus a constant, or minus it if `sign` is -1."""
     if moved is None:
         return None
@@ -33,15 +33,15 @@ def moved_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        value = _numeric(constant, inner, by, at).value - sign * by.value
+        value = _convert_number(constant, inner, by, at).value - sign * by.value
         return inner.compare(operator, Number(value, is_integral=False), at)
 
-    return ColumnTerm(inner.column, compare, exact=True)
+    return ColumnTerm(inner.column, compare, is_exact=True)
 
 
-def scaled_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
+def scale_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
     """Return the term times a constant. NaN, which only numerics have, is the largest number whatever the sign."""
-    if scaled is None or not scaled.exact or by.value == 0:
+    if scaled is None or not scaled.is_exact or by.value == 0:
         return None
     inner = scaled
     if by.value < 0 and inner.column.sql_type is not SqlType.INTEGER:
@@ -50,17 +50,17 @@ def scaled_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        value = _numeric(constant, inner, by, at).value / by.value
+        value = _convert_number(constant, inner, by, at).value / by.value
         return inner.compare(
             operator if by.value > 0 else FLIPPED_OPERATORS[operator], Number(value, is_integral=False), at
         )
 
-    return ColumnTerm(inner.column, compare, exact=True)
+    return ColumnTerm(inner.column, compare, is_exact=True)
 
 
-def absolute_term(inner: ColumnTerm | None) -> ColumnTerm | None:
-    """Return the term without its sign; None for a column of type real, or none of numbers."""
-    if inner is None or not inner.plain or not (inner.exact or inner.column.sql_type is SqlType.DOUBLE):
+def drop_sign(inner: ColumnTerm | None) -> ColumnTerm | None:
+    """Return the absolute value of the term. Return None for a column of type real, or no number."""
+    if inner is None or not inner.is_plain or not (inner.is_exact or inner.column.sql_type is SqlType.DOUBLE):
         return None
     if is_real(inner.column):
         return None
@@ -69,7 +69,7 @@ def absolute_term(inner: ColumnTerm | None) -> ColumnTerm | None:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
             return UNKNOWN
-        value = _numeric(constant, inner, one, at)
+        value = _convert_number(constant, inner, one, at)
         opposite = Number(-value.value, value.is_integral)
         if operator in ("=", "<>"):
             sides = [inner.compare("=", found, at) for found in dict.fromkeys((value, opposite))]

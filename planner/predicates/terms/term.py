@@ -1,4 +1,4 @@
-"""A function of one column, known by how it is compared with constants."""
+"""A function of one column, defined by its comparisons with constants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from planner.question.condition import Like, Not
 from planner.question.three_valued import Truth, known_unless_null
 from planner.values.constant import Constant
 
-Comparing = Callable[[str, Constant, exp.Expr], Truth]
+CompareConstant = Callable[[str, Constant, exp.Expr], Truth]
 LikePattern = Callable[[str, exp.Expr], Truth]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTerm:
-    """A function of `column`, by what `term operator constant` and, of a text, `term LIKE pattern` are.
+    """A function of `column`, defined by its `term operator constant` and, for a text, by its `term LIKE pattern`.
 
-    `exact` says that its values are integers or numerics, `plain` that they are the column's own.
+    If it `is_exact`, its values are integers or numerics. If it `is_plain`, they are the column's own.
     """
 
     column: Column
-    compare: Comparing
+    compare: CompareConstant
     like: LikePattern | None = None
-    exact: bool = False
-    plain: bool = False
+    is_exact: bool = False
+    is_plain: bool = False
 
 
-def plain_term(column: Column) -> ColumnTerm | None:
-    """Return the column itself; None for one of a type that conditions cannot use."""
+def make_plain_term(column: Column) -> ColumnTerm | None:
+    """Return the column itself as a term. Return None for a type that conditions cannot use."""
     if column.sql_type is SqlType.OTHER:
         return None
 
@@ -43,4 +43,4 @@ def plain_term(column: Column) -> ColumnTerm | None:
 
     text = column.sql_type is SqlType.TEXT
     exact = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC)
-    return ColumnTerm(column, compare, like=like if text else None, exact=exact, plain=True)
+    return ColumnTerm(column, compare, like=like if text else None, is_exact=exact, is_plain=True)

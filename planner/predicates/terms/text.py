@@ -1,4 +1,4 @@
-"""Functions of a text: its beginning, its end, its lower case and what is in it, as lists and LIKE patterns."""
+"""Functions of a text: its beginning, its end, its lower case and its parts, as lists and LIKE patterns."""
 
 from fractions import Fraction
 
@@ -6,11 +6,11 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, SqlType
 from planner.parser.tree import write_node, write_short
-from planner.predicates.computed.compare import computed_term
-from planner.predicates.letter_case import lowered_spellings, unsure_case
+from planner.predicates.computed.compare import read_computed_term
+from planner.predicates.letter_case import list_lowered_spellings, refuse_letter_case
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.term import ColumnTerm, Comparing, LikePattern
-from planner.predicates.where_refusals import unlisted_refusal
+from planner.predicates.terms.term import ColumnTerm, CompareConstant, LikePattern
+from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.constant import Constant, Number, refuse_constant
@@ -18,19 +18,19 @@ from planner.values.functions import get_text
 from planner.values.like import escape_pattern, split_pattern
 
 
-def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
+def read_text_function(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
     """Return `left`, `right`, `substring` from the first character, or `lower` of the text `inner`."""
-    if inner is None or not inner.plain or inner.column.sql_type is not SqlType.TEXT:
+    if inner is None or not inner.is_plain or inner.column.sql_type is not SqlType.TEXT:
         return None
     column = inner.column
     if isinstance(node, exp.Lower):
-        return ColumnTerm(column, _compare_lowered(column, node, within), like=_lowered_like(column, node, within))
-    length = _length(node, within)
+        return ColumnTerm(column, _compare_lowered(column, node, within), like=_make_lowered_like(column, node, within))
+    length = _find_length(node, within)
     if length is None:
         return None
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        text = _compared_text(operator, constant, at)
+        text = _read_compared_text(operator, constant, at)
         if text is None:
             return UNKNOWN
         if len(text) < length:
@@ -47,49 +47,49 @@ def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> Col
     return ColumnTerm(column, compare)
 
 
-def _length(node: exp.Expr, within: RowScope) -> int | None:
+def _find_length(node: exp.Expr, within: RowScope) -> int | None:
     """Return the number of characters that `left`, `right` or a `substring` from the first one keeps."""
     begin = node.args.get("start")
     count = node.args.get("length") if isinstance(node, exp.Substring) else node.args.get("expression")
     if count is None or (isinstance(node, exp.Substring) and (begin is None or not within.is_constant(begin))):
         return None
-    first = within.constant(begin) if begin is not None else Number(Fraction(1), is_integral=True)
-    found = within.constant(count) if within.is_constant(count) else None
+    first = within.fold_constant(begin) if begin is not None else Number(Fraction(1), is_integral=True)
+    found = within.fold_constant(count) if within.is_constant(count) else None
     if not isinstance(found, Number) or not found.is_integral or not isinstance(first, Number) or first.value != 1:
         return None
     return int(found.value) if 0 < found.value < 10_000 else None
 
 
-def _compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | None:
+def _read_compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | None:
     if constant is None:
         return None
     text = get_text(constant)
     if text is None or "\x00" in text:
         raise refuse_constant(at, f"{write_short(at)} is not text")
     if operator not in ("=", "<>"):
-        raise unlisted_refusal(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
+        raise refuse_unlisted(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
     return text
 
 
-def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> Comparing:
+def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> CompareConstant:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        text = _compared_text(operator, constant, at)
+        text = _read_compared_text(operator, constant, at)
         if text is None:
             return UNKNOWN
-        patterns = lowered_spellings(list(text), node)
+        patterns = list_lowered_spellings(list(text), node)
         if patterns is None:
             return _read_lowered(node, within).compare(operator, constant, at)
-        equal = one_of(column, ["".join(character or "" for character in split_pattern(one)) for one in patterns])
+        equal = make_one_of(column, ["".join(character or "" for character in split_pattern(one)) for one in patterns])
         return equal if operator == "=" else equal.negate()
 
     return compare
 
 
-def _lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePattern:
+def _make_lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePattern:
     def like(pattern: str, at: exp.Expr) -> Truth:
-        patterns = lowered_spellings(split_pattern(pattern), at)
+        patterns = list_lowered_spellings(split_pattern(pattern), at)
         if patterns is not None:
-            return any_like(column, patterns)
+            return make_like_any(column, patterns)
         found = _read_lowered(node, within)
         assert found.like is not None
         return found.like(pattern, at)
@@ -98,19 +98,19 @@ def _lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePatt
 
 
 def _read_lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
-    """Return the text in lower case of the C collation. Raise KH205 if it is not computed from a row."""
-    found = computed_term(node, within)
+    """Return the text lowered by the C collation. Raise KH205 if it is not computed from a row."""
+    found = read_computed_term(node, within)
     if found is None:
-        raise unsure_case(node)
+        raise refuse_letter_case(node)
     return found
 
 
-def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> ColumnTerm | None:
-    """Return `position(word IN text)`, as far as it says whether the word is in the text."""
+def read_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> ColumnTerm | None:
+    """Return `position(word IN text)`, as a term that says whether the word is in the text."""
     word = node.args.get("substr")
     if word is None or node.args.get("position") or not within.is_constant(word) or text.like is None:
         return None
-    looked_for = within.constant(word)
+    looked_for = within.fold_constant(word)
     pattern = None if looked_for is None else f"%{escape_pattern(get_text(looked_for) or '')}%"
     like = text.like
 
@@ -123,7 +123,7 @@ def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) ->
                 return found
             case ("=", Number(0)) | ("<", Number(1)) | ("<=", Number(0)):
                 return found.negate()
-        raise unlisted_refusal(
+        raise refuse_unlisted(
             node,
             f"{write_short(node)} is compared with 0 alone",
             hint=f"Instead you can ask: {write_node(node)} > 0, whether the text has it.",
@@ -132,8 +132,8 @@ def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) ->
     return ColumnTerm(text.column, compare)
 
 
-def one_of(column: Column, texts: list[str]) -> Truth:
-    """Return the truth of a text column being one of some texts."""
+def make_one_of(column: Column, texts: list[str]) -> Truth:
+    """Return the truth that a text column equals one of some texts."""
     match sorted(set(texts)):
         case []:
             return known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
@@ -145,9 +145,9 @@ def one_of(column: Column, texts: list[str]) -> Truth:
             return known_unless_null(column.name, true=found, false=Not(found))
 
 
-def any_like(column: Column, patterns: list[str]) -> Truth:
-    """Return the truth of a text column being LIKE one of some patterns."""
+def make_like_any(column: Column, patterns: list[str]) -> Truth:
+    """Return the truth that a text column is LIKE one of some patterns."""
     if not patterns:
-        return one_of(column, [])
+        return make_one_of(column, [])
     found = [Like(column.name, pattern) for pattern in dict.fromkeys(patterns)]
     return known_unless_null(column.name, true=any_of(found), false=all_of(Not(one) for one in found))

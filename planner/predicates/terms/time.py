@@ -1,4 +1,4 @@
-"""Functions of a date or timestamp: truncated, its year or epoch, and moved by an interval."""
+"""Functions of a date or timestamp: truncated, its year or epoch, and shifted by an interval."""
 
 from datetime import date, datetime, timedelta
 from math import floor
@@ -10,7 +10,7 @@ from planner.parser.tree import strip_parentheses, write_node, write_short
 from planner.predicates.column_comparison import compare_column
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.where_refusals import unlisted_refusal
+from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.constant import Constant, Interval, Number, Untyped, read_number, refuse_constant
@@ -25,7 +25,7 @@ from planner.values.datetimes import (
 )
 
 
-def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
+def _convert_moment(constant: Constant, at: exp.Expr) -> datetime | None:
     """Return a constant of time as a timestamp."""
     match constant:
         case None:
@@ -43,7 +43,7 @@ def _compare_step(
 ) -> Truth:
     """Return the comparison of a step function of a time.
 
-    The step that holds the constant is `start` to `following`; it is the constant itself if `whole`.
+    The step that contains the constant is `start` to `following`. If `whole`, it is the constant itself.
     """
     if operator in ("=", "<>"):
         if whole:
@@ -56,27 +56,27 @@ def _compare_step(
     return compare_column(column, ">=" if operator in (">", ">=") else "<", edge, at)
 
 
-def _times(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | None:
+def _find_time(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | None:
     """Return the date or timestamp that is read, and True if PostgreSQL makes it a timestamp without time zone."""
-    if inner is None or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or not inner.plain:
+    if inner is None or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or not inner.is_plain:
         return None
     return inner.column, inner.column.sql_type is SqlType.TIMESTAMP or isinstance(strip_parentheses(node), exp.Cast)
 
 
-def truncated_term(
+def read_truncation(
     node: exp.Expr, inner: ColumnTerm | None, unit: str, within: RowScope, *, of_dates: bool
 ) -> ColumnTerm | None:
-    """Return date_trunc of the date or timestamp `node`, which is the term `inner`; a date itself if `of_dates`.
+    """Return date_trunc of the date or timestamp `node`, whose term is `inner`; a date itself if `of_dates`.
 
-    Raises KH205 for a date that is truncated to the session's time zone, unless that is UTC.
+    Raise KH205 for a date that is truncated in the session's time zone, unless that is UTC.
     """
-    found = _times(node, inner)
+    found = _find_time(node, inner)
     if found is None or unit not in STEPS:
         return None
     column, local = found
     local = local or of_dates
-    if not local and not within.given.is_utc:
-        raise unlisted_refusal(
+    if not local and not within.constants.is_utc:
+        raise refuse_unlisted(
             node,
             f'date_trunc of the date "{column.name}" is a timestamp with time zone',
             detail="The comparison depends on the session's TimeZone, which is not UTC here.",
@@ -85,19 +85,21 @@ def truncated_term(
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         value = (
-            read_instant(constant.text, at) if not local and isinstance(constant, Untyped) else _moment(constant, at)
+            read_instant(constant.text, at)
+            if not local and isinstance(constant, Untyped)
+            else _convert_moment(constant, at)
         )
         if value is None:
             return UNKNOWN
         if of_dates and isinstance(constant, Untyped):
             value = move_to_midnight(value.date())
         start = truncate_to_unit(value, unit)
-        return _compare_step(column, operator, start, _next(start, STEPS[unit], at), at, whole=start == value)
+        return _compare_step(column, operator, start, _find_next(start, STEPS[unit], at), at, whole=start == value)
 
     return ColumnTerm(column, compare)
 
 
-def _next(start: datetime, step: Interval, at: exp.Expr) -> datetime:
+def _find_next(start: datetime, step: Interval, at: exp.Expr) -> datetime:
     try:
         return shift_moment(start, step, 1)
     except (ValueError, OverflowError):
@@ -109,11 +111,11 @@ _FARTHEST_SECONDS = 2**33  # seconds up to which a double, as date_part gives, k
 _MICROSECOND = Interval(0, 0, 1)
 
 
-def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
+def read_extract(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
     """Return the year or the epoch of the term `inner`."""
     part = str(node.this).lower().strip("'")
-    found = _times(node.expression, inner)
-    if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.given.is_utc):
+    found = _find_time(node.expression, inner)
+    if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.constants.is_utc):
         return None
     column = found[0]
 
@@ -132,14 +134,14 @@ def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope
             if abs(below) > _FARTHEST_SECONDS or below != value.value:
                 raise refuse_constant(at, f"{write_short(at)} is no whole number of seconds between 1698 and 2242")
             start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
-        return _compare_step(column, operator, start, _next(start, step, at), at, whole=below == value.value)
+        return _compare_step(column, operator, start, _find_next(start, step, at), at, whole=below == value.value)
 
     return ColumnTerm(column, compare)
 
 
-def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
+def shift_time(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
     """Return a date plus days, or a date or timestamp plus an interval without months."""
-    if not inner.plain or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
+    if not inner.is_plain or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
         return None
     match by:
         case Number(value, True) if inner.column.sql_type is SqlType.DATE:
@@ -150,7 +152,7 @@ def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
             return None
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
-        value = _moment(constant, at)
+        value = _convert_moment(constant, at)
         if value is None:
             return UNKNOWN
         if of_dates and isinstance(constant, Untyped):

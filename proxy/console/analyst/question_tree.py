@@ -11,8 +11,8 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Catalog, Column
 from planner.parser.lexer import read_tokens, spell_name, split
 from planner.parser.tree import parse, read_limit, read_name, strip_parentheses, write_node
-from planner.scope.embedded import Embedded, ShownKey
-from planner.scope.key_classes import known_text
+from planner.scope.embedded import EmbeddedQuestion, ShownKey
+from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import find_column
 from proxy.console.analyst.question_nodes import Document, TableNames, aggregate_node, formula_node, shown_node
 from proxy.pipeline.messages import read_bare_question
@@ -39,14 +39,14 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
         return {"builds": False, "why": str(reason)}
 
 
-def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
+def _draw(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> Document:
     """Return the tree of a question's SELECT. Raise `_NotDrawn` for a form that no tree has."""
     select = _plain_select(tree, question, catalog)
     stored = catalog.find_table(question.table.name)
     names = TableNames(
         alias=question.alias,
         own=frozenset() if stored is None else frozenset(column.name for column in stored.columns),
-        joined={one.alias: one.every for one in question.looked_up},
+        joined={one.alias: one.all_columns for one in question.public_tables},
     )
     keys, shown = _split_columns(select, question, names)
     where, having = select.args.get("where"), select.args.get("having")
@@ -62,13 +62,13 @@ def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
     }
 
 
-def _plain_select(tree: exp.Expr, question: Embedded, catalog: Catalog) -> exp.Select:
-    if question.stored:
+def _plain_select(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> exp.Select:
+    if question.stored_question:
         raise _NotDrawn("It reads a stored question.")
-    if question.joined or not isinstance(tree, exp.Select):
+    if question.set_operation or not isinstance(tree, exp.Select):
         raise _NotDrawn("It puts several questions together.")
     read = tree.args["from_"].this
-    if question.per_unit or not isinstance(read, exp.Table) or read.alias_column_names:
+    if question.unit_query or not isinstance(read, exp.Table) or read.alias_column_names:
         raise _NotDrawn("It reads a subquery.")
     if question.members or catalog.find_table(question.table.name) is None:
         raise _NotDrawn("It joins private tables.")
@@ -79,7 +79,9 @@ def _plain_select(tree: exp.Expr, question: Embedded, catalog: Catalog) -> exp.S
     return tree
 
 
-def _split_columns(select: exp.Select, question: Embedded, names: TableNames) -> tuple[list[Document], list[Document]]:
+def _split_columns(
+    select: exp.Select, question: EmbeddedQuestion, names: TableNames
+) -> tuple[list[Document], list[Document]]:
     """Return the keys, and the columns of a scorecard, of a select list that shows each key once as itself."""
     items = () if question.shown_keys is None else question.shown_keys.items
     computed = {one.text for one in items if one.sql}
@@ -93,7 +95,7 @@ def _split_columns(select: exp.Select, question: Embedded, names: TableNames) ->
             raise _NotDrawn("It gives a key another name.")
         if (
             find_column(strip_parentheses(node), question.scope) is None
-            and known_text(node, question.scope) not in computed
+            and write_identity(node, question.scope) not in computed
         ):
             raise _NotDrawn("It shows an expression of a key.")
         keys.append(node)
@@ -103,17 +105,17 @@ def _split_columns(select: exp.Select, question: Embedded, names: TableNames) ->
     return told or [_key(key, question, names) for key in question.keys], shown
 
 
-def _computed_key(shown: ShownKey, question: Embedded, names: TableNames) -> Document:
+def _computed_key(shown: ShownKey, question: EmbeddedQuestion, names: TableNames) -> Document:
     """Return a key of a question that computes some: an expression as its text."""
     if shown.sql:
         return {"of": "", "name": shown.name, "sql": shown.name}
-    return _key(question.keys[shown.reads[0]], question, names)
+    return _key(question.keys[shown.key_places[0]], question, names)
 
 
-def _key(key: Column, question: Embedded, names: TableNames) -> Document:
+def _key(key: Column, question: EmbeddedQuestion, names: TableNames) -> Document:
     if key not in question.table.columns:
         raise _NotDrawn("It groups by an expression.")
-    for joined in question.looked_up:
+    for joined in question.public_tables:
         for public, named in joined.columns:
             if named == key.name and key.name not in names.own:
                 return {"of": joined.alias, "name": public}
@@ -139,7 +141,7 @@ def _read_join(join: exp.Join, names: TableNames) -> Document:
     raise _NotDrawn("It joins by another condition than the equality of two columns.")
 
 
-def _read_ranking(select: exp.Select, question: Embedded, names: TableNames) -> Document | None:
+def _read_ranking(select: exp.Select, question: EmbeddedQuestion, names: TableNames) -> Document | None:
     order = select.args.get("order")
     if question.ranked is None:
         if order is not None or read_limit(select) is not None:

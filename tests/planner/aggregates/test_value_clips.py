@@ -20,9 +20,9 @@ from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.predicates.computed import number_arithmetic
-from planner.predicates.computed.ranges import ends_of
+from planner.predicates.computed.ranges import find_ends
 from planner.question.question import Question
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
@@ -40,7 +40,7 @@ def _ask(sql: str, catalog: Catalog, settings: Mapping[str, str]) -> Question:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     (part,) = statement.questions
-    assert isinstance(part, Embedded)
+    assert isinstance(part, EmbeddedQuestion)
     wanted = read_accuracy(settings, catalog.defaults)
     return ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
 
@@ -174,7 +174,7 @@ _LETTERS = {"a": (-3, 4), "b": (1, 5), "c": (-2, 0)}
 def _draw_term(drawn: Random, depth: int) -> RowTerm:
     if depth == 0 or drawn.random() < 0.2:
         if drawn.random() < 0.3:
-            return number_arithmetic.constant(Fraction(drawn.randrange(-4, 5)), integral=True)
+            return number_arithmetic.make_constant(Fraction(drawn.randrange(-4, 5)), integral=True)
         return RowTerm("column", TermKind.WHOLE, value=drawn.choice("abc"), limit=10)
     one, other = _draw_term(drawn, depth - 1), _draw_term(drawn, depth - 1)
     match drawn.randrange(8):
@@ -244,12 +244,12 @@ def test_every_value_of_a_term_lies_between_its_ends() -> None:
             term = _draw_term(drawn, 3)
         except (number_arithmetic.NoTermError, number_arithmetic.TooWideError):
             continue
-        low, high = ends_of(term, table)
+        low, high = find_ends(term, table)
         open_ended += None in (low, high)
         values = [value for value in (_compute(term, row) for row in drawn.sample(rows, 25)) if value is not None]
         assert all((low is None or low <= value) and (high is None or value <= high) for value in values), term
     assert 0 < open_ended < 1_000
     a, b = (RowTerm("column", TermKind.WHOLE, value=name, limit=10) for name in "ab")
-    assert ends_of(number_arithmetic.add(a, number_arithmetic.negate(b)), table) == (Fraction(-8), Fraction(3))
-    assert ends_of(number_arithmetic.multiply(a, b), table) == (Fraction(-15), Fraction(20))
-    assert ends_of(number_arithmetic.divide_whole(a, b), table) == (Fraction(-3), Fraction(4))
+    assert find_ends(number_arithmetic.add(a, number_arithmetic.negate(b)), table) == (Fraction(-8), Fraction(3))
+    assert find_ends(number_arithmetic.multiply(a, b), table) == (Fraction(-15), Fraction(20))
+    assert find_ends(number_arithmetic.divide_whole(a, b), table) == (Fraction(-3), Fraction(4))

@@ -18,7 +18,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
 from planner.question.question import Accuracy, Question
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import Asking, classify
 from tests.worlds import questions
 from tests.worlds.analysts import analysts
@@ -96,7 +96,7 @@ def test_only_combinations_of_public_columns_that_there_are_are_groups() -> None
     assert 'IN (SELECT "district", "capacity" FROM public."stations")' in str(ranked.outer)
 
 
-def _asked_of(sql: str, catalog: Catalog) -> Embedded:
+def _asked_of(sql: str, catalog: Catalog) -> EmbeddedQuestion:
     asking = classify(sql, catalog)
     assert isinstance(asking, Asking)
     (embedded,) = asking.questions

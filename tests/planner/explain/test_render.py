@@ -25,7 +25,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.question.question import Accuracy, Question
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from tests.effort import examples
 from tests.planner.asked import asked, select
 from tests.seeded_noise import SeededNoise
@@ -47,13 +47,13 @@ CATALOG = Catalog(
 
 def typed(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) -> Question:
     text = f"SELECT country, month FROM sales GROUP BY country, month HAVING {having}"
-    embedded = Embedded(
+    embedded = EmbeddedQuestion(
         text=text,
         offset=0,
         table=table,
         alias="sales",
         keys=(table.get_column("country"), table.get_column("month")),
-        stored=None,
+        stored_question=None,
         tree=select(text),
     )
     return ask(embedded, CATALOG, accuracy=accuracy, parameters={}, today=date(2011, 12, 10))

@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import ExplainStatement, classify
 from planner.statements.kinds import CopyStatement
 from planner.statements.settings import read_accuracy
@@ -98,7 +98,7 @@ def _outcome(
         if not isinstance(statement, Asking | ExplainStatement):
             return "passed on"
         for part in statement.questions:
-            assert isinstance(part, Embedded)
+            assert isinstance(part, EmbeddedQuestion)
             wanted = read_accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:

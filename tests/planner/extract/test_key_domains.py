@@ -73,7 +73,7 @@ def test_a_threshold_beside_a_list_is_a_question_of_its_own() -> None:
     question = "SELECT country FROM sales GROUP BY country HAVING count(*) > 50"
     statement = classify(f"SELECT country FROM sales EXCEPT {question}", retail())
     assert isinstance(statement, Asking)
-    assert [part.unless_public is None for part in statement.questions] == [False, True]
+    assert [part.domain_refusal is None for part in statement.questions] == [False, True]
 
 
 def test_a_column_without_rows_stays_free_of_questions() -> None:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from planner.extract.outer_query import write_outer_sql
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from tests.in_turn import in_turn
 from tests.planner.asked import asking
 from tests.worlds.empty_retail import empty_retail
@@ -56,7 +56,7 @@ STATEMENTS = [
 ]
 
 
-def _keys(embedded: Embedded, column: int) -> list[str]:
+def _keys(embedded: EmbeddedQuestion, column: int) -> list[str]:
     known = {**_BUSY, **_WARDS}
     return known[embedded.columns[column][0]]
 
@@ -71,7 +71,7 @@ def test_the_outer_query_keeps_names_types_and_gives_the_keys(shadow: psycopg.Co
         arrays = []
         for array in outer.arrays:
             embedded = statement.embedded[array.embedded]
-            assert isinstance(embedded, Embedded)
+            assert isinstance(embedded, EmbeddedQuestion)
             arrays.append(_keys(embedded, array.column))
         cursor.execute(outer.sql.encode(), arrays)
         assert as_typed is not None
@@ -90,7 +90,7 @@ def test_rows_order_and_limits_are_the_outer_query_s(shadow: psycopg.Connection)
         arrays = []
         for array in outer.arrays:
             embedded = statement.embedded[array.embedded]
-            assert isinstance(embedded, Embedded)
+            assert isinstance(embedded, EmbeddedQuestion)
             arrays.append(_keys(embedded, array.column))
         with psycopg.RawCursor(shadow) as cursor:
             return cursor.execute(outer.sql.encode(), arrays).fetchall()
@@ -157,5 +157,5 @@ def test_virtual_relations_become_arrays(shadow: psycopg.Connection) -> None:
 
 def test_a_stored_question_is_the_owner_s_text() -> None:
     (question,) = asking("SELECT * FROM busy_months").questions
-    assert question.stored == "busy_months"
+    assert question.stored_question == "busy_months"
     assert question.text.startswith("SELECT country, month FROM sales")

@@ -13,7 +13,7 @@ from planner.extract.question_text import MOST_CHARACTERS, write_question_text
 from planner.parser.lexer import read_tokens
 from planner.plan.question_identity import fingerprint
 from planner.plan.reduce import reduce_question
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify
 from tests.effort import examples, rounds
 from tests.planner.asked import asked, asking
@@ -34,12 +34,12 @@ FILES = (
 
 
 @cache
-def questions() -> tuple[tuple[str, Embedded], ...]:
+def questions() -> tuple[tuple[str, EmbeddedQuestion], ...]:
     """The statements of the corpus that are one question, be it answered or not."""
     return tuple(_questions())
 
 
-def _questions() -> Iterator[tuple[str, Embedded]]:
+def _questions() -> Iterator[tuple[str, EmbeddedQuestion]]:
     catalog = retail()
     for name in FILES:
         for sql, _ in pairs(name):

@@ -9,7 +9,7 @@ import psycopg
 
 from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.question.condition import evaluate
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
@@ -92,7 +92,7 @@ def _tree(random_: random.Random, depth: int) -> str:
 def _kept(where: str, parameters: Mapping[int, Value | None] | None = None) -> list[int]:
     tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
     given = ConstantContext(parameters=parameters or {}, today=date(2026, 1, 2))
-    condition = row_condition(tree, Scope(_TABLE, "r"), given)
+    condition = read_row_condition(tree, Scope(_TABLE, "r"), given)
     return [k for k, row in enumerate(_ROWS) if evaluate(condition, row) is True]
 
 

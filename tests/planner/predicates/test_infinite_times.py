@@ -10,8 +10,8 @@ import pytest
 from planner.catalog.catalog import Column, Derivation, SqlType, Table
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.predicates.condition import row_condition
-from planner.predicates.infinite_times import of_groups
+from planner.predicates.condition import read_row_condition
+from planner.predicates.infinite_times import restrict_to_groups
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
 from tests.effort import rounds
@@ -90,10 +90,10 @@ def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Conn
             where.replace("extract(hour FROM s)", "(CASE WHEN s < '10000-01-01' THEN extract(hour FROM s) END)"),
         )
         read = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
-        condition = row_condition(read, Scope(_TABLE, "r"), given)
+        condition = read_row_condition(read, Scope(_TABLE, "r"), given)
         sql = RowSql(_TABLE, POSTGRES)
         assert _kept(connection, sql.write_condition(condition)) == expected, where
-        grouped = of_groups(condition, [_TABLE.get_column("day")], _TABLE.columns)
+        grouped = restrict_to_groups(condition, [_TABLE.get_column("day")], _TABLE.columns)
         inside = "s BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
         theirs = _kept(connection, f"({where}) AND {inside}")
         assert _kept(connection, f"({sql.write_condition(grouped)}) AND {inside}") == theirs, where
@@ -108,9 +108,9 @@ def test_a_key_s_own_condition_stays_the_key_s() -> None:
         "{} BETWEEN '2011-02-01' AND '2011-03-01'",
     ):
         written, named = (
-            row_condition(
+            read_row_condition(
                 select(f"SELECT 1 FROM r WHERE {form.format(x)}").args["where"].this, Scope(_TABLE, "r"), given
             )
             for x in ("date_trunc('month', s)", "month")
         )
-        assert of_groups(written, [_TABLE.get_column("month")], _TABLE.columns) == named
+        assert restrict_to_groups(written, [_TABLE.get_column("month")], _TABLE.columns) == named

@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import read_row_condition
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ArrayValue, ConstantContext, ParameterValue
 from tests.effort import rounds
@@ -171,7 +171,7 @@ class _Engines:
     def kept(self, where: str, parameters: Mapping[int, ParameterValue | None] | None = None) -> list[list[int]]:
         tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
         given = ConstantContext(parameters=parameters or {}, today=date(2011, 6, 30), is_utc=True)
-        condition = row_condition(tree, Scope(_TABLE, "r"), given)
+        condition = read_row_condition(tree, Scope(_TABLE, "r"), given)
         postgres = RowSql(_TABLE, POSTGRES).write_condition(condition)
         duck = RowSql(_TABLE, DUCKDB).write_condition(condition)
         return [
@@ -232,7 +232,7 @@ def test_ages_have_the_whole_years_that_postgresql_counts(postgres_url: str) -> 
         date(year, month, day) for year in (2000, 2001, 2004) for month, day in _NEAR if (year, month, day) != _NONE
     ]
     tree = select("SELECT 1 FROM r WHERE extract(year FROM age(s, d)) >= 4").args["where"].this
-    condition = row_condition(
+    condition = read_row_condition(
         tree, Scope(_TABLE, "r"), ConstantContext(parameters={}, today=date(2011, 6, 30), is_utc=True)
     )
     with psycopg.connect(postgres_url) as connection:

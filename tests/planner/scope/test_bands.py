@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from planner.catalog.catalog import BandColumn, Bands
-from planner.scope.owner_bands import aggregate_sql, band_sql, describe_bands
+from planner.scope.owner_bands import describe_bands, write_aggregate, write_band
 from tests.worlds.retail import SALES
 
 VALUES = (-3, -2, -1, Decimal("-0.5"), 0, Decimal("0.5"), 1, 2, 3)
@@ -17,7 +17,7 @@ def test_a_sum_is_in_the_band_that_width_bucket_says_and_one_of_nothing_in_that_
     thresholds: tuple[int | Decimal, ...],
 ) -> None:
     numbers = tuple(map(Decimal, thresholds))
-    band = band_sql("v", Bands("sum", numbers)).replace("width_bucket(v, ARRAY[", "reached(v, [")
+    band = write_band("v", Bands("sum", numbers)).replace("width_bucket(v, ARRAY[", "reached(v, [")
     with duckdb.connect() as connection:
         connection.execute("CREATE MACRO reached(v, t) AS len(list_filter(t, lambda one: v >= one))")
         for value in VALUES:
@@ -29,7 +29,7 @@ def test_a_sum_is_in_the_band_that_width_bucket_says_and_one_of_nothing_in_that_
 
 
 def test_an_average_is_above_its_thresholds() -> None:
-    band = band_sql("v", Bands("avg", (Decimal(1), Decimal(2))))
+    band = write_band("v", Bands("avg", (Decimal(1), Decimal(2))))
     with duckdb.connect() as connection:
         for value, expected in ((0, 0), (1, 0), (Decimal("1.5"), 1), (2, 1), (3, 2), ("NULL", 0)):
             found = connection.execute(f"SELECT {band} FROM (SELECT {value}::decimal(9, 2) AS v)").fetchone()
@@ -39,7 +39,7 @@ def test_an_average_is_above_its_thresholds() -> None:
 def test_an_aggregate_is_written_with_its_qualifier_and_quotes() -> None:
     def written(aggregate: str, measure: str | None, qualifier: str = "") -> str:
         shown = BandColumn("shown", measure, Bands(aggregate, (Decimal(1),)))
-        return aggregate_sql(shown, SALES, qualifier=qualifier)
+        return write_aggregate(shown, SALES, qualifier=qualifier)
 
     assert written("sum", "amount") == "sum(amount)"
     assert written("avg", "Größe", "s.") == 'avg(s."Größe")'

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from planner.catalog.catalog import SqlType
-from planner.scope.key_expressions import images
+from planner.scope.key_expressions import evaluate_rows
 from planner.scope.key_values import NotExact, type_value
 from tests.effort import rounds
 from tests.planner.asked import asked, refusal, select
@@ -47,7 +47,7 @@ def _expression(random_: random.Random, depth: int) -> str:
 def _ours(expression: str) -> list[int] | None:
     """For each hour the first of its group; None where refused."""
     tree = select(f"SELECT {expression}")
-    found = images(tree.expressions[0], [{"hour": type_value(hour, SqlType.INTEGER)} for hour in _HOURS])
+    found = evaluate_rows(tree.expressions[0], [{"hour": type_value(hour, SqlType.INTEGER)} for hour in _HOURS])
     first: dict[object, int] = {}
     return [first.setdefault((one.kind, one.raw), hour) for hour, one in zip(_HOURS, found, strict=True)]
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from planner.catalog.catalog import NUMBERS, Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import write_outer_sql
-from planner.scope.embedded import PLACE, Embedded
+from planner.scope.embedded import RANK_COLUMN, EmbeddedQuestion
 from planner.scope.name_resolution import Scope
 from planner.scorecard.proven_bounds import prove_bound
 from tests.effort import rounds
@@ -33,7 +33,7 @@ def _told(sql: str, catalog: Catalog) -> str:
     assert question.numbers is not None
     words = [f"{one.name}={one.words or one.kind}" for one in question.numbers.columns]
     words += ["ranked"] if question.ranked is not None else []
-    words += [f"unsorted {', '.join(question.numbers.unsorted)}"] if question.numbers.unsorted else []
+    words += [f"unsorted {', '.join(question.numbers.unsorted_columns)}"] if question.numbers.unsorted_columns else []
     return " ".join(words)
 
 
@@ -118,9 +118,9 @@ def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str
     arrays = []
     for array in outer.arrays:
         embedded = asked.embedded[array.embedded]
-        assert isinstance(embedded, Embedded)
+        assert isinstance(embedded, EmbeddedQuestion)
         name, declared = embedded.columns[array.column]
-        known = {"country": "France", PLACE: "1", "month": "2011-01-01"}
+        known = {"country": "France", RANK_COLUMN: "1", "month": "2011-01-01"}
         arrays.append([known.get(name, "true" if declared == "boolean" else "x")])
     with psycopg.RawCursor(empty) as cursor:
         cursor.execute(sql.replace("public.", "").encode())

@@ -53,7 +53,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(spans, "_read", counted(spans._read, "located"))
     monkeypatch.setattr(Tokenizer, "tokenize", counted(Tokenizer.tokenize, "lexed by the parser"))
     monkeypatch.setattr(Parser, "_parse", counted(Parser._parse, "parsed"))
-    key_classes._pairs.cache_clear()
+    key_classes._list_pairs.cache_clear()
     return found
 
 

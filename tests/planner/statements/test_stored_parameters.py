@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.plan.question_identity import fingerprint
 from planner.policy.stored_questions import number_parameters
 from planner.question.question import Question
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import EmbeddedQuestion
 from planner.statements import stored_parameters
 from planner.statements.classify import KeyholeSetting, classify
 from planner.statements.settings import read_accuracy
@@ -163,5 +163,5 @@ def test_a_parameter_outside_where_and_having_is_refused() -> None:
 def test_the_client_s_own_parameters_are_not_the_owner_s() -> None:
     statement = asking("SELECT * FROM crowded WHERE ward > $1", _catalog())
     (question,) = statement.questions
-    assert isinstance(question, Embedded)
+    assert isinstance(question, EmbeddedQuestion)
     assert dict(read_parameters(question, {})) == dict(enumerate(DEFAULTS.values(), start=1))

@@ -10,8 +10,8 @@ import pytest
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.predicates.letter_case import lower_pattern, spellings
-from planner.predicates.where_refusals import unlisted_refusal
+from planner.predicates.letter_case import list_spellings, lower_pattern
+from planner.predicates.where_refusals import refuse_unlisted
 from planner.values.array_literals import read_members
 from planner.values.constant import ConstantContext, Interval, Number, round_to_real
 from planner.values.expressions import fold_constant
@@ -170,20 +170,20 @@ def test_spellings_are_what_every_collation_matches(postgres_url: str) -> None:
                     f'SELECT x FROM unnest(%s::text[]) x WHERE lower(x COLLATE "{collation}") LIKE %s'.encode(),
                     (texts, pattern),
                 ).fetchall()
-                spelt = spellings(split_pattern(pattern), _NODE) or []
+                spelt = list_spellings(split_pattern(pattern), _NODE) or []
                 expected = [text for text in texts if any(matches_pattern(text, one) for one in spelt)]
                 assert [text for (text,) in found] == expected, (collation, pattern)
 
 
 @pytest.mark.parametrize("pattern", ["%i%", "k", "a_b", "abcdefg"])
 def test_patterns_on_which_collations_differ_have_no_spellings(pattern: str) -> None:
-    assert spellings(split_pattern(pattern), _NODE) is None
+    assert list_spellings(split_pattern(pattern), _NODE) is None
 
 
 def test_letters_beyond_ascii_have_no_capitals() -> None:
     with pytest.raises(KeyholeError) as raised:
-        spellings(split_pattern("é%"), _NODE)
-    assert raised.value.code == unlisted_refusal(_NODE, "").code
+        list_spellings(split_pattern("é%"), _NODE)
+    assert raised.value.code == refuse_unlisted(_NODE, "").code
 
 
 @pytest.mark.parametrize("pattern", ["%ki_%", "%İ", "\\%K\\_i%", ""])

@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.row import RowSql
 from planner.predicates.computed.ranges import Clip
-from planner.predicates.condition import row_truth
+from planner.predicates.condition import read_row_truth
 from planner.question.three_valued import Truth
 from planner.scope.name_resolution import Scope
 from planner.values.constant import ConstantContext
@@ -298,7 +298,7 @@ def read(sql: str) -> Truth | None:
     where = select(f"SELECT 1 FROM odd WHERE {sql}").args["where"]
     given = ConstantContext(parameters={}, today=TODAY, is_utc=True)
     try:
-        return row_truth(where.this, Scope(TABLE, "odd"), given)
+        return read_row_truth(where.this, Scope(TABLE, "odd"), given)
     except KeyholeError as error:
         if error.code not in ("KH205", "KH212"):
             raise
