@@ -16,7 +16,9 @@ def write_cell(row: RowSql, axis: ScoreAxis) -> str:
     from_start = " + ".join([*added, row.dialect.cast_whole(write_integer(-axis.start), largest)])
     clamped = row.dialect.cast_whole(f"LEAST(GREATEST({from_start}, 0), {write_integer(reach - 1)})", largest)
     cell = clamped if axis.width == 1 else row.dialect.divide_down(clamped, axis.width)
-    return f"CASE WHEN {_write_number_test(row, axis.number)} THEN {row.dialect.spelling.write_cast(cell, 'bigint')} END"
+    return (
+        f"CASE WHEN {_write_number_test(row, axis.number)} THEN {row.dialect.spelling.write_cast(cell, 'bigint')} END"
+    )
 
 
 def _write_number_test(row: RowSql, number: RowNumber) -> str:
