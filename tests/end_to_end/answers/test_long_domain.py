@@ -50,7 +50,7 @@ def test_texts_and_gaps_of_a_long_domain_are_computed_for_the_first_question_alo
         return call
 
     for module in (listed_values, charging):
-        monkeypatch.setattr(module, "format_value", counted("format_value", module.as_text))
+        monkeypatch.setattr(module, "format_value", counted("format_value", module.format_value))
     monkeypatch.setattr(domain, "_find_next_value", counted("next_value", domain._find_next_value))
     with Service.open(path) as service:
         found = []
