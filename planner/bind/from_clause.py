@@ -22,7 +22,7 @@ from planner.bind.bind_refusals import (
 )
 from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.parser.lexer import spell_name
-from planner.parser.tree import contains_type, find_position, read_name, read_table, read_alias, strip_parentheses
+from planner.parser.tree import contains_type, find_position, read_alias, read_name, read_table, strip_parentheses
 
 # sqlglot's names of what a table of FROM may have, and a subquery that filters the rows of one table and groups them
 ON_TABLE = frozenset(("this", "db", "catalog", "alias"))

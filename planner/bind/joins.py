@@ -28,7 +28,7 @@ from planner.bind.unit_equalities import join_private_tables
 from planner.bind.unit_lists.find_lists import is_list
 from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
-from planner.parser.tree import find_position, read_name, strip_parentheses, read_alias
+from planner.parser.tree import find_position, read_alias, read_name, strip_parentheses
 from planner.predicates.condition import read_row_condition
 from planner.question.condition import Condition
 from planner.scope.name_resolution import JoinedTable, Scope, find_column
@@ -185,7 +185,8 @@ class _ScopeBuilder:
         for one in self._clause.inner:
             sides = (
                 {read_name(column.args["table"]): read_name(column.this) for column in one.columns()}
-                if one.is_using else {}
+                if one.is_using
+                else {}
             )
             hidden = sides.pop(relation.alias, None)
             if one not in found.equalities and hidden in self._clause.merged[relation.alias]:
@@ -225,7 +226,9 @@ class _ScopeBuilder:
         )
 
 
-def read_row_conditions(select: exp.Select, scope: Scope, given: ConstantContext) -> Iterator[tuple[exp.Expr, Condition]]:
+def read_row_conditions(
+    select: exp.Select, scope: Scope, given: ConstantContext
+) -> Iterator[tuple[exp.Expr, Condition]]:
     """Yield the row conditions of WHERE and of inner joins, each conjunct with its meaning. Raise KH2xx."""
     for joined in scope.public_tables:
         if not joined.is_outer:

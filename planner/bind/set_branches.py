@@ -377,7 +377,10 @@ def _find_key_values(embedded: EmbeddedQuestion, leaves: Mapping[int, _Leaf]) ->
     """
     if embedded.set_operation is None:
         return leaves[embedded.offset].values
-    left, right = _find_key_values(embedded.set_operation.left, leaves), _find_key_values(embedded.set_operation.right, leaves)
+    left, right = (
+        _find_key_values(embedded.set_operation.left, leaves),
+        _find_key_values(embedded.set_operation.right, leaves),
+    )
     if embedded.set_operation.operation == "intersect":
         found = {name: frozenset(values) for name, values in right.items()}
         return {name: tuple(value for value in values if value in found[name]) for name, values in left.items()}

@@ -28,7 +28,15 @@ from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, check_matches_tree, find_clauses, find_clauses_from, find_token
 from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import list_references
-from planner.parser.tree import find_offset, find_position, read_name, strip_parentheses, read_alias, write_node, write_short
+from planner.parser.tree import (
+    find_offset,
+    find_position,
+    read_alias,
+    read_name,
+    strip_parentheses,
+    write_node,
+    write_short,
+)
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, find_column
@@ -320,7 +328,9 @@ def _read_reader(
         place = find_clauses_from(inner - 2, tokens)
     check_matches_tree(place, question, tokens)
     shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in list_totals(select, query))
-    scope = Scope(table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", subquery_columns=query.column_names)
+    scope = Scope(
+        table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", subquery_columns=query.column_names
+    )
     return UnitQuestion(select=question, clauses=place, scope=scope, query=query, is_shared=shared, before=before)
 
 

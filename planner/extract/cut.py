@@ -195,7 +195,9 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
         public_tables=scope.public_tables,
         members=scope.members,
         unit_query=None if per_unit is None else replace(per_unit, is_only_query=_follows_one_with(select)),
-        declared_table=_add_key_columns(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
+        declared_table=_add_key_columns(scope.table, keys)
+        if per_unit is None and _has_groupings(scope.table)
+        else None,
         domain_refusal=None if place.has_thresholds else refuse_without_threshold(place),
         predicates=(
             *list_predicates(place.predicates, text, tokens),

@@ -28,7 +28,7 @@ from planner.parser.clauses import find_clauses, find_closing
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.tree import MOST_CHARACTERS, contains_type, read_name, strip_parentheses, read_alias, write_node
+from planner.parser.tree import MOST_CHARACTERS, contains_type, read_alias, read_name, strip_parentheses, write_node
 from planner.predicates.condition import read_row_condition
 from planner.question.condition import evaluate
 from planner.scope.name_resolution import Scope
@@ -153,7 +153,11 @@ def _find_public(node: exp.Table, select: exp.Select, catalog: Catalog) -> Publi
         return None
     alias = node.args.get("alias")
     public = next((one for one in catalog.public_tables if one.name == read_name(node.this)), None)
-    if public is None or read_name(node.args.get("db")) not in ("", "public") or public.name in _list_hidden_names(select):
+    if (
+        public is None
+        or read_name(node.args.get("db")) not in ("", "public")
+        or public.name in _list_hidden_names(select)
+    ):
         return None
     return None if alias is not None and alias.args.get("columns") else public
 

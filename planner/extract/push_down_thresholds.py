@@ -138,7 +138,9 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.this if isinstance(item, exp.Alias) else item
         called = (
-            read_name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(strip_parentheses(node))
+            read_name(item.args["alias"])
+            if isinstance(item, exp.Alias)
+            else _find_default_name(strip_parentheses(node))
         )
         aggregate = shows_size(node)
         windows = list(node.find_all(exp.Window))  # they run over the groups that HAVING leaves

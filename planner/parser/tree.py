@@ -247,7 +247,7 @@ def read_table(node: exp.Table) -> NamedTable:
 def read_alias(node: exp.Expr) -> str:
     """Return the name of a table or subquery of FROM: its alias, or a table's own name. It is empty without either."""
     alias = node.args.get("alias")
-    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
+    return read_name(alias.this) if alias is not None and alias.this is not None else read_name(node.this)
 
 
 def read_column_name(node: exp.Column) -> ColumnName:

@@ -16,7 +16,7 @@ from planner.catalog.catalog import Catalog, Table
 from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import spell_name
-from planner.parser.tree import ParsedQuery, find_offset, read_name, read_alias
+from planner.parser.tree import ParsedQuery, find_offset, read_alias, read_name
 
 
 def qualify_stored_units(query: ParsedQuery, catalog: Catalog) -> tuple[Edit, ...]:

@@ -31,7 +31,7 @@ from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_li
 from planner.bind.unit_lists.flatten_list import flatten_list
 from planner.bind.unit_lists.key_pairs import read_key_pairs
 from planner.catalog.catalog import Catalog, SqlType, Table
-from planner.parser.tree import read_name, strip_parentheses, read_alias
+from planner.parser.tree import read_alias, read_name, strip_parentheses
 from planner.scope.embedded import UnitListQuery
 from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, find_column

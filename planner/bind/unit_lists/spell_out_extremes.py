@@ -38,7 +38,8 @@ def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
         ):
             return _spell_truths(call, found, truth=truth)
         case exp.Is() if (
-            isinstance(strip_parentheses(found.expression), exp.Null) and (call := _find_extreme(found.this)) is not None
+            isinstance(strip_parentheses(found.expression), exp.Null)
+            and (call := _find_extreme(found.this)) is not None
         ):
             there = exp.GT if not truth else exp.EQ
             return there(

@@ -16,7 +16,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.catalog.catalog import Table
 from planner.parser.subquery_readers import list_references
-from planner.parser.tree import read_name, strip_parentheses, read_alias
+from planner.parser.tree import read_alias, read_name, strip_parentheses
 
 
 @dataclass(frozen=True, slots=True)

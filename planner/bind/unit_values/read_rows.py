@@ -27,7 +27,7 @@ from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, find_clauses, find_closing
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, list_readers
-from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, read_alias, write_node
+from planner.parser.tree import contains_type, is_star, read_alias, read_name, strip_parentheses, write_node
 from planner.scope.embedded import UnitValuesQuery
 from planner.scope.group_by import list_grouped_columns
 from planner.scope.name_resolution import Scope, UnitTable, find_column

@@ -31,7 +31,7 @@ from planner.bind.unit_values.unit_value_refusals import (
 from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
-from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, read_alias, write_node
+from planner.parser.tree import contains_type, is_star, read_alias, read_name, strip_parentheses, write_node
 from planner.question.products import steps_of
 from planner.question.question import OwnOrder, ValueKind
 from planner.scope.embedded import UnitValue, UnitValuesQuery

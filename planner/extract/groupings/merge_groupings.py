@@ -36,7 +36,9 @@ from planner.parser.tree import (
     find_position,
     find_start,
     is_star,
-    read_name, read_alias, strip_parentheses,
+    read_alias,
+    read_name,
+    strip_parentheses,
     write_node,
 )
 from planner.scope.name_resolution import Scope, find_column

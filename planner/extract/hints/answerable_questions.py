@@ -324,7 +324,9 @@ def _suggest_threshold(place: ParsedQuestion) -> str | None:
             if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
                 bands = find_bands(node, place.scope, ())
                 threshold = (
-                    suggest_likely_threshold(node, place.scope) if bands is None else f"{choose_middle_threshold(bands):f}"
+                    suggest_likely_threshold(node, place.scope)
+                    if bands is None
+                    else f"{choose_middle_threshold(bands):f}"
                 )
                 if threshold is not None:
                     return f"{write_node(node)} > {threshold}"

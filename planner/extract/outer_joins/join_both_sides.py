@@ -20,7 +20,7 @@ from planner.extract.outer_joins.missing_rows import counts_nothing, is_never_tr
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
-from planner.parser.tree import locate_name, read_name, strip_parentheses, read_alias
+from planner.parser.tree import locate_name, read_alias, read_name, strip_parentheses
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 

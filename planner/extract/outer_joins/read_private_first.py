@@ -25,7 +25,7 @@ from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.tree import find_offset, locate_name, read_name, strip_parentheses, read_alias
+from planner.parser.tree import find_offset, locate_name, read_alias, read_name, strip_parentheses
 
 _ASKS_FOR_NULL = (exp.Is, exp.Coalesce, exp.Case, exp.NullSafeEQ, exp.NullSafeNEQ)
 

@@ -18,7 +18,7 @@ from planner.groups.computed_keys import add_computed_keys
 from planner.parser.clauses import find_clauses, find_item_end, matches_tree
 from planner.parser.edits import Edit
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.tree import is_number, read_limit, read_name, read_alias, strip_parentheses, write_node
+from planner.parser.tree import is_number, read_alias, read_limit, read_name, strip_parentheses, write_node
 from planner.scope.group_by import read_group_by
 from planner.scope.name_resolution import Scope
 from planner.scorecard.ranked import is_size

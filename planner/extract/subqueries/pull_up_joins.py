@@ -42,8 +42,10 @@ from planner.parser.tree import (
     is_star,
     list_nodes,
     locate_name,
+    read_alias,
     read_name,
-    strip_parentheses, offset, read_alias
+    strip_parentheses,
+)
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where"))
 _OUTER = ("RIGHT", "FULL")
@@ -395,7 +397,8 @@ def _fits_join(reader: Reader, inner: _Inner, around: _Around) -> bool:
         if (
             not inner.is_single
             or column is None
-            or not column.is_plain or read_name(strip_parentheses(column.node).this) != called
+            or not column.is_plain
+            or read_name(strip_parentheses(column.node).this) != called
         ):
             return False
     source = reader.node.parent

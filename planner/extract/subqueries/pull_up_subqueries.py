@@ -17,7 +17,7 @@ from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tr
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
-from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses, read_alias
+from planner.parser.tree import contains_type, find_offset, locate_name, read_alias, read_name, strip_parentheses
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 NOTHING = "SELECT NULL"
@@ -156,7 +156,9 @@ def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...])
     return called, _ShownColumn(node, first, past, is_plain=False, keeps_name=False)
 
 
-def _edit_reader(reader: Reader, inner: _Inner, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
+def _edit_reader(
+    reader: Reader, inner: _Inner, room: EditBudget, text: str, tokens: tuple[Token, ...]
+) -> list[Edit] | None:
     """Return the changes to one SELECT that reads the subquery."""
     if (
         not reader.is_only_source

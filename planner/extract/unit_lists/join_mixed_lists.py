@@ -22,7 +22,7 @@ from planner.parser.clauses import Clauses, find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier, spell_name
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.tree import read_name, strip_parentheses, read_alias, write_node
+from planner.parser.tree import read_alias, read_name, strip_parentheses, write_node
 
 _JOINED = "joined by keyhole"  # stands for the subquery until all have a name
 _MOST_LISTS = 8  # in one question: each is joined once

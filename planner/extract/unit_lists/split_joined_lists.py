@@ -20,7 +20,7 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit
-from planner.parser.tree import contains_type, read_name, strip_parentheses, read_alias, write_node
+from planner.parser.tree import contains_type, read_alias, read_name, strip_parentheses, write_node
 
 _CLAUSES = frozenset(("expressions", "from_", "joins", "where", "distinct"))
 _ON_JOIN = frozenset(("this", "on", "using", "kind"))

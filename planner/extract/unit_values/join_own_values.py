@@ -25,7 +25,7 @@ from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier, spell_name
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.tree import contains_type, read_name, strip_parentheses, read_alias, write_node
+from planner.parser.tree import contains_type, read_alias, read_name, strip_parentheses, write_node
 
 _MOST_VALUES = 8  # in one question: each is joined once
 _CLAUSES = frozenset(("expressions", "from_", "where"))
