@@ -35,7 +35,8 @@ class Aggregate:
     """A sum of `parts` over rows, divided by the sum of `divisor` if there is one: COUNT, SUM, AVG, or a ratio.
 
     The divisor is positive if it has rows, unless it `has_either_sign`. The aggregate is NULL unless the rows of
-    `values` exist. If it `divides_by_units`, the divisor counts the privacy units with such rows, instead of the rows. With `cells` it is the same aggregate of other groups.
+    `values` exist. If it `divides_by_units`, the divisor counts the privacy units with such rows, instead of the rows.
+    With `cells` it is the same aggregate of other groups.
     """
 
     function: str

@@ -18,9 +18,9 @@ from planner.aggregates.aggregate import (
 from planner.aggregates.cell_windows import place_aggregate, read_cells, reads_groups, window_argument
 from planner.aggregates.computed_measure import find_least_value, is_unbounded
 from planner.aggregates.having_refusals import (
+    divides_by_groups,
     refuse_arithmetic,
     refuse_distinct_divisor,
-    divides_by_groups,
     refuse_divisor,
     refuse_integer_quotient,
     refuse_key_factor,
@@ -165,11 +165,11 @@ def read_linear(node: exp.Expr, within: GroupScope) -> Linear | None:
 
 def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
     """Read a window over groups as the sum of its aggregates over these. Raise KH204."""
-    read = linear(window_argument(node), within)
+    read = read_linear(window_argument(node), within)
     if read is None:
         return None
-    if read.constant or read.own is not None or read.missing is not None:
-        raise not_linear(node, within)
+    if read.constant or read.key_numbers is not None or read.null_value is not None:
+        raise refuse_nonlinear(node, within)
     cells, factor = read_cells(node, within)
     text = write_node(node)
     alone = len(read.summands) == 1 and abs(read.summands[0][1]) == 1
@@ -177,7 +177,7 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
         (place_aggregate(found, cells, factor, text if alone else f"{found.text} in {text}"), coefficient)
         for found, coefficient in read.summands
     )
-    arithmetic = read.arithmetic if isinstance(bare(node.this), exp.Lag | exp.Lead) else Arithmetic.EXACT
+    arithmetic = read.arithmetic if isinstance(strip_parentheses(node.this), exp.Lag | exp.Lead) else Arithmetic.EXACT
     return replace(read, summands=placed, arithmetic=max(read.arithmetic, arithmetic))
 
 

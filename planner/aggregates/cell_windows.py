@@ -18,12 +18,12 @@ from sqlglot import exp
 from planner.aggregates.aggregate import Aggregate, GroupScope
 from planner.catalog.catalog import Column, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node, write_short
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column
-from planner.values.constant import Given, NotConstant, Number
-from planner.values.expressions import fold
+from planner.values.constant import ConstantContext, NotConstant, Number
+from planner.values.expressions import fold_constant
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
 _SUMMED = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead)
@@ -48,16 +48,16 @@ _PARTS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
 
 def reads_groups(node: exp.Expr) -> bool:
     """Return True for a sum, mean or neighbour of aggregates, whose rows are groups."""
-    node = bare(node)
-    if not isinstance(node, exp.Window) or not isinstance(bare(node.this), _SUMMED):
+    node = strip_parentheses(node)
+    if not isinstance(node, exp.Window) or not isinstance(strip_parentheses(node.this), _SUMMED):
         return False
-    called = bare(node.this)
+    called = strip_parentheses(node.this)
     return any(found is not called for found in called.find_all(exp.AggFunc))
 
 
 def window_argument(node: exp.Window) -> exp.Expr:
     """Return the expression of groups that a window reads. Raise KH204 for a function without one."""
-    called = bare(node.this)
+    called = strip_parentheses(node.this)
     if not isinstance(called, _SUMMED) or isinstance(called.this, exp.Distinct):
         raise unsupported_window(node)
     argument: exp.Expr = called.this
@@ -66,7 +66,7 @@ def window_argument(node: exp.Window) -> exp.Expr:
 
 def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction]:
     """Return the groups that a window adds up, and what it multiplies their sum by. Raise KH204."""
-    called, order = bare(node.this), node.args.get("order")
+    called, order = strip_parentheses(node.this), node.args.get("order")
     window = _Partition(node, within)
     if order is None:
         if not isinstance(called, exp.Sum | exp.Avg) or node.args.get("spec") is not None:
@@ -87,14 +87,14 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
 
 def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
     """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
-    if found.cells != OWN_GROUP_ALONE or found.per or found.measure not in _OF_ROWS:
+    if found.cells != OWN_GROUP_ALONE or found.divisor or found.measure not in _OF_ROWS:
         raise KeyholeError(
             "KH204",
             f"{text} adds up other things than sums and counts of rows",
             detail="A window over groups reads count(*), count(x) or sum(x) of each group.",
             hint="Compare with a number, or with a sum or count of all groups.",
         )
-    parts = tuple(part.times(factor) for part in found.parts)
+    parts = tuple(part.multiply(factor) for part in found.parts)
     return replace(found, parts=parts, cells=cells, text=text, values=())
 
 
@@ -107,7 +107,7 @@ class _Partition:
         self._labels: list[Sequence[object]] = []
         fixed: set[str] = set()
         for item in node.args.get("partition_by") or ():
-            column = find_column(bare(item), within.scope)
+            column = find_column(strip_parentheses(item), within.scope)
             if column is not None and column in within.keys:
                 fixed.add(column.name)
             else:
@@ -120,9 +120,9 @@ class _Partition:
             raise unsupported_window(node)
 
     @property
-    def given(self) -> Given:
+    def given(self) -> ConstantContext:
         """The question's parameters and constants."""
-        return self._within.given
+        return self._within.constants
 
     def take_calendar(self, key: Column) -> None:
         """Run along a key. Raise KH204 if the partition already runs along another."""
@@ -155,7 +155,7 @@ class _Partition:
 
 def _part_of(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
     """Return the part of a time that an expression names, or the period in which it is. Raise KH204 for others."""
-    item = bare(item)
+    item = strip_parentheses(item)
     if isinstance(value, date) and isinstance(item, exp.Extract):
         named = str(item.this.name).lower()
         if named in _PARTS:
@@ -170,7 +170,7 @@ def _part_of(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
 def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, bool]:
     """Return the one key that a window is ordered by, and if it falls. Raise KH204."""
     items = order.expressions
-    column = find_column(bare(items[0].this), within.scope) if len(items) == 1 else None
+    column = find_column(strip_parentheses(items[0].this), within.scope) if len(items) == 1 else None
     if column is None or column not in within.keys:
         raise no_key(node)
     values = dict(within.values)[column.name]
@@ -192,7 +192,7 @@ def _read_ordered(
             f"{write_short(node)} runs over groups of several keys in the order of one",
             detail="Several groups stand level there, and the next one is none of them for sure.",
             hint=f"Write PARTITION BY {', '.join(window.rest)} before ORDER BY {key.name}.",
-            position=position(node),
+            position=find_position(node),
         )
     frames: list[tuple[int, ...]] = []
     for own, peers in enumerate(window.peers()):
@@ -231,14 +231,14 @@ def _edge(edge: object, side: object, at: int, length: int, node: exp.Window, wi
 def _offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
     """Return how far lag or lead looks. Raise KH204 for a default, which would be compared where there is no group."""
     offset, default = called.args.get("offset"), called.args.get("default")
-    if default is not None and not isinstance(bare(default), exp.Null):
+    if default is not None and not isinstance(strip_parentheses(default), exp.Null):
         raise unsupported_window(node)
     return 1 if offset is None else _whole(offset, node, window)
 
 
 def _whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
     try:
-        number = fold(node, window.given)
+        number = fold_constant(node, window.given)
     except NotConstant:
         raise unsupported_window(around) from None
     if not isinstance(number, Number) or number.value.denominator != 1 or abs(number.value) >= 2**31:
@@ -253,7 +253,7 @@ def no_key(node: exp.Window) -> KeyholeError:
         f"{write_short(node)} is parted or ordered by what is no key of the question",
         detail="It is parted by keys, or by expressions of one such as its year, and ordered by one number or time.",
         hint="Use the columns of GROUP BY.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
@@ -264,5 +264,5 @@ def unsupported_window(node: exp.Window) -> KeyholeError:
         f"{write_node(node)[:80]} is a window that thresholds cannot be compared with",
         detail="Thresholds are compared with totals and means of all groups, and with earlier and later groups.",
         hint="Instead you can ask: sum(...) OVER (PARTITION BY ...), avg(...) OVER (), lag(...) OVER (ORDER BY month).",
-        position=position(node),
+        position=find_position(node),
     )

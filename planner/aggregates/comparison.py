@@ -89,8 +89,8 @@ class Comparison(_HavingTree):
     must reach. S is then shown as a part of that sum, by `display_factor`. If the sum `has_either_sign`, two thresholds
     are chosen. `unit_deduction` is subtracted for each privacy unit that has rows of `deduction_condition`, or, if that
     is None, rows of the parts. A ratio that `divides_by_units` has the number of such units as `ratio_base`. A mean
-    that is compared with a mean over other rows has it as `other_mean`, until bands of public thresholds replace both. With `cell_sums` S is their sum instead, and
-    `parts` are none.
+    that is compared with a mean over other rows has it as `other_mean`, until bands of public thresholds replace both.
+    With `cell_sums` S is their sum instead, and there are no `parts`.
     """
 
     text: str
@@ -121,7 +121,7 @@ class Comparison(_HavingTree):
     cell_sums: tuple["CellSum", ...] = ()
 
     @property
-    def every_part(self) -> tuple[Part, ...]:
+    def every_part(self) -> tuple[SumPart, ...]:
         """The parts of its own sum, and of the sums of groups that it is read off."""
         return (*self.parts, *(part for one in self.cell_sums for part in one.parts))
 
@@ -132,7 +132,7 @@ class CellSum:
 
     text: str
     measure: Measure
-    parts: tuple[Part, ...]
+    parts: tuple[SumPart, ...]
     cells: KeyCells
     times: Fraction
 

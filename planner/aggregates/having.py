@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate, read_aggregate
-from planner.aggregates.arithmetic import Linear, is_never_negative, linear
+from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
 from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
@@ -254,8 +254,8 @@ def _read_comparison(
 
 def _divisor(node: exp.Div) -> exp.Expr:
     """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
-    below = bare(node.expression)
-    return bare(below.this) if isinstance(below, exp.Nullif) else below
+    below = strip_parentheses(node.expression)
+    return strip_parentheses(below.this) if isinstance(below, exp.Nullif) else below
 
 
 def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr, within: GroupScope) -> Having:
@@ -264,16 +264,16 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     Where rows that add to x add to the total and none is negative, x is 0 where the total is.
     """
     below = _divisor(left)
-    whole = linear(below, within)
+    whole = read_linear(below, within)
     if contains_aggregate(right) or whole is None or whole.arithmetic is Arithmetic.INTEGER:
         raise divides_by_groups(node)  # the quotient of integers is cut off, so that it is less than a share
     times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
     rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
     rises = rises and not whole.constant
-    if rises and _is_part_of(linear(left.this, within), whole):
+    if rises and _is_part_of(read_linear(left.this, within), whole):
         return _read_comparison(node, left.this, operator, times, within, negated=False)
     zero = exp.Literal.number(0)
-    signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED[operator], "<"))
+    signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED_OPERATORS[operator], "<"))
     sides = [
         _join_children(
             (

@@ -343,5 +343,5 @@ def divides_by_groups(node: exp.Expr) -> KeyholeError:
         f"{write_short(node)} divides a total or a neighbour, or divides by one beside other sums",
         detail="A comparison with other groups is one of sums, each times a number.",
         hint="Instead you can ask: sum(x) > 0.1 * sum(sum(x)) OVER (), a share as a multiple of the total.",
-        position=position(node),
+        position=find_position(node),
     )

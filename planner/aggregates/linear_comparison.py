@@ -196,21 +196,21 @@ def _compare_cells(
     summands = difference.summands
     if all(found.cells == OWN_GROUP_ALONE for found, _ in summands):
         return None
-    plain = all(not found.per and found.measure in (Measure.ROWS, Measure.TOTAL) for found, _ in summands)
-    if own is not None or difference.missing is not None or not plain:
+    plain = all(not found.divisor and found.measure in (Measure.ROWS, Measure.TOTAL) for found, _ in summands)
+    if own is not None or difference.null_value is not None or not plain:
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} compares other groups with something else than sums and counts of rows",
             detail="A total, or a neighbour, is compared with count(*), count(x), sum(x) and constants.",
             hint="Compare a count or a sum of the group with it.",
-            position=position(node),
+            position=find_position(node),
         )
     if _lack_cells([found.cells for found, _ in summands]):
         return FAILS
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     first = next((found for found, _ in summands if found.cells == OWN_GROUP_ALONE), summands[0][0])
     return Comparison(
-        text=f"{left} {operator} {decimal(threshold)}",
+        text=f"{left} {operator} {convert_to_decimal(threshold)}",
         left=left,
         names=(left, *first.names),
         measure=Measure.TOTAL,

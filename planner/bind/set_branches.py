@@ -100,13 +100,15 @@ def read_question(
     return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
 
 
-def _check_cells(embedded: Embedded, said: QuestionParts, read: Mapping[int, "_Leaf"], *, per_unit: bool) -> None:
+def _check_cells(
+    embedded: EmbeddedQuestion, said: QuestionParts, read: Mapping[int, "_Leaf"], *, per_unit: bool
+) -> None:
     """Refuse comparisons with other groups where these are not all groups of one SELECT. Raise KH204."""
     compared = [leaf for one in _list_formulas(said) for leaf in _list_compared(one)]
     beside = next((leaf for leaf in compared if leaf.cell_sums), None)
     if beside is None:
         return
-    if embedded.joined is not None:
+    if embedded.set_operation is not None:
         raise compares_groups(beside.text, beside.position, "beside UNION, INTERSECT or EXCEPT")
     if said.formula != HOLDS and any(leaf.cell_sums for one in said.predicates for leaf in _list_compared(one)):
         raise compares_groups(beside.text, beside.position, "beside HAVING, which leaves some of them out")
@@ -114,14 +116,14 @@ def _check_cells(embedded: Embedded, said: QuestionParts, read: Mapping[int, "_L
         raise compares_groups(beside.text, beside.position, "beside a ranking")
     if per_unit:
         raise compares_groups(beside.text, beside.position, "of rows that are units' totals")
-    if any(leaf.own is not None for leaf in compared):
+    if any(leaf.key_thresholds is not None for leaf in compared):
         raise compares_groups(beside.text, beside.position, "beside a threshold of each group's own")
     if any(leaf.by_key for leaf in read.values()):
         raise compares_groups(beside.text, beside.position, "beside a condition on keys in HAVING")
 
 
 def _list_compared(formula: Having) -> Iterator[Comparison]:
-    yield from (leaf for leaf in formula.leaves() if isinstance(leaf, Comparison))
+    yield from (leaf for leaf in formula.list_comparisons() if isinstance(leaf, Comparison))
 
 
 def _list_formulas(said: QuestionParts) -> Iterator[Having]:

@@ -21,7 +21,7 @@ from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tr
 from planner.parser.edits import Edit, EditBudget, Origin
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
-from planner.parser.tree import contains_type, locate_name, read_name, strip_parentheses
+from planner.parser.tree import find_offset, locate_name, read_name, strip_parentheses
 from planner.scorecard.find import shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))

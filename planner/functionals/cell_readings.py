@@ -15,7 +15,7 @@ from planner.functionals.sensitivity import find_sensitivity_of_sums
 from planner.question.condition import Condition
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import CellRead, Functional, Measure, Question
-from planner.values.decimals import decimal
+from planner.values.decimals import convert_to_decimal
 
 GROUPS_COUNTED = "windows run over every listed group: one without rows counts as 0, where PostgreSQL leaves it out"
 """The warning of a comparison with other groups."""
@@ -50,7 +50,7 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
         terms=(),
         sensitivity=max(1, own),
         unit_range=None,
-        unit_size=decimal(step),
+        unit_size=convert_to_decimal(step),
         rows=1,
         cell_reads=reads,
     )

@@ -108,7 +108,7 @@ def price_differences(
 
 
 def _identify(leaf: Comparison) -> object:
-    return leaf.cell_sums or sum_meaning(leaf.parts)
+    return leaf.cell_sums or identify_sum(leaf.parts)
 
 
 def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[Comparison]:

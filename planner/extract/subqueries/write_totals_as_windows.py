@@ -20,8 +20,8 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
-from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, name, write_node
+from planner.parser.spans import SearchedNode, find_spans
+from planner.parser.tree import contains_type, read_name, strip_parentheses, write_node
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 _GROUPED = frozenset(("expressions", "from_", "where", "group"))
@@ -42,10 +42,10 @@ def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
         if window is None:
             continue
         try:
-            ((first, past),) = spans([Searched(node, 0, len(read.tokens))], read.text, read.tokens)
+            ((first, past),) = find_spans([SearchedNode(node, 0, len(read.tokens))], read.text, read.tokens)
         except KeyholeError:
             return ()
-        found.append(Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"({window})"))
+        found.append(Edit.from_text(read.tokens[first].start, read.tokens[past - 1].end, f"({window})"))
     return tuple(found)
 
 
@@ -54,8 +54,8 @@ def _as_window(inner: exp.Select, read: PrivateRead) -> str | None:
     source = inner.args["from_"].this if inner.args.get("from_") is not None else None
     if len(inner.expressions) != 1 or any(value for key, value in inner.args.items() if key not in _PLAIN):
         return None
-    shown = bare(inner.expressions[0].unalias())
-    if contains(shown, exp.Query, exp.Window):
+    shown = strip_parentheses(inner.expressions[0].unalias())
+    if contains_type(shown, exp.Query, exp.Window):
         return None
     if isinstance(source, exp.Table):
         partition = _partition(inner, source, read)
@@ -89,16 +89,16 @@ def _correlated_key(conjunct: exp.Expr, own: str, around: str) -> str | None:
     """Return the column that `own.c = around.c` compares with itself."""
     if not isinstance(conjunct, exp.EQ) or own == around:
         return None
-    sides = [bare(conjunct.this), bare(conjunct.expression)]
+    sides = [strip_parentheses(conjunct.this), strip_parentheses(conjunct.expression)]
     if not all(isinstance(one, exp.Column) for one in sides):
         return None
-    tables, names = {name(one.args.get("table")) for one in sides}, {name(one.this) for one in sides}
+    tables, names = {read_name(one.args.get("table")) for one in sides}, {read_name(one.this) for one in sides}
     return names.pop() if tables == {own, around} and len(names) == 1 else None
 
 
 def _with_windows(shown: exp.Expr, partition: Sequence[str]) -> str | None:
     """Return an expression of counts and sums of rows with the totals of groups in their place."""
-    if any(contains(shown, kind) for kind in (exp.Avg, exp.Distinct, exp.Min, exp.Max)):
+    if any(contains_type(shown, kind) for kind in (exp.Avg, exp.Distinct, exp.Min, exp.Max)):
         return None
     copied: exp.Expr = exp.Paren(this=_strip_qualifiers(shown))
     calls = list(copied.find_all(exp.Count, exp.Sum))
@@ -125,15 +125,15 @@ def _sizes_of_groups(inner: exp.Select, read: PrivateRead) -> dict[str, exp.Expr
         or _spell_all(_conjuncts(inner)) != _spell_all(_conjuncts(read.select))
     ):
         return None
-    return {name(item.args["alias"]): item.this for item in inner.expressions if isinstance(item, exp.Alias)}
+    return {read_name(item.args["alias"]): item.this for item in inner.expressions if isinstance(item, exp.Alias)}
 
 
 def _over_sizes(shown: exp.Expr, sizes: dict[str, exp.Expr]) -> str | None:
     """Return the mean or sum of a size of all groups as a window."""
-    if not isinstance(shown, exp.Avg | exp.Sum) or not isinstance(bare(shown.this), exp.Column):
+    if not isinstance(shown, exp.Avg | exp.Sum) or not isinstance(strip_parentheses(shown.this), exp.Column):
         return None
-    size = sizes.get(name(bare(shown.this).this))
-    if size is None or contains(size, exp.Query, exp.Window) or not contains(size, exp.AggFunc):
+    size = sizes.get(read_name(strip_parentheses(shown.this).this))
+    if size is None or contains_type(size, exp.Query, exp.Window) or not contains_type(size, exp.AggFunc):
         return None
     return write_node(_window(type(shown)(this=_strip_qualifiers(size)), ()))
 
@@ -144,14 +144,14 @@ def _window(call: exp.Expr, partition: Sequence[str]) -> exp.Window:
 
 def _is_same_table(source: exp.Table, read: PrivateRead) -> bool:
     plain = not source.args.get("joins")
-    return plain and [name(source.args.get(part)) for part in ("db", "this")] == [
-        name(read.node.args.get(part)) for part in ("db", "this")
+    return plain and [read_name(source.args.get(part)) for part in ("db", "this")] == [
+        read_name(read.node.args.get(part)) for part in ("db", "this")
     ]
 
 
 def _find_name(table: exp.Table) -> str:
     alias = table.args.get("alias")
-    return name(alias.this) if alias is not None and alias.this is not None else name(table.this)
+    return read_name(alias.this) if alias is not None and alias.this is not None else read_name(table.this)
 
 
 def _key_names(select: exp.Select) -> frozenset[str]:
@@ -159,13 +159,15 @@ def _key_names(select: exp.Select) -> frozenset[str]:
     group = select.args.get("group")
     found: set[str] = set()
     for item in group.expressions if group is not None else ():
-        node = bare(item)
+        node = strip_parentheses(item)
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(str(node.this)) - 1
-            node = bare(select.expressions[place].unalias()) if 0 <= place < len(select.expressions) else node
+            node = (
+                strip_parentheses(select.expressions[place].unalias()) if 0 <= place < len(select.expressions) else node
+            )
         if not isinstance(node, exp.Column):
             return frozenset()
-        found.add(name(node.this))
+        found.add(read_name(node.this))
     return frozenset(found)
 
 
@@ -174,9 +176,9 @@ def _conjuncts(select: exp.Select) -> list[exp.Expr]:
     return (
         []
         if where is None
-        else [bare(one) for one in where.this.flatten()]
+        else [strip_parentheses(one) for one in where.this.flatten()]
         if isinstance(where.this, exp.And)
-        else [bare(where.this)]
+        else [strip_parentheses(where.this)]
     )
 
 
