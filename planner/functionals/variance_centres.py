@@ -256,8 +256,8 @@ class _BoundedSpread:
         # means near the ends of the range leave no room for so large a variance, so the outermost centres do there
         room = max(Fraction(0), Fraction(self.half_range**2) - 4 * near)
         reach = isqrt(floor(room))
-        # just there, `<` would miss groups whose squares add up to the threshold exactly
-        return reach + (reach**2 < room or (operator == "<" and reach**2 == room))
+        # just there, all values at the ends of the range have one sum of squares: `<` would miss them, `>=` return them
+        return reach + (reach**2 < room or (operator in ("<", ">=") and reach**2 == room))
 
     def _space_centres(self, number: int, reach: int, slack: Fraction) -> _Centres | None:
         """Return that number of centres at equal distances, or None if they are too far apart for the tolerance."""

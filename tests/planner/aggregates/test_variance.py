@@ -1,5 +1,6 @@
 """Variances as sums of squares around centres: sensitivities by brute force, hints that work, no more than it needs."""
 
+import itertools
 import random
 import re
 from collections.abc import Mapping
@@ -10,8 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.formula import Formula, Integers, list_literals
-from mechanisms.formula import evaluate_formula as evaluate_formula
+from mechanisms.formula import Formula, Integers, evaluate_formula, list_literals, relax_formula
 from planner.errors import KeyholeError
 from planner.functionals.row_range import find_row_range
 from planner.functionals.sensitivity import find_exposures
@@ -92,6 +92,22 @@ def test_no_group_at_the_ends_of_the_range_is_missed(variance: str, threshold: s
         rows = [({"age": 0, "insured": True}, low), ({"age": 6, "insured": True}, high)]
         sums = np.array([[sum(added(f, row) * times for row, times in rows)] for f in question.functionals])
         assert holds(question.formula, sums) or not qualifies
+
+
+@pytest.mark.parametrize("operator", [">", ">="])
+def test_no_group_at_the_ends_of_the_range_is_returned_beyond_the_tolerance(operator: str) -> None:
+    """One centre, from which the ends are exactly as far as it reaches: all such groups have the same sum of squares,
+    whatever their variance."""
+    narrow = "FILTER (WHERE age BETWEEN 0 AND 10)"
+    having = f"var_samp(age) {narrow} {operator} 37.5 AND count(age) {narrow} >= 5"
+    question = asked(WARDS + having, tolerance="count=0, var_samp=7.5, 10%", min_rows="5")
+    relaxed = relax_formula(question.formula)
+    for low, high in itertools.product(range(1, 9), repeat=2):
+        mean = Fraction(10 * high, low + high)
+        squares = low * mean**2 + high * (10 - mean) ** 2
+        rows = [({"age": 0, "insured": True}, low), ({"age": 10, "insured": True}, high)]
+        sums = np.array([[sum(added(f, row) * times for row, times in rows)] for f in question.functionals])
+        assert squares / (low + high - 1) >= 30 or not holds(relaxed, sums), (low, high)
 
 
 def test_the_range_of_a_quadratic_is_that_of_its_values() -> None:
