@@ -33,7 +33,7 @@ from mechanisms.protocol import (
     TakenCells,
     Unachievable,
 )
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, list_sum_rates
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once, list_sum_rates
 from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
 
 Weights: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -83,6 +83,8 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
                 rates[place] = max(rates[place], rate)
         return {one: _test(weights[one], rates, near[one], shares, one) for one in list_mentioned(task)}
 
+    # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
+    apportioned = replace(task, sensitivities=(1,) * len(common.readings), blocks=frozenset())
     kind = OneShotKind(
         loss=loss,
         calibrate=_calibrate_none,
@@ -92,13 +94,27 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
         decides_several=True,
         calibrate_together=calibrate_together,
     )
-    apportioned = replace(
-        task,
-        sensitivities=(1,) * len(common.readings),
-        exposures=expose_all_at_once(len(common.readings)),
-        blocks=frozenset(),
-    )
-    found = meet_contract(mechanism, apportioned, kind)
+    number = len(common.readings)
+    one_by_one = expose_sets_at_once(([one] for one in range(number)), functionals=number)
+    found: list[Calibration] = []
+    refused: Unachievable | None = None
+    for exposures in dict.fromkeys((expose_all_at_once(number), one_by_one)):
+        try:
+            made = meet_contract(mechanism, replace(apportioned, exposures=exposures), kind)
+        except Unachievable as refusal:
+            refused = refusal
+        else:
+            found.append(_price(made, task))
+    if not found:
+        assert refused is not None
+        raise refused
+    return min(found, key=lambda one: one.worst_case_epsilon)
+
+
+def _price(found: Calibration, task: DecisionTask) -> Calibration:
+    """Return a calibration for the task, with the loss of its sums."""
+    common = task.common
+    assert common is not None
     losses = [rate * sensitivity for rate, sensitivity in zip(list_sum_rates(found), common.sensitivities, strict=True)]
     tests = tuple(
         replace(test, epsilon=round_up_to_float(losses[test.cell_noises[0].place])) if test.cell_noises else test
