@@ -28,6 +28,8 @@ from planner.values.expressions import fold_constant
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
 _SUMMED = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead)
 _OF_ROWS = (Measure.ROWS, Measure.TOTAL)
+MOST_TAKEN = 1 << 18
+"""Places that all windows over one calendar take together: running totals over two years of days."""
 _Places: TypeAlias = tuple[tuple[int, ...], ...]
 _PERIODS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
     "year": lambda day: (day.year,),
@@ -76,6 +78,8 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
     else:
         key, falling = _order_key(order, node, within)
         taken, whole = _read_ordered(node, called, window, key, falling=falling)
+    if sum(map(len, taken)) > MOST_TAKEN:
+        raise too_long_calendar(node)
     sizes = dict(within.values)
     groups = prod(len(sizes[name]) for name in whole)
     named = None if key is None else key.name
@@ -244,6 +248,17 @@ def _whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
     if not isinstance(number, Number) or number.value.denominator != 1 or abs(number.value) >= 2**31:
         raise unsupported_window(around)
     return int(number.value)
+
+
+def too_long_calendar(node: exp.Window) -> KeyholeError:
+    """Return KH204 for windows that take very many groups of a calendar."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} runs over a calendar that is too long",
+        detail=f"The windows of all groups together take at most {MOST_TAKEN:,} groups.",
+        hint="Ask about fewer values of the key, or write a frame of fewer ROWS.",
+        position=position(node),
+    )
 
 
 def no_key(node: exp.Window) -> KeyholeError:

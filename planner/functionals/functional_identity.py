@@ -36,7 +36,8 @@ def identify_sum(functional: Functional) -> str:
 
 def _identify_reading(read: CellRead) -> str:
     where = read.cells
-    cells = f"{where.whole!r} {where.key!r} {where.taken!r} {where.most}"
+    taken = sha256(repr(where.taken).encode()).hexdigest() if where.taken else ""
+    cells = f"{where.whole!r} {where.key!r} {taken} {where.most}"
     return f"{read.times} in {cells} of ({identify_sum(read.summed)})"
 
 
