@@ -71,17 +71,18 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     prices = _prices(common)
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-        widest = max(times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
+        every = (times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
         return find_least_epsilon(
-            sensitivity=max(1, widest), tolerance=near[functional], fnr=fnr, fpr=fpr, allow_block=False
+            sensitivity=max(every, default=1), tolerance=near[functional], fnr=fnr, fpr=fpr, allow_block=False
         )
 
     def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
         rates = [Fraction(0)] * len(common.sensitivities)
-        for one in list_mentioned(task):
+        noisy = [one for one in list_mentioned(task) if weights[one]]
+        for one in noisy:
             for place, rate in _find_rates(weights[one], prices, near[one], shares.fnr[one], shares.fpr[one]).items():
                 rates[place] = max(rates[place], rate)
-        return {one: _test(weights[one], rates, near[one], shares, one) for one in list_mentioned(task)}
+        return {one: _test(weights[one], rates, near[one], shares, one) for one in noisy}
 
     # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
     apportioned = replace(task, sensitivities=(1,) * len(common.readings), blocks=frozenset())
@@ -127,6 +128,8 @@ def _price(found: Calibration, task: DecisionTask) -> Calibration:
 def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: float, fnr: float, fpr: float) -> int:
     """Return about the least tolerance at which one functional's test costs a cell `epsilon`."""
     prices, weights = _prices(common), weigh_noises(common, functional)
+    if not weights:
+        return 0
     ratios = _balance(weights, prices)
     wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
     return max(0, math.ceil(_scaled_reach(weights, ratios, fnr, fpr) / wanted) - 2)
@@ -145,14 +148,12 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
     assert common is not None
     keys = sums.shape[1]
     rates = list_sum_rates(calibration)
+    # a sum that cancels out of every reading has no noise, and is read as 0
     noisy = {
-        place: sums[place] + noise.draw_discrete_laplace(rate=rate, size=keys)
+        place: sums[place] + noise.draw_discrete_laplace(rate=rate, size=keys) if rate else np.zeros(keys, np.int64)
         for place, rate in enumerate(rates)
-        if rate
     }
-    read: dict[int, tuple[Integers, Booleans]] = {
-        one: read_cells(common, one, noisy) for one in list_mentioned(task) if calibration.tests[one].rate
-    }
+    read = {one: read_cells(common, one, noisy) for one in list_mentioned(task)}
 
     def literal(cut: Cut) -> Booleans:
         values, present = read[cut.functional]
@@ -173,7 +174,7 @@ def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]
     reading, cells = common.readings[functional], common.cells[functional]
     keys = next(iter(sums.values())).size
     weights = weigh_noises(common, functional)
-    most = LARGEST_VALUE // max(1, *(sum(times * count for _, times, count in one) for one in weights))
+    most = LARGEST_VALUE // max((sum(times * count for _, times, count in one) for one in weights), default=1)
     total, present = np.zeros(keys, dtype=np.int64), np.ones(keys, dtype=np.bool_)
     for (place, times), where in zip(reading, cells, strict=True):
         found, there = _look_up(np.clip(sums[place], -most, most).reshape(common.shape), where)
@@ -208,7 +209,7 @@ def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
     """Return the noises in a functional's reading, for each kind of key that has all cells of it.
 
     Each is a sum, by how much its noise counts, and in how many cells. A cell that several parts of a reading have in
-    common counts by the sum of what it counts there.
+    common counts by the sum of what it counts there. There is none if the reading has no noise in any key.
 
     Raises:
         Unachievable: a calendar is too long.
@@ -219,10 +220,13 @@ def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
     if math.prod(common.shape[axis] for axis in calendars) > _MOST_PLACES:
         raise Unachievable("a calendar of so many values is too long for windows over it")
     found: dict[Weights, None] = {}
+    if not math.prod(common.shape):
+        return ()
     for places in product(*(range(common.shape[axis]) for axis in calendars)):
         at = dict(zip(calendars, places, strict=True))
         if all(where.axis is None or where.taken[at[where.axis]] for _, where in parts):
             found[_weigh_at(parts, at, others, common.shape)] = None
+    found.pop((), None)  # of keys in which everything cancels out: their value is known
     return _drop_narrower(tuple(found))
 
 
@@ -280,12 +284,12 @@ def _prices(common: CommonSums) -> tuple[float, ...]:
 
 def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
-    return max(upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises))
+    return max((upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises)), default=0.0)
 
 
 def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
-    return max(upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises))
+    return max((upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0)
 
 
 @lru_cache(maxsize=256)

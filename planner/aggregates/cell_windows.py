@@ -69,6 +69,8 @@ def window_argument(node: exp.Window) -> exp.Expr:
 def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction]:
     """Return the groups that a window adds up, and what it multiplies their sum by. Raise KH204."""
     called, order = strip_parentheses(node.this), node.args.get("order")
+    if node.args.get("alias") is not None or node.args.get("first") is not None:
+        raise unsupported_window(node)  # of the WINDOW clause
     window = _Partition(node, within)
     if order is None:
         if not isinstance(called, exp.Sum | exp.Avg) or node.args.get("spec") is not None:
@@ -257,7 +259,7 @@ def too_long_calendar(node: exp.Window) -> KeyholeError:
         f"{write_short(node)} runs over a calendar that is too long",
         detail=f"The windows of all groups together take at most {MOST_TAKEN:,} groups.",
         hint="Ask about fewer values of the key, or write a frame of fewer ROWS.",
-        position=position(node),
+        position=find_position(node),
     )
 
 
