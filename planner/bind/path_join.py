@@ -18,7 +18,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TypeAlias
 
-from planner.bind.groupings import apply_grouping_bounds, count_computed_groups, list_computed_keys, split_combined_keys
+from planner.bind.grouping_bounds import (
+    apply_grouping_bounds,
+    count_computed_groups,
+    list_computed_keys,
+    split_combined_keys,
+)
 from planner.catalog.catalog import Column, Derivation, FixedKey, Lookup, Table
 
 Names: TypeAlias = Mapping[str, str]

@@ -22,7 +22,7 @@ from planner.aggregates.key_thresholds import drop_missing_thresholds, restrict_
 from planner.aggregates.ranked_value import read_ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
 from planner.bind.bind_refusals import refuse_rows_in_having
-from planner.bind.joins import read_row_conditions
+from planner.bind.joined_tables import read_row_conditions
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
 from planner.groups.inhabited.key_values import list_inhabited

@@ -19,7 +19,12 @@ from dataclasses import replace
 from decimal import Decimal
 from math import prod
 
-from planner.bind.groupings import apply_grouping_bounds, count_computed_groups, list_computed_keys, split_combined_keys
+from planner.bind.grouping_bounds import (
+    apply_grouping_bounds,
+    count_computed_groups,
+    list_computed_keys,
+    split_combined_keys,
+)
 from planner.bind.path_join import apply_path_bounds, carry_column, find_stored_key
 from planner.catalog.catalog import Column, FixedKey, Member, Table, Total
 from planner.catalog.joined_rows import share_joined_rows

@@ -22,7 +22,7 @@ from planner.bind.bind_refusals import (
     refuse_unit_query,
 )
 from planner.bind.from_clause import ON_TABLE, split_conjuncts
-from planner.bind.select_list import find_shown_aggregate
+from planner.bind.shown_expressions import find_shown_aggregate
 from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, check_matches_tree, find_clauses, find_clauses_from, find_token
@@ -51,7 +51,7 @@ MOST_READERS = 64  # questions over one subquery: each takes a copy of it, and t
 class UnitQuestion:
     """A question that reads a subquery per unit: its SELECT and clauses, and the scope of its names.
 
-    `before` is the WITH clause that the question needs when it is read by itself.
+    `with_text` is the WITH clause that the question needs when it is read by itself.
     """
 
     select: exp.Select
@@ -59,7 +59,7 @@ class UnitQuestion:
     scope: Scope
     query: UnitQuery
     is_shared: bool
-    before: str
+    with_text: str
 
 
 def read_unit_queries(
@@ -331,7 +331,7 @@ def _read_reader(
     scope = Scope(
         table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", subquery_columns=query.column_names
     )
-    return UnitQuestion(select=question, clauses=place, scope=scope, query=query, is_shared=shared, before=before)
+    return UnitQuestion(select=question, clauses=place, scope=scope, query=query, is_shared=shared, with_text=before)
 
 
 def _write_without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:

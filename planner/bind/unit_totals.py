@@ -28,7 +28,7 @@ from planner.bind.bind_refusals import (
     suggest_with_own_numbers,
 )
 from planner.bind.fixed_keys import narrow_by_fixed_keys
-from planner.bind.joins import read_row_conditions
+from planner.bind.joined_tables import read_row_conditions
 from planner.bind.unit_query import list_totals, make_unit_table
 from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.row_terms import TermKind

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.bind.bind_refusals import suggest_group_by_key
-from planner.bind.joins import read_joins
+from planner.bind.joined_tables import read_joins
 from planner.bind.other_tables import offer_join
 from planner.bind.path_join import list_declared_tables
 from planner.bind.unit_join import apply_bounds
@@ -76,7 +76,7 @@ def cut_question(
     scope, own = read_values(select, sources, scope, catalog)
     scope = _compute_keys(select, scope)
     lists = read_lists(select, scope, catalog)
-    reading = ParsedQuestion(node, select, scope, text, tokens, found, lists=lists, own=own, catalog=catalog)
+    reading = ParsedQuestion(node, select, scope, text, tokens, found, lists=lists, value_queries=own, catalog=catalog)
     reading = _read_numbers(reading, catalog)
     try:
         place = _make_place(reading, catalog)
@@ -104,7 +104,9 @@ def _cut_over_rows(
     select, scope = reading.select, _compute_keys(reading.select, reading.scope)
     check_matches_tree(reading.clauses, select, tokens)
     lists = read_lists(select, scope, catalog)
-    found = ParsedQuestion(node, select, scope, text, tokens, reading.clauses, lists=lists, own=(reading.query,))
+    found = ParsedQuestion(
+        node, select, scope, text, tokens, reading.clauses, lists=lists, value_queries=(reading.query,)
+    )
     place = _make_place(_read_numbers(found, catalog), catalog)
     if reading.emptied is None:
         return place
@@ -133,7 +135,7 @@ def _cut_over_units(
     node: exp.Table, reading: UnitQuestion, text: str, tokens: tuple[Token, ...], catalog: Catalog
 ) -> CutQuestion:
     query, scope = reading.query, reading.scope
-    found = ParsedQuestion(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
+    found = ParsedQuestion(node, reading.select, scope, text, tokens, reading.clauses, reading.with_text, query)
     try:
         place = _make_place(_read_numbers(found, catalog), catalog)
     except KeyholeError as error:
@@ -204,7 +206,7 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
             *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
         ),
         unit_lists=place.lists,
-        unit_values=place.own,
+        unit_values=place.value_queries,
         numbers=told_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),

@@ -55,7 +55,7 @@ MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
 _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 
 
-def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | None:
+def extract_questions(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | None:
     """Cut the questions out of a query. Return None if it holds nothing that Keyhole answers.
 
     Raises KH100-KH107, and KH2xx for keys, with positions in `text`.
@@ -153,7 +153,7 @@ def _check_ctes(read: EditedQuery, catalog: Catalog) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hole:
+class _Replacement:
     """A span of the text with its replacement, and the relations that the replacement's integers stand for."""
 
     edit: Edit
@@ -164,7 +164,7 @@ def _cut_questions(
     query: ParsedQuery, catalog: Catalog, found: list[tuple[exp.Table, Relation]], *, unread: frozenset[int]
 ) -> Asking:
     text, tokens, tree = query.text, query.tokens, query.tree
-    holes: list[_Hole] = []
+    holes: list[_Replacement] = []
     places: list[CutQuestion] = []
     if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
         raise refuse_too_many_questions(most=MOST_QUESTIONS)
@@ -175,12 +175,12 @@ def _cut_questions(
             places.extend(cut_question(node, what, text, tokens, catalog))
         else:
             holes.append(_replace_relation(node, what, tokens, catalog))
-            holes.extend(_Hole(edit, ()) for edit in _cut_qualifiers(node, tree, tokens))
+            holes.extend(_Replacement(edit, ()) for edit in _cut_qualifiers(node, tree, tokens))
     whole = join_branches(tuple(places), text, tokens)
-    holes.extend(_Hole(edit, (embedded,)) for embedded, edit in whole)
+    holes.extend(_Replacement(edit, (embedded,)) for embedded, edit in whole)
     for place in places:
         if not any(edit.start <= place.embedded.offset < edit.end for _, edit in whole):
-            holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
+            holes.extend(_Replacement(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
     asking = _join_holes(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
         raise refuse_too_many_questions(most=MOST_QUESTIONS)
@@ -192,7 +192,7 @@ def _find_select(node: exp.Table) -> exp.Expr | None:
     return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
 
 
-def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
+def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...], catalog: Catalog) -> _Replacement:
     first = find_token(tokens, locate_name(node))
     last = find_token(tokens, find_offset(node.this))
     alias = node.args.get("alias")
@@ -217,7 +217,7 @@ def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...]
         case StoredQuestion():
             stored = _take_stored(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
-    return _Hole(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
+    return _Replacement(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
 
 
 def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
@@ -225,7 +225,7 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     sql = question.sql.strip().rstrip(";")
     try:
         tokens = lex(sql)
-        asking = embed(sql, tokens, alone)
+        asking = extract_questions(sql, tokens, alone)
     except KeyholeError as error:
         raise hide_stored_text(error, question) from None
     if asking is None or not asking.questions:
@@ -250,7 +250,9 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
     """
     sql = monitor.sql.strip().rstrip(";")
     try:
-        asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()).replace_numbers("refuse"))
+        asking = extract_questions(
+            sql, lex(sql), replace(catalog, stored_questions=(), monitors=()).replace_numbers("refuse")
+        )
     except KeyholeError as error:
         raise hide_monitor_text(error, monitor) from None
     if asking is None or len(asking.questions) != 1 or len(asking.embedded) != 1:
@@ -275,7 +277,7 @@ def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) 
     return list(edits.values())
 
 
-def _join_holes(text: str, holes: list[_Hole]) -> Asking:
+def _join_holes(text: str, holes: list[_Replacement]) -> Asking:
     outer: list[str | int] = []
     embedded: list[EmbeddedQuestion | EmbeddedRelation] = []
     at = 0

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE, split_conjuncts
-from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, find_shown_aggregate
+from planner.bind.shown_expressions import check_beside_aggregates, check_item, check_shown, find_shown_aggregate
 from planner.bind.unit_lists.find_lists import find_lists
 from planner.catalog.catalog import Column, Lookup
 from planner.errors import KeyholeError, UnknownColumn
@@ -42,7 +42,7 @@ from planner.extract.hints.answerable_questions import (
 )
 from planner.extract.hints.number_in_place import put_number_in_place
 from planner.extract.hints.people import refuse_people
-from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
+from planner.extract.hints.suggest_scorecard import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
@@ -95,7 +95,7 @@ def check_form(place: ParsedQuestion) -> tuple[Column, ...]:
     if place.ranked is not None:
         _check_cut(place)
     _check_numbers(place)
-    over_groups = place.shown
+    over_groups = place.keys_only
     windows = tuple(_find_windows(over_groups, place))
     select = with_constants(over_groups, windows)
     shown = find_shown_aggregate(select)
@@ -130,7 +130,7 @@ def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Win
     Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
     """
     parts = (*select.expressions, select.args.get("order"), select.args.get("distinct"))
-    replaced = {id(node) for one in place.hidden for node in one.walk()}
+    replaced = {id(node) for one in place.hidden_parts for node in one.walk()}
     windows = [one for one in place.select.find_all(exp.Window) if id(one) not in replaced]
     alike = zip(select.find_all(exp.Window), windows, strict=True)
     as_written = {id(window): written for window, written in alike}
@@ -252,7 +252,7 @@ def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tupl
     ranked = place.ranked
     if ranked is None:
         return ()
-    grouped = list_grouped_expressions(place.shown, place.scope)
+    grouped = list_grouped_expressions(place.keys_only, place.scope)
     for window in ranked.windows:
         for item in window.args["order"].expressions[1:]:
             check_item(item.this, place.scope, *grouped)
@@ -333,7 +333,7 @@ def _check_clauses(place: ParsedQuestion) -> None:
 
 def _find_query(part: exp.Expr, key: str, place: ParsedQuestion) -> exp.Query | None:
     """Return a subquery in a clause. Lists of units in WHERE and subqueries of values in JOIN do not count."""
-    own = {id(query.tree) for query in place.own}
+    own = {id(query.tree) for query in place.value_queries}
     if key == "joins" and any(id(node) in own for node in part.this.walk()):
         on = part.args.get("on")
         return None if on is None else on.find(exp.Query)
@@ -342,7 +342,7 @@ def _find_query(part: exp.Expr, key: str, place: ParsedQuestion) -> exp.Query | 
     known = {id(listed.tree) for clause in place.lists for listed in clause}
     for one in split_conjuncts(part.this):
         asked = [listed for clause in find_lists(one) or () for listed in clause]
-        read = bool(asked) and all(id(listed.inner) in known for listed in asked)
+        read = bool(asked) and all(id(listed.query) in known for listed in asked)
         if not read and (inner := one.find(exp.Query)) is not None:
             return inner
     return None
@@ -357,9 +357,9 @@ def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> Keyho
     if key == "having":
         return refuse_threshold_from_rows(inner, hint=suggest_public_total(place))
     refusal = refuse_inner_subquery(inner)
-    if key == "where" and not place.before and (instead := put_number_in_place(place, inner)) is not None:
+    if key == "where" and not place.with_text and (instead := put_number_in_place(place, inner)) is not None:
         return refuse_value_of_all_rows(inner, instead=instead)
-    if key != "where" or place.before or place.select.args.get("joins"):
+    if key != "where" or place.with_text or place.select.args.get("joins"):
         return refusal
     together = suggest_set_operation(place.select, place.scope, place.clauses, place.text, place.tokens)
     return refusal if together is None else refuse_question_in_where(inner, together=together)

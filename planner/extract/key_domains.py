@@ -10,8 +10,8 @@ Its answer is the pinned key domain, with rows or without: what BI tools fill th
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.joins import read_joins
-from planner.bind.select_list import check_shown, find_shown_aggregate
+from planner.bind.joined_tables import read_joins
+from planner.bind.shown_expressions import check_shown, find_shown_aggregate
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
 from planner.extract.constant_result import find_idle_tables

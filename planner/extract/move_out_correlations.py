@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE
-from planner.bind.select_list import is_harmless
+from planner.bind.shown_expressions import is_harmless
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, find_clauses, matches_tree

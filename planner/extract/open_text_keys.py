@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from planner.bind.from_clause import split_conjuncts
-from planner.bind.joins import read_joins
+from planner.bind.joined_tables import read_joins
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead

@@ -40,10 +40,10 @@ class PrivateRead:
 class ParsedQuestion:
     """A question in its statement, read by clauses.
 
-    `before` is the WITH clause that it needs when it is read by itself. `predicates` are the thresholds that it shows
-    and sorts by. `ranked` is the expression that ranks its groups. `numbers` are sizes that it shows without being told
-    their values. `lists` are clauses of lists of privacy units in WHERE. `own` are the subqueries whose values it
-    reads.
+    `with_text` is the WITH clause that it needs when it is read by itself. `predicates` are the thresholds that it
+    shows and sorts by. `ranked` is the expression that ranks its groups. `numbers` are the sizes that it shows, whose
+    values the answer does not tell. `lists` are the clauses of lists of privacy units in WHERE. `value_queries` are the
+    subqueries with values of units that it reads.
     """
 
     node: exp.Table
@@ -52,14 +52,14 @@ class ParsedQuestion:
     text: str
     tokens: tuple[Token, ...]
     clauses: Clauses
-    before: str = ""
+    with_text: str = ""
     per_unit: UnitQuery | None = None
     predicates: tuple[ShownPredicate, ...] = ()
     ranked: RankedItem | None = None
     numbers: Numbers = NO_NUMBERS
     catalog: Catalog | None = None
     lists: tuple[tuple[UnitListQuery, ...], ...] = ()
-    own: tuple[UnitValuesQuery, ...] = ()
+    value_queries: tuple[UnitValuesQuery, ...] = ()
 
     @property
     def has_thresholds(self) -> bool:
@@ -71,12 +71,12 @@ class ParsedQuestion:
         )
 
     @property
-    def shown(self) -> exp.Select:
+    def keys_only(self) -> exp.Select:
         """The SELECT with a constant for every predicate, number, and expression of its ranking. Only keys are left."""
-        return with_constants(self.select, self.hidden)
+        return with_constants(self.select, self.hidden_parts)
 
     @property
-    def hidden(self) -> tuple[exp.Expr, ...]:
+    def hidden_parts(self) -> tuple[exp.Expr, ...]:
         """The parts of the SELECT that show no key: predicates, numbers, and expressions of its ranking."""
         ranked = () if self.ranked is None else self.ranked.private
         return (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes)

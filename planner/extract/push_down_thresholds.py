@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.aggregates.cell_windows import reads_groups
-from planner.bind.select_list import find_shown_aggregate
+from planner.bind.shown_expressions import find_shown_aggregate
 from planner.bind.unit_query import read_unit_queries
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError

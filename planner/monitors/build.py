@@ -14,7 +14,7 @@ from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import NO_BOUND
 from mechanisms.threshold.one_shot import round_up_to_float
-from planner.bind.groupings import count_computed_groups, list_computed_keys
+from planner.bind.grouping_bounds import count_computed_groups, list_computed_keys
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Alert, Monitor

@@ -10,7 +10,7 @@ from planner.catalog.catalog import Catalog
 from planner.catalog.monitor import Monitor
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError, cut_at_word
-from planner.extract.extract import declare_monitor, embed
+from planner.extract.extract import declare_monitor, extract_questions
 from planner.monitors.monitor_question_refusals import (
     cannot_be_watched,
     no_bare_question,
@@ -99,7 +99,7 @@ def _find_question(catalog: Catalog, monitor: Monitor) -> EmbeddedQuestion:
         if token.kind == "parameter":
             hint = "Write the constant itself; a threshold for each group may come from a public table."
             raise cannot_be_watched(monitor, f"sql has the parameter {token.value}", hint=hint)
-    found = embed(sql, lexed, catalog)
+    found = extract_questions(sql, lexed, catalog)
     if found is None or len(found.embedded) != 1 or not isinstance(found.embedded[0], EmbeddedQuestion):
         raise no_bare_question(monitor)
     embedded = found.embedded[0]

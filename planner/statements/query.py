@@ -1,7 +1,7 @@
 """A query, alone or inside a DECLARE, PREPARE or EXPLAIN: passed to the shadow, or with questions inside."""
 
 from planner.catalog.catalog import Catalog
-from planner.extract.extract import embed
+from planner.extract.extract import extract_questions
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.allow_list import check_functions
@@ -11,4 +11,4 @@ from planner.statements.kinds import PassThrough
 def read_query(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
     """Read a query with these tokens. It passes to the shadow if no question is inside. Raise as `classify` does."""
     check_functions(found)
-    return embed(text, found, catalog) or PassThrough("select")
+    return extract_questions(text, found, catalog) or PassThrough("select")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.bind.computed_groupings import read_grouping
-from planner.bind.groupings import apply_grouping_bounds
+from planner.bind.grouping_bounds import apply_grouping_bounds
 from planner.bind.unit_join import have_same_units
 from planner.catalog.catalog import Catalog, Column, Table, ValueGroups
 from planner.catalog.joined_rows import share_joined_rows

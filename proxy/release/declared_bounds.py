@@ -5,7 +5,7 @@ The owner is warned of a found bound that is wider than the declared one.
 
 from decimal import Decimal
 
-from planner.bind.groupings import apply_grouping_bounds
+from planner.bind.grouping_bounds import apply_grouping_bounds
 from planner.catalog.catalog import Table
 from planner.lower.unit_statistics import LOW_SIDES, BoundKind
 from proxy.release.bounds import FoundBound

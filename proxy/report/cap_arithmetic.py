@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from planner.bind.groupings import apply_grouping_bounds
+from planner.bind.grouping_bounds import apply_grouping_bounds
 from planner.catalog.catalog import Budget, Catalog, Column, Table
 from planner.explain.rounded_numbers import write_at_least
 from proxy.report.odometer import say_belief

@@ -7,7 +7,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import BandColumn, Budget, Catalog, Table
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_at_least
-from planner.extract.extract import embed
+from planner.extract.extract import extract_questions
 from planner.lower.dialects.dialect import Dialect
 from planner.parser.lexer import read_tokens, spell_name
 from planner.plan.build import plan
@@ -54,7 +54,7 @@ def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
     """Return why one of the policy's statements is not answered under its defaults. Return None if it is."""
     wanted, today = read_accuracy({}, catalog.defaults), datetime.now(UTC).date()
     try:
-        asking = embed(sql, read_tokens(sql), catalog)
+        asking = extract_questions(sql, read_tokens(sql), catalog)
         made = [
             plan(ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=dialect)
             for one in (() if asking is None else asking.questions)

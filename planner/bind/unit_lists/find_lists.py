@@ -26,29 +26,29 @@ _ON_SET = frozenset(("this", "expression", "distinct"))
 
 @dataclass(frozen=True, slots=True)
 class AskedList:
-    """A condition of WHERE on one subquery: IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
+    """A condition of WHERE on one subquery: IN, = ANY, EXISTS, or a comparison in which `query` is a value.
 
     If it `is_absent`, the condition holds for units that are not on the list. A comparison `is_negated` instead: its
     NOT is unknown where the comparison is.
     """
 
-    asked: exp.Expr
-    inner: exp.Select
+    condition: exp.Expr
+    query: exp.Select
     is_absent: bool
     is_negated: bool = False
 
     @property
     def members(self) -> list[exp.Expr]:
         """The columns that IN looks for in the subquery's rows. Empty for EXISTS and comparisons."""
-        if not isinstance(self.asked, exp.In | exp.EQ | exp.NEQ) or self.is_value:
+        if not isinstance(self.condition, exp.In | exp.EQ | exp.NEQ) or self.is_value:
             return []
-        node = strip_parentheses(self.asked.this)
+        node = strip_parentheses(self.condition.this)
         return [strip_parentheses(one) for one in node.expressions] if isinstance(node, exp.Tuple) else [node]
 
     @property
     def is_value(self) -> bool:
         """True if the subquery is one value of a comparison."""
-        around = self.inner.parent
+        around = self.query.parent
         while isinstance(around, exp.Subquery | exp.Paren):
             around = around.parent
         return not isinstance(around, exp.In | exp.Exists | exp.Any | exp.All | exp.SetOperation)
@@ -181,10 +181,10 @@ def find_listing_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: f
         for part in split_conjuncts(where.this):
             for listed in (one for clause in find_lists(part) or () for one in clause):
                 inside = [
-                    table for node in list_read_tables(listed.inner) if (table := private.get(id(node))) is not None
+                    table for node in list_read_tables(listed.query) if (table := private.get(id(node))) is not None
                 ]
                 if asks_of_units(listed, [*outer, *inside]):
-                    found |= {id(node) for node in list_read_tables(listed.inner) if id(node) in private}
+                    found |= {id(node) for node in list_read_tables(listed.query) if id(node) in private}
     return frozenset(found)
 
 
@@ -215,15 +215,15 @@ def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
 
     Return False for a question of its own, with whose answered keys or sizes rows are compared.
     """
-    if isinstance(listed.asked, exp.Exists):
+    if isinstance(listed.condition, exp.Exists):
         return True
     units = {unit for table in outer for unit in table.unit if table.get_column(unit).domain is None}
     if not listed.is_value:
         named = {read_name(one.this) for one in listed.members if isinstance(one, exp.Column)}
         units |= list_key_columns(outer)
-        return bool(named & units) or listed.inner.args.get("having") is None
+        return bool(named & units) or listed.query.args.get("having") is None
     units = {unit for table in outer for unit in table.unit} | list_key_columns(outer)
-    where = listed.inner.args.get("where")
+    where = listed.query.args.get("where")
     for part in split_conjuncts(None if where is None else where.this):
         sides = [strip_parentheses(part.this), strip_parentheses(part.expression)] if isinstance(part, exp.EQ) else []
         if all(isinstance(side, exp.Column) for side in sides) and any(read_name(side.this) in units for side in sides):

@@ -50,11 +50,11 @@ def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tupl
     found: list[tuple[UnitListQuery, ...]] = []
     for part in split_conjuncts(None if where is None else where.this):
         clauses = find_lists(part) or ()
-        asked = [(one, _find_listed_table(one.inner, catalog)) for clause in clauses for one in clause]
+        asked = [(one, _find_listed_table(one.query, catalog)) for clause in clauses for one in clause]
         if not all(table is not None and asks_of_units(one, [scope.table, table]) for one, table in asked):
             continue
-        tables = {id(one.inner): table for one, table in asked if table is not None}
-        found += [tuple(_read_list(one, tables[id(one.inner)], scope) for one in clause) for clause in clauses]
+        tables = {id(one.query): table for one, table in asked if table is not None}
+        found += [tuple(_read_list(one, tables[id(one.query)], scope) for one in clause) for clause in clauses]
     return tuple(found)
 
 
@@ -74,7 +74,7 @@ class _Conditions:
 
 
 def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
-    outer, inner = scope.table, flatten_list(asked.inner)
+    outer, inner = scope.table, flatten_list(asked.query)
     if outer.is_row_unit or table.is_row_unit:
         raise refuse_list_of_rows(outer if outer.is_row_unit else table, inner)
     if not have_same_units((outer, table)):
@@ -108,7 +108,7 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         counts_empty_units=groups is not None and inner.args.get("group") is None,
         key_columns=by,
         comparison=said.compared,
-        tree=asked.inner,
+        tree=asked.query,
     )
 
 
@@ -210,7 +210,7 @@ def _read_totals(asked: AskedList, inner: exp.Select) -> exp.Expr:
     def write_in(node: exp.Expr) -> exp.Expr:
         return exp.Paren(this=value.copy()) if isinstance(node, exp.Subquery) else node
 
-    written = asked.asked.copy().transform(write_in, copy=False)
+    written = asked.condition.copy().transform(write_in, copy=False)
     return exp.Not(this=exp.Paren(this=written)) if asked.is_negated else written
 
 

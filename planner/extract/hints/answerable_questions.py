@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
-from planner.bind.select_list import check_beside_aggregates, check_shown
+from planner.bind.shown_expressions import check_beside_aggregates, check_shown
 from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, ValueGroups
 from planner.errors import KeyholeError
 from planner.extract.private_read import ParsedQuestion
@@ -43,7 +43,7 @@ def suggest_each_grouping(place: ParsedQuestion, sets: tuple[tuple[Column, ...],
         names = ", ".join(place.scope.spell_column(column) for column in columns)
         parts = (f"SELECT {shown}", source, where, f"GROUP BY {names}", having)
         questions.append(" ".join(part for part in parts if part))
-    return f"{place.before} {' UNION ALL '.join(questions)};".strip()
+    return f"{place.with_text} {' UNION ALL '.join(questions)};".strip()
 
 
 def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) -> str | None:
@@ -75,7 +75,7 @@ def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) 
         having = f"HAVING {own or _suggest_threshold(place) or 'count(*) > 1000'}"
         instead = "" if own else INSTEAD
     grouped = (f"SELECT {names}", source, where, f"GROUP BY {_copy_group_by(place) or names}", having)
-    parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
+    parts = (place.with_text, *(("SELECT true", source, where, having) if whole else grouped))
     return instead + " ".join(part for part in parts if part) + ";"
 
 
@@ -146,7 +146,7 @@ def suggest_whole_table(place: ParsedQuestion) -> str | None:
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = copy_where(place)
     having = place.clauses.get_text("having", place.text, place.tokens)
-    return INSTEAD + " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
+    return INSTEAD + " ".join(part for part in (place.with_text, "SELECT true", source, where, having) if part) + ";"
 
 
 def suggest_by_keys(place: ParsedQuestion) -> str | None:
@@ -161,7 +161,7 @@ def suggest_by_keys(place: ParsedQuestion) -> str | None:
     names = ", ".join(place.scope.spell_column(key) for key in keys)
     source = place.tokens[place.clauses.source].start
     parts = (
-        place.before,
+        place.with_text,
         f"SELECT {names}",
         place.text[source : _find_source_end(place)],
         copy_where(place),
@@ -192,7 +192,7 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
                 positions[called] = index + 1, node
     if not positions:
         return None
-    numbered = place.shown.copy()
+    numbered = place.keys_only.copy()
     for item in numbered.args["group"].expressions:
         if isinstance(item, exp.Column) and item.args.get("table") is None and read_name(item.this) in positions:
             item.replace(exp.Literal.number(positions[read_name(item.this)][0]))
@@ -215,7 +215,7 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
     detail = (
         f"As in PostgreSQL, GROUP BY {names} means the table's own, not what the select list calls by the same name."
     )
-    return detail, " ".join(part for part in (place.before, "".join(parts)) if part) + ";"
+    return detail, " ".join(part for part in (place.with_text, "".join(parts)) if part) + ";"
 
 
 def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | None:
@@ -254,7 +254,7 @@ def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | No
         twin.replace(exp.column(called[one.number], table="q"))
     end = place.clauses.end if place.ranked is None else place.ranked.end
     source = text[tokens[place.clauses.source].start : tokens[end - 1].end]
-    asked = " ".join(part for part in (place.before, f"SELECT {', '.join(shown)} {source}") if part)
+    asked = " ".join(part for part in (place.with_text, f"SELECT {', '.join(shown)} {source}") if part)
     return f"SELECT q.*, {write_node(around)} FROM ({asked}) AS q;"
 
 
@@ -268,7 +268,7 @@ def suggest_domain(place: ParsedQuestion) -> str | None:
     """Return the list of a key's public values, for an aggregate that asks only for its extremes or its count."""
     keys = [_find_asked_key(item.unalias(), place.scope) for item in place.select.expressions]
     found = tuple(dict.fromkeys(key for key in keys if key is not None))
-    if place.select.args.get("group") is not None or place.before or None in keys or len(found) != 1:
+    if place.select.args.get("group") is not None or place.with_text or None in keys or len(found) != 1:
         return None
     if place.select.args.get("having") is not None or not reads_keys_alone(place.select, place.scope, found):
         return None
@@ -443,7 +443,7 @@ def suggest_public_total(place: ParsedQuestion) -> str:
             at = find_closing(tokens, at)
             start = tokens[at].end
         at += 1
-    return INSTEAD + f"{place.before} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
+    return INSTEAD + f"{place.with_text} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
 
 
 def join_ways(*ways: str | None) -> str | None:

@@ -76,7 +76,7 @@ def suggest_groups_of_people(place: ParsedQuestion, grouped: list[Column]) -> st
     something other than the table is read.
     """
     table, select = place.scope.table, place.select
-    if table.is_row_unit or place.per_unit is not None or place.before or select.args.get("joins"):
+    if table.is_row_unit or place.per_unit is not None or place.with_text or select.args.get("joins"):
         return None
     open_keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
     keys = [column for column in grouped if column.domain is not None] or open_keys[:1]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.bind.from_clause import FromClause, read_from_clause
-from planner.bind.select_list import computes_each_row
+from planner.bind.shown_expressions import computes_each_row
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead

@@ -71,7 +71,7 @@ def _is_listed(node: exp.Table) -> bool:
     while around is not None:
         where = around.args.get("where")
         for part in split_conjuncts(None if where is None else where.this):
-            if any(_reads(listed.inner, inner) for clause in find_lists(part) or () for listed in clause):
+            if any(_reads(listed.query, inner) for clause in find_lists(part) or () for listed in clause):
                 return True
         around = around.parent_select
     return False

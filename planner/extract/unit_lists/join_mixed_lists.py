@@ -47,7 +47,7 @@ def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
     found = [(node, listed) for node in _find_leaves(read.select) for listed in _read_leaf(node)]
     kept = [(node, listed, made) for node, listed in found if (made := _write_units(listed, read)) is not None]
     joined = list(dict.fromkeys(text for _, _, (text, _) in kept))
-    tables = {text: read_name(next(list_sources(listed.inner)).this) for _, listed, (text, _) in kept}
+    tables = {text: read_name(next(list_sources(listed.query)).this) for _, listed, (text, _) in kept}
     called = dict(zip(joined, name_joined([tables[text] for text in joined], read), strict=True))
     if not joined or len(joined) > _MOST_LISTS:
         return
@@ -89,7 +89,7 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
 
     Return None for other lists.
     """
-    inner = listed.inner
+    inner = listed.query
     source = next(list_sources(inner), None)
     if source is None or any(value for key, value in inner.args.items() if value and key not in IN_GROUPED_QUERY):
         return None
@@ -104,7 +104,7 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
         (strip_parentheses(one), strip_parentheses(item))
         for one, item in zip(listed.members, inner.expressions, strict=False)
     ]
-    if isinstance(listed.asked, exp.Exists):
+    if isinstance(listed.condition, exp.Exists):
         tied = [(part, pair) for part in rows if (pair := _find_pair(part, source, read)) is not None]
         pairs = [pair for _, pair in tied]
         rows = [part for part in rows if not any(part is one for one, _ in tied)]

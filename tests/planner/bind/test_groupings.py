@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bind.computed_groupings import find_expression_faults
-from planner.bind.groupings import apply_grouping_bounds, determines
+from planner.bind.grouping_bounds import apply_grouping_bounds, determines
 from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
 from planner.question.question import Question

@@ -12,7 +12,7 @@ import pytest
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
-from planner.extract.extract import embed
+from planner.extract.extract import extract_questions
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import read_tokens
 from planner.statements.settings import read_accuracy
@@ -32,7 +32,7 @@ def _banded() -> Catalog:
 
 
 def _read(sql: str) -> Asking:
-    found = embed(sql, read_tokens(sql), _banded())
+    found = extract_questions(sql, read_tokens(sql), _banded())
     assert found is not None
     return found
 

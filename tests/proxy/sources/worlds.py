@@ -19,7 +19,7 @@ import psycopg
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
-from planner.bind.groupings import apply_grouping_bounds
+from planner.bind.grouping_bounds import apply_grouping_bounds
 from planner.catalog.catalog import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.select_list import check_shown, find_shown_aggregate
+from planner.bind.shown_expressions import check_shown, find_shown_aggregate
 from planner.catalog.catalog import MOST_BANDS, Column
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import INSTEAD, copy_where, excludes_emptiness, suggest_likely_threshold
@@ -58,7 +58,7 @@ def suggest_scorecard(place: ParsedQuestion) -> str | None:
     If the whole statement is not the question, return the question only, without ORDER BY and LIMIT. Return None if a
     size has neither a band nor a threshold, or if the statement would be refused for another reason.
     """
-    if place.per_unit is not None or place.before or place.scope.subquery_columns is not None:
+    if place.per_unit is not None or place.with_text or place.scope.subquery_columns is not None:
         return None
     whole = place.select.parent is None
     if not whole and _is_filtered_around(place):
@@ -136,7 +136,7 @@ def _reads_band(call: exp.Expr, place: ParsedQuestion) -> bool:
 
 def _check_others(place: ParsedQuestion) -> None:
     """Raise the refusal that the statement would get without its sizes: KH101, and errors of its columns."""
-    masked: exp.Select = place.shown.copy()
+    masked: exp.Select = place.keys_only.copy()
     for item in masked.expressions:
         if shows_size(item):
             (item.this if isinstance(item, exp.Alias) else item).replace(exp.true())
@@ -182,7 +182,7 @@ def suggest_ranking(place: ParsedQuestion) -> str | None:
     cannot be guessed.
     """
     select, limit, order = place.select, read_limit(place.select), place.select.args.get("order")
-    alone = select.parent is None and not place.before and place.per_unit is None and not place.predicates
+    alone = select.parent is None and not place.with_text and place.per_unit is None and not place.predicates
     alone = alone and select.args.get("distinct") is None  # which is sorted by what it shows
     if order is None or not alone or limit is None or not limit.name.isdecimal() or int(limit.name) > _MOST_RANKED:
         return None
