@@ -30,7 +30,7 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
 
 
 def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
-    """Return the same, written into an array that has zeros for these keys, or for those without a group so far."""
+    """Write the functionals by key into an array that has zeros for keys without a group so far, and return it."""
     if not sums:  # a formula of public columns alone
         return into
     index = np.zeros(len(sums[0]), dtype=np.int64)
@@ -50,7 +50,7 @@ def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpa
 
 
 def _find_positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
-    """Return where each found value stands among the public ones; -1 where it does not."""
+    """Return the place of each found value among the public ones, -1 for any other value."""
     if column.sql_type in _ORDINAL:
         return _find_ordinal_positions(*_sort_ordinals(values), _make_ordinals(found))
     places = _number_values(values)
@@ -93,7 +93,7 @@ def _find_ordinal_positions(
 ) -> npt.NDArray[np.int64]:
     """Return the positions of found values.
 
-    It takes as long as there are found ones: groups may come in many pieces.
+    Its time grows with the number of found values only, as groups may come in many pieces.
     """
     if not len(ordered):
         return np.full(found.shape, -1, dtype=np.int64)

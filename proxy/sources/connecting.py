@@ -1,6 +1,6 @@
-"""Connecting to a PostgreSQL source: anybody who owns it learns why that fails, in the log or as KH008.
+"""Connections to a PostgreSQL source. The owner sees why one fails, in the log or as KH008.
 
-An analyst reads the same KH501 whatever the cause.
+An analyst sees the same KH501 whatever the cause.
 """
 
 from contextlib import AbstractContextManager
@@ -29,9 +29,9 @@ _NO_ROOM = ("too many connections", "too many clients", "connection slots are re
 
 
 class SourceConnection(PunctualConnection):
-    """A connection to the source, which does not wait for it for ever.
+    """A connection to the source, with limited waits.
 
-    That there is none is logged, at most once a minute for each cause.
+    A failed connection is logged, at most once a minute for each cause.
     """
 
     @classmethod
@@ -47,17 +47,17 @@ class SourceConnection(PunctualConnection):
 def limit_statements(*, after_ms: int) -> AbstractContextManager[None]:
     """Give the block's statements a time limit.
 
-    The source ends them by itself. If it says nothing, the connection is closed `GIVEN_UP_S` later, which is a
-    psycopg.OperationalError.
+    The source ends them itself. If it does not answer, the connection is closed `GIVEN_UP_S` later, and
+    psycopg.OperationalError is raised.
     """
     return limit_waits(after_ms / 1000 + GIVEN_UP_S)
 
 
 def try_connecting(url: str) -> None:
-    """Connect once.
+    """Connect once and disconnect, to check that it works.
 
     Raises:
-        KeyholeError: KH008, with the cause: this is the owner's to read.
+        KeyholeError: KH008, with the cause, for the owner.
     """
     try:
         with PunctualConnection.connect(url, connect_timeout=OPENING_S) as connection:
@@ -69,7 +69,7 @@ def try_connecting(url: str) -> None:
 
 
 def explain_unreached(url: str) -> KeyholeError:
-    """Return why the pool has had no connection for `OPENING_S`. Raise it if the cause lasts."""
+    """Return why the pool has had no connection for `OPENING_S`, as an error. Raise it if the cause lasts."""
     try_connecting(url)
     return report_late_postgres()
 
@@ -84,6 +84,6 @@ def _make_refusal(error: psycopg.Error) -> KeyholeError:
 def _lacks_connections(error: psycopg.Error) -> bool:
     """Return True if a login failed for lack of connections.
 
-    It has no SQLSTATE, only words: PostgreSQL's or a pooler's, as long as they are English.
+    Such a failure has no SQLSTATE. It is recognised by the English text of PostgreSQL or a pooler.
     """
     return any(words in str(error) for words in _NO_ROOM)

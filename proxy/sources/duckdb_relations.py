@@ -1,7 +1,4 @@
-"""Which tables and files a relation of DuckDB is, by the engine's own reading of it: its plan before any rewriting.
-
-And which columns it has.
-"""
+"""The tables, files and columns behind a relation of DuckDB, from the engine's own plan before any rewriting."""
 
 import json
 import os.path
@@ -77,16 +74,16 @@ WHERE NOT internal AND macro_definition IS NOT NULL
 
 
 class DataMoved(Exception):
-    """The files of a relation are others than they were when reading began."""
+    """The error for a relation whose files changed while they were read."""
 
 
 def identify_relation(relation: str, *, run: Run, directory: Path, database: Path | None) -> RelationIdentity:
-    """Return the identity of `relation`; files below `directory` are called by their place there.
+    """Return the identity of `relation`. Files below `directory` are named by their relative path.
 
     `database` is the instance's file.
 
-    DuckDB's logical plan names every stored table by catalog, schema and name, whatever view, macro or spelling led to
-    it. It names no files, so these are looked for among the literals of the relation and of the views it may read.
+    DuckDB's logical plan names every stored table by catalog, schema and name, through any view, macro or spelling. It
+    names no files, so these are searched for among the literals of the relation and of the views it may read.
     """
     # a CSV file is not looked into: which rows it has must not decide whether it can be found
     found_by = _CSV.sub(r"read_text('\1')", relation)
@@ -117,7 +114,7 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
 
 
 def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]:
-    """Return the columns of the stored tables that name their rows, each by itself."""
+    """Return the columns of the stored tables that are unique keys by themselves."""
     try:
         has_keys = any(key is not None for _, _, _, key, *_ in run(f"DESCRIBE {relation}"))
     except duckdb.ParserException:  # it is no name of a table
@@ -156,7 +153,7 @@ def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool
 def check_same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Check that the relations keep their types while the block reads them.
 
-    They are looked at before it and behind it: a file may be replaced meanwhile, and no transaction keeps it. Raise
+    They are compared before and after the block, as a file may be replaced meanwhile and no transaction keeps it. Raise
     `TypesChanged`.
     """
 
@@ -173,8 +170,8 @@ def check_same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyC
 def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | None) -> Iterator[None]:
     """Check that the relations keep their files while the block reads them by several statements.
 
-    One transaction keeps the tables of a database as they are, and files are the same before it and behind it. Raise
-    `DataMoved`: a unit could have been counted where it was and once more where it is now.
+    One transaction keeps the tables of a database unchanged. Files are compared before and after the block. Raise
+    `DataMoved` if they differ: a unit could have been counted in its old place and again in its new one.
     """
 
     def look() -> list[str]:
@@ -187,7 +184,7 @@ def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: P
 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
-    """Name, size and time of every file that the relation reads, and of the database's own."""
+    """Return the name, size and time of every file that the relation reads, and of the database's own."""
     return describe_files(
         find_patterns(relation, run=run, database=database), run=run, database=stat_database(database)
     )
@@ -199,10 +196,10 @@ def find_patterns(relation: str, *, run: Run, database: Path | None) -> tuple[st
 
 
 def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str:
-    """Write name, size and time of all files under the patterns, and of the database's as they were seen.
+    """Return as text the name, size and time of all files under the patterns, and of the database's files.
 
-    Names are those below the files' common folder, so that a folder may be copied or restored with its times. A time
-    that stands for none tells no file from another, so such a file is known by its place on the disk, too.
+    Names are relative to the files' common folder, so that a folder can be copied or restored with its times. If a
+    file's time is the placeholder for an unknown one, its place on the disk is added.
     """
     files = {path for pattern in patterns for path in _glob(pattern, run=run)}
     found = {**{path: _stat(path) for path in files}, **database}
@@ -211,7 +208,7 @@ def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str
 
 
 def stat_database(database: Path | None) -> Looks:
-    """Look at a database's file, and at the log of writes that are not in it yet. Raise OSError."""
+    """Return the state of a database's file, and of its write-ahead log. Raise OSError."""
     if database is None:
         return {}
     log = database.with_name(f"{database.name}.wal")
@@ -221,9 +218,9 @@ def stat_database(database: Path | None) -> Looks:
 
 
 def stat_open_database(opened: Looks, now: Looks) -> Looks:
-    """Return the looks of the database that is open.
+    """Return the state of the open database's files.
 
-    A file that was renamed away is read as it was, one that is written over is not.
+    A file that was renamed is still read as it was. A file that was overwritten is not.
     """
     (before, *_), (after, *_) = opened.items(), now.items()
     return opened if before[1][0] != after[1][0] else now
@@ -246,7 +243,7 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _find_files(relation: str, *, run: Run, database: Path | None) -> dict[str, list[Path]]:
-    """Return the files that words of the relation's text stand for, or words of a view or macro named there."""
+    """Return the files named by words of the relation's text, or by words of a view or macro that it uses."""
     line = find_header_line(relation)
     if line is not None:
         return {line.pattern: _glob(line.pattern, run=run)}
@@ -282,7 +279,7 @@ def _read_words(sql: str) -> list[str]:
 
 
 def _glob(pattern: str, *, run: Run) -> list[Path]:
-    """Return the files that DuckDB reads under a name; none if it may not look."""
+    """Return the files that DuckDB reads under a name. Return none if it may not read there."""
     try:
         return [Path(file).resolve() for (file,) in run(f"SELECT file FROM glob({quote_text(pattern)})")]
     except duckdb.Error:

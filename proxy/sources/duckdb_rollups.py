@@ -1,4 +1,4 @@
-"""Rollups in memory, in a database of their own beside the one that is read."""
+"""DuckDB's rollups, kept in a separate database in memory."""
 
 import itertools
 import threading
@@ -16,12 +16,12 @@ DATABASE = "keyhole_rollups"
 
 
 class DuckDBStore:
-    """Tables of an attached in-memory database; nothing is written to disk, and the source's own file stays as it is.
+    """The store of rollups in an attached in-memory database. Nothing is written to disk or to the source's file.
 
     Parameters:
         open_cursor: opens a cursor of the instance that has `DATABASE` attached.
-        pins: what reads pinned rows in it.
-        most_rows: that a rollup may have.
+        pins: provides pinned rows to its statements.
+        most_rows: the largest number of rows of a rollup.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class DuckDBStore:
         self._interrupt: Callable[[], None] | None = None
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build the rollup as a table of its own. Raise `RollupTooLarge` and `TypesChanged`."""
+        """Build the rollup as a table, and return its name. Raise `RollupTooLarge` and `TypesChanged`."""
         relation = f"{DATABASE}.main.{quote_name(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._open_cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -76,4 +76,4 @@ class DuckDBStore:
             interrupt()
 
     def close(self) -> None:
-        """Close nothing: nothing outlives the instance."""
+        """Do nothing: the rollups end with the instance."""

@@ -1,7 +1,7 @@
 """DuckDB as a source: a database file, or parquet and CSV files, read in this process.
 
-The engine is closed to everything but its own file and the files of the directories that the owner names: no
-extensions are installed or loaded, no statement changes the configuration.
+The engine can read only its own file and the files of the owner's directories. No extensions are installed or loaded,
+and no statement changes the configuration.
 """
 
 import signal
@@ -70,20 +70,20 @@ _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
 
 
 class DuckDBSource:
-    """One database instance for the process; every call works on a cursor of its own.
+    """A DuckDB database as a source, one instance for the process. Every call works on a cursor of its own.
 
-    While it is open nobody can write to its file, as DuckDB has it. A file that is not `held` is opened for a question
-    and closed behind it, so that a loader can write between questions; no rollups are kept then.
+    While it is open, DuckDB lets nobody write to its file. Unless it is held, the file is opened for each question and
+    closed afterwards, so that a loader can write between questions. No rollups are kept then.
 
     Parameters:
         database: a `.duckdb` file, opened read-only; None for an empty in-memory database over files.
-        directories: where `read_parquet`, `read_csv` and views may read files; those in the first are called by their
-            place there.
+        directories: where `read_parquet`, `read_csv` and views may read files. Names of files in the first one are
+            relative.
         settings: DuckDB settings of the owner, such as `threads` and `memory_limit`.
-        questions: how many are answered at the same time.
-        rollups: how many rollups are kept in memory at most.
-        rollup_rows: how many rows each may have.
-        held: whether the file stays open.
+        questions: the number of questions that are answered at the same time.
+        rollups: the largest number of rollups kept in memory.
+        rollup_rows: the largest number of rows of each.
+        is_held: True if the file stays open.
 
     Raises:
         KeyholeError: KH008 when the database cannot be opened.
@@ -128,7 +128,7 @@ class DuckDBSource:
         return tuple(_qualify_name(schema, name) for schema, name in rows)
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep a file open that is not held: opening it takes longer than what the catalog is asked. Raise KH008."""
+        """Keep a file open that is not held, as opening it takes longer than reading the catalog. Raise KH008."""
         return self._openings.keep_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
@@ -145,7 +145,7 @@ class DuckDBSource:
         return hide_shape_failures(identify, relation=relation)
 
     def state(self, relation: str) -> str:
-        """Return the outside state of the relation's files. Raise KH006."""
+        """Return the names, sizes and times of the relation's files, as text. Raise KH006."""
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
         )
@@ -153,7 +153,7 @@ class DuckDBSource:
     def read_files(self, relation: str) -> str:
         """Return the files that the relation's rows are read from, as `state` has them.
 
-        Of a replaced database, the open ones. Raise KH006 and KH008.
+        If the database was replaced, these are the files that are still open. Raise KH006 and KH008.
         """
 
         def look() -> str:
@@ -167,9 +167,9 @@ class DuckDBSource:
         return hide_shape_failures(look, relation=relation)
 
     def reopen(self) -> None:
-        """Open the database that is in its place, if it is another than the open one.
+        """Open the database file again, if it was replaced.
 
-        Who reads that one ends on it. Raise KH008.
+        Readers of the old one finish on it. Raise KH008.
         """
         self._openings.renew(lambda opened: opened.looks != stat_database(self._database))
 
@@ -189,9 +189,9 @@ class DuckDBSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take one of a fixed number of turns: an engine that has not stopped yet keeps its own.
+        """Hold one of a fixed number of turns. A statement that has not stopped yet keeps its turn.
 
-        A file that is not held is opened for it, once nobody writes to it any more. Raise KH501, nothing reserved.
+        A file that is not held is opened for it, once nobody writes to it. Raise KH501, with nothing reserved.
         """
         started = time.monotonic()
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
@@ -303,10 +303,10 @@ class DuckDBSource:
 
 @dataclass(slots=True, eq=False)
 class _OpenDatabase:
-    """An open database, the pinned rows that it was handed, its rollups, and how many read it.
+    """An open database with its pinned rows, its rollups, and the number of its readers.
 
-    Every cursor starts in the schema `home`, or in the instance's own. `looks` is what its files were when they were
-    opened, `patterns` holds by relation under which names it reads files.
+    Every cursor starts in the schema `home`, or in the instance's own. `looks` is the state of its files when they were
+    opened. `patterns` has, by relation, the names under which it reads files.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -332,7 +332,7 @@ class _OpenDatabase:
                     self.cursors.remove(cursor)
 
     def interrupt(self) -> None:
-        """Interrupt what its readers run."""
+        """Interrupt the running statements of its readers."""
         with self.lock:
             for cursor in self.cursors:
                 cursor.interrupt()
@@ -349,10 +349,10 @@ class _OpenDatabase:
 
 
 class _DatabaseHandle:
-    """The database while somebody reads it.
+    """The handle of a database, which opens and closes it for its readers.
 
-    One that is not held is opened for the first reader and closed behind the last; one that another has replaced is
-    closed behind its last reader.
+    Unless it is held, it is opened for the first reader and closed after the last. A replaced database is closed after
+    its last reader.
     """
 
     def __init__(self, open_database: Callable[[], _OpenDatabase], *, held: bool) -> None:
@@ -373,7 +373,8 @@ class _DatabaseHandle:
     def use(self, *, until: float | None = None) -> Iterator[_OpenDatabase]:
         """Use the open database.
 
-        With a moment of the monotonic clock it is tried until then, and KH501 refused; else raise KH008 at once.
+        With a moment of the monotonic clock, opening it is tried until then, and KH501 is raised. Otherwise KH008 is
+        raised at once.
         """
         opened = self._join(until)
         try:
@@ -502,8 +503,8 @@ def _open_database(
 ) -> _OpenDatabase:
     """Open an instance in memory that has the database attached.
 
-    A file that takes its place can be opened beside it, where DuckDB would hand out what is open under the name. Raise
-    KH008.
+    So a replaced file can be opened beside the old one. Otherwise DuckDB would return the one already open under that
+    name. Raise KH008.
     """
     allowed = ", ".join(quote_text(str(directory.resolve())) for directory in directories)
     try:
@@ -528,7 +529,7 @@ def _explain_unopened(error: Exception) -> str:
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str, Looks]:
-    """Attach a file to be read. Return the schema that its names are looked up in, and what the file was."""
+    """Attach a file for reading. Return the schema in which its names are looked up, and the file's state."""
     name = "memory_db" if database.stem == "memory" else None  # that one is the instance's own
     attach = f"ATTACH {quote_text(str(database))}{'' if name is None else f' AS {name}'} (READ_ONLY)"
     while True:

@@ -1,8 +1,9 @@
-"""The limits of an engine on the machine, and what of the data may decide how much it reads.
+"""The engine's settings: its limits on the machine, and whether it may skip blocks of a table.
 
-What the policy says, or a fair share for each process that serves. Unless the policy lets it skip blocks, an engine
-reads a table whole, whatever it knows of the values in it: else one row with a value that nobody else has would make it
-read more. References: docs/decisions/0017-timing.md.
+The limits are the policy's, or a fair share for each serving process. Unless the policy allows skipping, an engine
+reads a table whole. Otherwise a single row with a unique value would make it read more.
+
+References: docs/decisions/0017-timing.md.
 """
 
 from pathlib import Path

@@ -1,9 +1,8 @@
-"""Failures of the source while data is touched: not for ever.
+"""The limit on an analyst's failures in the source while data is touched.
 
-Rewritten SQL cannot fail on data by itself. Should an engine fail all the same (memory, a time limit, a lost
-connection), then the analyst learns of it at a moment that no row decides (`public_moments.py`); and anybody who has
-met too many failures is refused before anything is reserved. So what failures could tell is at most so many bits an
-hour.
+Rewritten SQL cannot fail on data by itself. If an engine still fails (memory, a time limit, a lost connection), the
+analyst learns of it at a moment that does not depend on rows (`public_moments.py`). An analyst with too many failures
+is refused before anything is reserved. So failures can reveal at most `MOST_FAILURES` bits an hour to one analyst.
 """
 
 import threading
@@ -68,14 +67,14 @@ _PAUSE_S = 60.0  # between two lines of the log for the same cause, so that a go
 
 
 class _Notice:
-    """Says in the log what is wrong, and not again and again."""
+    """A log of causes that repeats each one at most once a minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._said: dict[str, float] = {}
 
     def say(self, why: str) -> None:
-        """Log a cause. Of a command, which logs nothing, standard output is the answer."""
+        """Log a cause, unless it was logged within the last minute. Commands do not log."""
         import structlog  # it takes a tenth of the start of a command, which logs nothing
 
         if not structlog.is_configured():
@@ -104,15 +103,15 @@ def refuse_unopened(error: KeyholeError) -> KeyholeError:
 
 
 def refuse_without_turn() -> KeyholeError:
-    """Return the refusal of a question that waited in vain for others to end, and log that."""
+    """Return the refusal of a question that got no turn at the source in time, and log that."""
     log_unreached("as many questions are under way as the source is asked at once")
     return report_unreachable_source()
 
 
 class SourceFailures:
-    """Counts failures per analyst, in this process.
+    """The counters of failures per analyst, in this process.
 
-    Each of several `workers` allows its part of `MOST_FAILURES`, so that all together allow no more.
+    Each of several `workers` allows its share of `MOST_FAILURES`, so that all together allow no more.
     """
 
     def __init__(self, *, workers: int = 1) -> None:
@@ -121,7 +120,7 @@ class SourceFailures:
         self._times: dict[str, deque[float]] = defaultdict(deque)
 
     def check(self, analyst: str) -> None:
-        """Refuse an analyst who met too many within the last hour. Raise KH503; nothing was spent."""
+        """Raise KH503 for an analyst with too many failures within the last hour. Nothing was spent."""
         with self._lock:
             times = self._times[analyst]
             while times and times[0] < time.monotonic() - WINDOW_S:
@@ -135,7 +134,7 @@ class SourceFailures:
         """Count a failure of the block, which reads for an analyst.
 
         Parameters:
-            is_over: whether the timeout has passed, which the log then names as the cause.
+            is_over: returns True if the timeout has passed. The log then names it as the cause.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""Where the private data lives: the only package that touches it, and only through rewritten questions."""
+"""Opening the source of a policy by its URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,8 +33,8 @@ the one that answers, and commands such as `keyhole check` run meanwhile."""
 class SparkLogin:
     """The policy's login to a server of Spark Connect beside its address.
 
-    It has the engine there (None: whichever answers), who comes, whose certificates are believed, and where names
-    without a place are looked up.
+    `engine` is the expected engine (None: any). `ca` is the file of trusted certificates. `catalog` and `database` are
+    where unqualified names are looked up.
     """
 
     engine: str | None = None
@@ -123,7 +123,7 @@ def choose_dialect(source: SourceSection) -> Dialect:
 
 
 def find_database_file(url: str, *, directory: Path) -> Path | None:
-    """Return the database file that a `source.url` names; None if it names none."""
+    """Return the database file in a `source.url`. Return None if there is none."""
     if not url.startswith(_DUCKDB):
         return None
     path = url[len(_DUCKDB) :].removeprefix("/")

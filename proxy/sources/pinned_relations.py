@@ -1,11 +1,11 @@
-"""Pinned public rows that go to an engine with the statements that read them.
+"""Sending pinned public rows to an engine, with the statements that read them.
 
-Guarantee: a statement finds the rows of the pin under the relation's name, whatever the source calls so itself: they
-are named in a WITH around the statement, which hides every table. Nothing is written to the source, and no right is
-needed there but to read.
+Guarantee: a statement finds the pinned rows under the relation's name, even if the source has a table of that name. A
+WITH around the statement defines them and hides every table. Nothing is written to the source, and reading rights
+suffice.
 
-PostgreSQL is sent them as arrays, parameters of the statement; DuckDB is handed them once for all questions, as tables
-of a database in memory beside the one that is read.
+PostgreSQL gets them as arrays, which are parameters of the statement. DuckDB gets them once for all questions, as
+tables of a separate database in memory.
 
 References: docs/decisions/0022-large-public-tables.md.
 """
@@ -41,11 +41,11 @@ _OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of tex
 def embed_pinned(
     sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str], *, is_inlined: bool = False
 ) -> str:
-    """Return the statement that reads these relations as what `rows` gives for them.
+    """Return the SQL of a statement in which these relations are read from the SQL that `rows` returns for them.
 
     Parameters:
-        inlined: an engine reads them wherever they are named, and does not make a copy for all places first. DuckDB 2.0
-            may wait forever for a copy that is read in front of a join and behind it.
+        is_inlined: True to let the engine read them at each place, without a common copy. DuckDB 2.0 may wait forever
+            for a copy that is read both before and after a join.
     """
     if not pinned:
         return sql
@@ -55,7 +55,7 @@ def embed_pinned(
 
 
 def _list_named(sql: str, pinned: Sequence[PinnedRelation]) -> list[PinnedRelation]:
-    """Return the relations that a statement names: what reads kept steps in their place may need no others."""
+    """Return the pinned relations that a statement names. A statement over kept steps may need fewer."""
     return [one for one in pinned if one.name in sql]
 
 
@@ -65,14 +65,14 @@ def _write_text(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BinaryArray:
-    """An array as PostgreSQL reads it in binary, and the type that it is of."""
+    """An array in PostgreSQL's binary format, with the OID of its type."""
 
     oid: int
     content: bytes
 
 
 class _Recent:
-    """The results made of pinned relations, for recently used ones. Safe to share."""
+    """A cache of the arrays of recently used pinned relations. Safe to share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -147,9 +147,9 @@ class PostgresPins:
         *,
         head: str = "",
     ) -> "psycopg.Cursor[tuple[Any, ...]]":
-        """Run a statement that reads pinned relations, behind a `head` that says what becomes of its rows.
+        """Run a statement that reads pinned relations, after a `head` such as CREATE TABLE ... AS.
 
-        Else the cursor has them. The text is Keyhole's own: identifiers quoted, constants typed.
+        Without a head, the cursor has the rows. The text is Keyhole's own: identifiers quoted, constants typed.
         """
         import psycopg
 
@@ -165,9 +165,9 @@ class PostgresPins:
         *,
         rows: int,
     ) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of such a statement, so many at a time as the server sends them.
+        """Yield the rows of a statement that reads pinned relations, `rows` at a time, as the server sends them.
 
-        All must be read, or the connection be closed.
+        The caller must read all of them, or close the connection.
         """
         import psycopg
 
@@ -181,7 +181,7 @@ class PostgresPins:
     def _bind(
         self, cursor: "psycopg.RawCursor[tuple[Any, ...]]", sql: str, pinned: Sequence[PinnedRelation]
     ) -> tuple[str, list[BinaryArray]]:
-        """Return the statement as it is sent, and its parameters: of the relations that it names."""
+        """Return the statement to send, with the arrays of the relations that it names as parameters."""
         pinned = _list_named(sql, pinned)
         if not pinned:
             return sql, []
@@ -220,7 +220,7 @@ class DuckDBPins:
 
     @contextmanager
     def provide(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
-        """Give the statement as it finds the relations that it names, which stay as long as the block runs."""
+        """Yield the statement with its relations read from tables, which stay as long as the block runs."""
         pinned = _list_named(sql, pinned)
         names = [relation.name for relation in pinned]
         with self._lock:

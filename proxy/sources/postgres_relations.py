@@ -1,7 +1,4 @@
-"""Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts.
-
-And which columns it has.
-"""
+"""The tables and columns behind a relation of PostgreSQL, from its catalog: through views, partitions and children."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -126,7 +123,7 @@ a change has another file, too."""
 
 
 def make_identity(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
-    """Return the identity in the rows of `RELATION`. A materialised view shows the rows of its tables, as they were."""
+    """Return the identity from the rows of the query `RELATION`. A materialised view counts as its tables."""
     ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual, keys, foreign_keys),) = [
         row for row in rows if row[0]
     ]
@@ -170,10 +167,11 @@ def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]])
 def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
     """Keep unique the keys that the statement counts on, while the block reads the relations.
 
-    A relation that was read in a transaction is locked in it: a constraint cannot go before it ends, and an index that
-    is dropped concurrently is kept up until then. Children may come meanwhile, so that it is asked again behind it.
+    A relation that was read in a transaction is locked in it. Until its end no constraint can be dropped, and an index
+    that is dropped concurrently is still maintained. New children may appear, so the keys are checked again after the
+    block.
 
-    Raises `KeyGone` before the block and `TypesChanged` behind it.
+    Raise `KeyGone` before the block and `TypesChanged` after it.
     """
     counted_on = [relation for relation in relations if relation.keys]
 
@@ -191,6 +189,6 @@ def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[
 def check_locked_types(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     """Check the types of relations that were read in this transaction.
 
-    It has them locked since, so they were the same when it read. Raise `TypesChanged`.
+    The transaction has locked them, so they were the same when it read. Raise `TypesChanged`.
     """
     check_types(relations, lambda relation: read_columns(relation, connection))

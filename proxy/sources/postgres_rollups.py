@@ -1,7 +1,7 @@
-"""Rollups in PostgreSQL: unlogged tables of the owner's scratch schema, or temporary tables of one connection.
+"""PostgreSQL's rollups: unlogged tables in the owner's scratch schema, or temporary tables of one connection.
 
-All are made by one connection besides the pool's. Tables in the scratch schema are named after that connection, so
-that the next one recognises and drops what a process that crashed has left.
+All are made by one connection outside the pool. Tables in the scratch schema are named after it, so that the next
+process recognises and drops the tables of a crashed one.
 """
 
 import itertools
@@ -41,14 +41,14 @@ WHERE n.nspname = %s AND c.relname LIKE 'keyhole\\_rollup\\_%%'
 
 
 class PostgresStore:
-    """Where one source keeps its rollups.
+    """The store of one PostgreSQL source's rollups.
 
     Parameters:
         url: a libpq connection string.
         scratch: the schema in which the role may create tables; None for temporary tables.
-        settings: of the session, as for the connections that questions are asked on.
-        pins: what sends pinned rows with a statement.
-        most_rows: that a rollup may have.
+        settings: the session's settings, as for the connections of questions.
+        pins: sends pinned rows with a statement.
+        most_rows: the largest number of rows of a rollup.
     """
 
     def __init__(
@@ -65,7 +65,10 @@ class PostgresStore:
         self._session = ""
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build the rollup as a table, indexed and analysed. Raise `RollupTooLarge` and `TypesChanged`."""
+        """Build the rollup as an indexed and analysed table, and return its name.
+
+        Raise `RollupTooLarge` and `TypesChanged`.
+        """
         with self._held:
             connection = self._open()
             with (
@@ -113,14 +116,14 @@ class PostgresStore:
             _run(self._open(), f"DROP TABLE IF EXISTS {relation}")
 
     def cancel(self) -> None:
-        """Cancel what the connection does."""
+        """Cancel the connection's running statement."""
         connection = self._connection
         if connection is not None:
             with suppress(psycopg.Error):
                 connection.cancel_safe(timeout=_CANCELLED_S)
 
     def close(self) -> None:
-        """Drop what this connection made, and close it."""
+        """Drop the rollups of this connection, and close it."""
         with self._held:
             if self._connection is None:
                 return
@@ -165,6 +168,6 @@ class PostgresStore:
 
 
 def _run(connection: SourceConnection, sql: str) -> int:
-    """Run a statement; how many rows it made, of those that make rows."""
+    """Run a statement. Return the number of rows that it made."""
     with connection.cursor() as cursor:
         return cursor.execute(sql).rowcount

@@ -1,4 +1,4 @@
-"""PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
+"""PostgreSQL as a source: a small pool of read-only connections, whose settings no analyst can change."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -68,12 +68,12 @@ class PostgresSource:
 
     Parameters:
         url: a libpq connection string.
-        connections: how many connections are kept at most.
-        settings: the owner's server settings on top of Keyhole's own, such as `jit` and `work_mem`.
-        rollups: how many rollups are kept at most.
-        rollup_rows: how many rows each may have.
+        connections: the largest number of connections.
+        settings: the owner's server settings in addition to Keyhole's own, such as `jit` and `work_mem`.
+        rollups: the largest number of rollups.
+        rollup_rows: the largest number of rows of each.
         scratch: the schema in which they are kept; None for temporary tables.
-        rows_at_once: of how many groups the rows are taken in one piece.
+        rows_at_once: the number of groups that are fetched at a time.
 
     Raises:
         KeyholeError: KH008 when the database cannot be reached.
@@ -182,7 +182,7 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def state(self, relation: str) -> str:
-        """Return the files and counters of what the relation reads, once nobody has it locked.
+        """Return the file names and change counters of the relation's tables as text, once nobody has them locked.
 
         Raise KH006 and KH008.
         """
@@ -242,9 +242,9 @@ class PostgresSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take one of as many turns as there are connections, once a live one was seen.
+        """Hold one of as many turns as there are connections, after checking that one of them is alive.
 
-        That wait is no longer than the one for the turn. Raise KH501, nothing reserved.
+        The check takes no longer than the wait for a turn may. Raise KH501, with nothing reserved.
         """
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
@@ -266,8 +266,8 @@ class PostgresSource:
     ) -> TrueAggregates:
         """Return the true aggregates of a question.
 
-        Raise KH501: at the latest `GIVEN_UP_S` after the time in which the source was to stop by itself, when a
-        connection on which nothing has come is given up as dead.
+        Raise KH501, at the latest `GIVEN_UP_S` after the time at which the source should have stopped by itself. A
+        silent connection is then closed as dead.
         """
 
         def read_aggregates(statement: SourceStatement, left_ms: int) -> TrueAggregates:
@@ -289,10 +289,9 @@ class PostgresSource:
 
     @contextmanager
     def _check_missing_column(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
-        """Check a missing column again after the block, which reads the relations.
+        """Raise `ColumnGone` if the block fails for a missing column that the relations themselves lack.
 
-        The column may be one that a view computes by, row by row. If it is gone from the relation itself, nothing was
-        read: raise `ColumnGone`.
+        No row was read then. A missing column may also be one that a view uses while it computes rows.
         """
         try:
             yield
@@ -312,8 +311,8 @@ class PostgresSource:
     ) -> Integers:
         """Return the functionals by key.
 
-        Groups of very many keys are taken piece by piece as the server sends them, so beside the result no more than
-        one piece is there; which questions these are follows from their keys alone.
+        Groups of very many keys are fetched piece by piece, so that memory holds one piece beside the result. Which
+        questions these are follows from their keys alone.
         """
         split, values = len(keys.columns), np.zeros((functionals, keys.size), dtype=np.int64)
         if keys.size <= self._rows_at_once:

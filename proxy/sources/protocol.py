@@ -63,52 +63,50 @@ class Source(Protocol):
         """
 
     def state(self, relation: str) -> str:
-        """Return a text that is another one once the relation's data have moved, and may be without that.
+        """Return a text that changes whenever the relation's data change. It may also change without that.
 
-        No row is read. It follows from private data, and is for the owner alone. Raise KH006 and KH008.
+        No row is read. The text depends on private data, and is for the owner alone. Raise KH006 and KH008.
         """
 
     def read_files(self, relation: str) -> str | None:
         """Return the files that the relation's rows are read from, as `state` has them.
 
-        Return None for an engine that keeps rows itself. They may be others than `state` says if one is open that was
-        replaced. Raise KH006 and KH008.
+        Return None for a server, which keeps rows itself. They differ from those of `state` if a replaced file is still
+        open. Raise KH006 and KH008.
         """
 
     def reopen(self) -> None:
-        """Read what lies in its place now, if another file is open.
+        """Open the current file, if the open one was replaced.
 
-        A question under way ends on what it began with. Raise KH008.
+        A question under way finishes on the old one. Raise KH008.
         """
 
     def estimate_rows(self, relation: str) -> int:
-        """Return the relation's rows as the engine's planner estimates them; none is read.
+        """Return the engine's estimate of the relation's number of rows. No row is read.
 
-        The estimate follows from private data, and is for the owner alone. Raise KH006 and KH008.
+        The estimate depends on private data, and is for the owner alone. Raise KH006 and KH008.
         """
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table.
 
-        Of one with more than `most`, one more than that, and no further row is read. Raise KH006, naming the column if
-        a value has no counterpart, and KH008.
+        If there are more than `most`, return `most` + 1 rows and read no further. Raise KH008. Raise KH006, with the
+        column's name if one of its values has no counterpart in the catalog's types.
         """
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return the result of a statement over a relation, exactly and protected by nothing, for the owner alone.
+        """Return the exact, unprotected result of a statement over a relation, for the owner alone.
 
-        `keyhole check --measure` shows it. Raise KH006 for whatever fails, and KH008.
+        `keyhole check --measure` shows it. Raise KH006 for any failure, and KH008.
         """
 
     def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
-        """Take a turn, within which the source can be asked at once; no data is read by entering.
+        """Hold a turn in the block, within which the source can be read at once. Entering reads no data.
 
-        A question is reserved only inside.
-
-        Turns are shared fairly among analysts.
+        A question reserves only inside. Turns are shared fairly among analysts.
 
         Raises:
-            KeyholeError: KH501, when nothing answers, or too many ask at the same time. Nothing was spent.
+            KeyholeError: KH501, if the source does not answer, or too many questions wait. Nothing was spent.
         """
 
     def aggregates(
@@ -116,24 +114,24 @@ class Source(Protocol):
     ) -> TrueAggregates:
         """Return the true aggregates of a question.
 
-        With the public data version that it is asked on, the source may keep the rows that count for later questions.
+        With a public data `version`, the source may keep the bounded rows for later questions on that version.
 
         Raises:
-            KeyholeError: KH501, the same for every failure and for the timeout, with nothing of the engine in it.
+            KeyholeError: KH501, the same for every failure and for the timeout, without any text of the engine.
         """
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """Return the counts of a statement over these relations, for a release that is charged and no question.
+        """Return the counts of a statement over these relations, for a charged release.
 
         Raises:
             KeyholeError: KH501, as for `aggregates`.
         """
 
     def rollups(self) -> Mapping[str, int]:
-        """Return the number of kept sets of rows for later questions, by state; nothing is read."""
+        """Return the number of rollups, by state. Nothing is read."""
 
     def settle(self) -> None:
-        """Wait until no rows are prepared for later questions any more."""
+        """Wait until no rollup is being built."""
 
     def close(self) -> None:
         """Release the connections."""
@@ -146,7 +144,7 @@ def sort_counts(rows: Iterable[Row]) -> Counts:
 
 
 def hide_failures(query: Callable[[], _Result]) -> _Result:
-    """Return the query's result; any failure becomes the same KH501, which carries neither cause nor context.
+    """Return the query's result. Turn any failure into the same KH501, without cause and context.
 
     Raises:
         KeyholeError: KH501.
@@ -160,10 +158,10 @@ def hide_failures(query: Callable[[], _Result]) -> _Result:
 
 
 def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Result:
-    """Return the result of a query about a relation's shape; any failure of the engine becomes KH006.
+    """Return the result of a query about a relation's columns or identity. Turn any failure of the engine into KH006.
 
     Raises:
-        KeyholeError: KH006, and what `query` itself refuses.
+        KeyholeError: KH006, and any that `query` raises itself.
     """
     try:
         return query()
@@ -175,7 +173,7 @@ def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Resu
 
 
 def convert_value(value: object) -> Value | None:
-    """Return a driver's value as one of the catalog's; a value without counterpart becomes text."""
+    """Return a driver's value as one of the catalog's types. A value without a counterpart becomes text."""
     match value:
         case None | bool() | int() | str() | Decimal() | date():
             return value

@@ -1,9 +1,9 @@
-"""When an analyst learns how reading ended: at moments that no row decides, whether or not the engine has stopped.
+"""The moments at which an analyst learns how reading ended. They do not depend on any row.
 
-A failure is told at the policy's timeout, counted from when the question had its turn, and so is an engine that has not
-stopped by then: some look at an interrupt only now and then, and when they stop depends on the rows. Its turn at the
-source stays taken until it has, or until its connection was given up as dead (`connecting.py`). With `every_ms`
-successes too are told at multiples of it alone, and the timeout is the next such multiple.
+A failure is reported at the policy's timeout, counted from the start of the question's turn. So is an engine that has
+not stopped by then, as some engines check for an interrupt rarely, and the time until they stop depends on rows. Its
+turn at the source stays taken until it has stopped, or its connection was closed as dead (`connecting.py`). With
+`every_ms`, successes too are reported only at multiples of it, and the timeout is the next multiple.
 """
 
 import math
@@ -23,11 +23,11 @@ _Result = TypeVar("_Result")
 
 
 class PublicMoments:
-    """The moments of one question, counted from now on, when nothing was read for it yet.
+    """The public moments of one question, counted from construction, before anything is read for it.
 
     Parameters:
-        timeout_ms: after so long reading has failed.
-        every_ms: outcomes are told at multiples of it; 0 tells what was read at once.
+        timeout_ms: the time after which reading has failed.
+        every_ms: outcomes are reported at multiples of it; 0: successes are reported at once.
     """
 
     def __init__(self, *, timeout_ms: int, every_ms: int) -> None:
@@ -64,7 +64,7 @@ class PublicMoments:
 
     @contextmanager
     def release(self) -> Iterator[None]:
-        """Let the block end at a public moment: the deadline where reading failed in it, else the next multiple."""
+        """Delay the end of the block to a public moment: the deadline if reading failed, else the next multiple."""
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""The rows of a public table, or why they cannot be had. This is the owner's to read, and names no value."""
+"""Reading the rows of a public table. A refusal says why they cannot be read, for the owner, and names no value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,11 +27,11 @@ def read_public_rows(
     run: Callable[[str], list[tuple[Any, ...]]],
     uncopyable: Mapping[SqlType, str] = UNCOPYABLE,
 ) -> tuple[Row, ...]:
-    """Return the rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
+    """Return the rows, sorted by all columns. If there are more than `most`, return any `most` + 1 of them.
 
     Raises:
-        KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
-            cannot be copied, or the engine cannot read the rows.
+        KeyholeError: KH006 if the reader may not select these columns, or the engine cannot read the rows. Also if a
+            column has a value that cannot be copied. The column is named.
     """
     listed = ", ".join(quote_name(column) for column in columns)
     order = ", ".join(str(i + 1) for i in range(len(columns)))

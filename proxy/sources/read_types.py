@@ -1,7 +1,7 @@
 """A test of whether relations still have the columns that a statement was written for.
 
-Types are schema: no row is read for this. But how a file's types are found may depend on its rows, so that a difference
-is told like any other failure of the source, and stays paid. A column that is gone keeps every row from being read.
+Types are schema, so no row is read for this. But the types found in a file may depend on its rows. So a difference is
+reported like any other failure of the source, and stays paid. If a column is missing, no row can be read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,22 +12,22 @@ from planner.question.plan import ReadRelation
 
 
 class TypesChanged(Exception):
-    """A column is gone, or is no longer what it was when the policy was opened."""
+    """The error for a column that is missing, or has another type than when the policy was opened."""
 
 
 class ColumnGone(TypesChanged):
-    """A column is gone: a statement that names it cannot be read, let alone a row by it."""
+    """The error for a missing column. A statement that names it fails before any row is read."""
 
 
 class KeyGone(ColumnGone):
-    """The source no longer keeps a key unique that a statement counts on, which is found before it is read."""
+    """The error for a key that the source no longer keeps unique. It is found before any row is read."""
 
 
 def check_keys(relations: Sequence[ReadRelation], read_keys: Callable[[str], Iterable[frozenset[str]]]) -> None:
-    """Hold the keys that the source keeps now against those that a statement counts on.
+    """Compare the source's unique keys now with those that a statement relies on.
 
     Raises:
-        KeyGone: and whatever `read_keys` raises.
+        KeyGone: if one is missing, and whatever `read_keys` raises.
     """
     for relation in relations:
         if relation.keys and not relation.keys <= frozenset(read_keys(relation.relation)):
@@ -35,13 +35,13 @@ def check_keys(relations: Sequence[ReadRelation], read_keys: Callable[[str], Ite
 
 
 def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], Iterable[SourceColumn]]) -> None:
-    """Hold the source's columns, read now, against those that a statement was written for.
+    """Compare the source's columns now with those that a statement was written for.
 
-    Guarantee: where it passes, each is of the type that the statement casts it to, so that no value becomes NULL by its
-    type; and texts that differ are in different groups. Which column differs is said in the log alone.
+    Guarantee: if it passes, each column has the type that the statement casts it to, so that no value becomes NULL by
+    its type, and different texts are in different groups. Only the log names a differing column.
 
     Raises:
-        TypesChanged: and whatever `read_schema` raises.
+        TypesChanged: if one differs, and whatever `read_schema` raises.
     """
     for relation in relations:
         found = {column.name: column for column in read_schema(relation.relation)}
@@ -72,7 +72,7 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
 
 @contextmanager
 def check_after_reading() -> Iterator[None]:
-    """Check the types of columns after the block, once rows were read. Raise `TypesChanged` if one is gone by then."""
+    """Turn `ColumnGone` in the block into `TypesChanged`, as rows were read before: it stays paid."""
     try:
         yield
     except ColumnGone:

@@ -1,11 +1,10 @@
-"""Rollups of one source and steps of its statements: which exist, which are wanted, and answering from them.
+"""The rollups of one source and the kept steps of its statements: requesting, building and reading them.
 
-A question that no rollup serves yet is answered by its scan, which reads of its steps what is there. One thread then
-builds what is missing for later questions of the same public data version. The rollup of a statement with several steps
-takes many such scans: it is built when it would have served often. The existing ones depend on what was asked before,
-on public versions and on time. A rollup that cannot be built or read is not tried again in its version, and says
-nothing: the scan answers. One of more rows than may be kept is not tried again in any version, as long as the source is
-open.
+A question without a rollup is answered by its scan, which reads the kept steps that exist. One thread then builds the
+missing ones for later questions of the same public data version. The rollup of a statement with several steps costs
+many scans, so it is built once it would have been used often. Which ones exist depends on earlier questions, public
+versions and time. A rollup that cannot be built or read is not tried again in its version, without an error: the scan
+answers. One with too many rows is not tried again in any version, as long as the source is open.
 """
 
 import threading
@@ -33,36 +32,36 @@ MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and ro
 
 
 class RollupStore(Protocol):
-    """Where an engine keeps rollups. `build`, `drop` and `close` are called by one thread at a time."""
+    """The store of an engine's rollups. `build`, `drop` and `close` are called by one thread at a time."""
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Make a rollup; the relation that holds it. Raise `RollupTooLarge`, and then keeps nothing.
+        """Build a rollup, and return the relation that holds it. Raise `RollupTooLarge`, and keep nothing then.
 
         Parameters:
-            kept: relations that this store has made, by the names of the steps whose rows they hold.
+            kept: relations that this store has built, by the names of their steps.
         """
 
     def drop(self, relation: str) -> None:
         """Remove what `build` made."""
 
     def cancel(self) -> None:
-        """Stop a build that is under way, from another thread."""
+        """Stop a running build, from another thread."""
 
     def close(self) -> None:
         """Remove everything."""
 
 
 class RollupTooLarge(Exception):
-    """A rollup of more rows than may be kept; the scan answers, and it is not tried again."""
+    """The error for a rollup with too many rows. The scan answers, and the rollup is not tried again."""
 
 
 class RollupBusy(Exception):
-    """A rollup that cannot be read at this moment; the scan answers, and the rollup stays."""
+    """The error for a rollup that cannot be read at the moment. The scan answers, and the rollup is kept."""
 
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """A rollup or a step: under way until it has a relation or is found to be useless."""
+    """A rollup or a step. It is being built until it has a relation, or is found to be useless."""
 
     rollup: Rollup
     relation: str | None = None
@@ -71,7 +70,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Shelf:
-    """At most `most` rollups or steps, the least recently used of which makes room for a new one."""
+    """A least-recently-used cache of at most `most` rollups or steps."""
 
     most: int
     kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
@@ -80,9 +79,10 @@ class _Shelf:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatement:
-    """The statement that a source is to read.
+    """The chosen statement for a source.
 
-    `scans`: the question's own relations, and not a rollup alone; `reads_kept`: what `RollupStore.build` has made.
+    `is_scan` means that it reads the question's own relations, not only a rollup. `reads_kept` means that it reads
+    relations of `RollupStore.build`.
     """
 
     sql: str
@@ -112,11 +112,11 @@ class Rollups:
         timeout_ms: int,
         read: Callable[[SourceStatement, int], _Result],
     ) -> _Result:
-        """Return the result of `read` for the cheapest statement there is now.
+        """Return the result of `read` for the cheapest statement that is available now.
 
         Parameters:
-            version: the public data version that is asked; None keeps and uses nothing.
-            timeout_ms: for everything together; `read` is told what is left of it.
+            version: the question's public data version; None: no rollup is used or built.
+            timeout_ms: the limit on all reads together. `read` gets the rest of it.
             read: runs a statement within a number of milliseconds.
         """
         rollup = rewritten.rollup
@@ -152,7 +152,7 @@ class Rollups:
         return result
 
     def count_by_state(self) -> Mapping[str, int]:
-        """Return how many rollups there are: ready, being built, and found to be useless."""
+        """Return the numbers of rollups that are ready, being built, and found to be useless."""
         with self._lock:
             kept = self._rollups.kept.values()
             useless = sum(one.is_useless for one in kept)
@@ -197,7 +197,7 @@ class Rollups:
             raise
 
     def _find_ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
-        """Return the kept rows, if they are there for this version; those of another version are dropped."""
+        """Return a rollup if it is ready for this version. Drop those of another version."""
         with self._lock:
             if shelf.versions.get(rollup.table) != version:
                 shelf.versions[rollup.table] = version
@@ -210,13 +210,13 @@ class Rollups:
             return found
 
     def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_Kept]:
-        """Return the kept rows of these steps; nothing if one of them is missing."""
+        """Return the kept rows of these steps. Return none if one of them is missing."""
         found = [self._find_ready(self._steps, rows, version) for rows in steps]
         ready = [one for one in found if one is not None]
         return ready if len(ready) == len(found) else []
 
     def _request_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
-        """Have built what would have served the statement: steps, and its rollup if it is cheap or wanted often."""
+        """Request builds for the statement: its steps, and its rollup if that is cheap or was wished for often."""
         steps = _list_steps(rewritten)
         for rows in steps:
             self._request(self._steps, rows, version, timeout_ms=timeout_ms)
@@ -229,9 +229,9 @@ class Rollups:
             self._request(self._rollups, rollup, version, timeout_ms=timeout_ms)
 
     def _request_lists(self, lists: Sequence[Rollup], version: str, *, timeout_ms: int) -> None:
-        """Build lists at once while there is room for many, and then only lists that are asked for again.
+        """Request builds of lists: at once while there is room for many, and then only of lists asked for again.
 
-        A question whose threshold is in what it adds up has lists of its own.
+        A question with its threshold inside its sums has lists of its own.
         """
         is_known = self._note_wish(" ".join([*map(_make_name, lists), version])) > 1
         with self._lock:
@@ -241,7 +241,7 @@ class Rollups:
                 self._request(self._steps, rows, version, timeout_ms=timeout_ms)
 
     def _note_wish(self, wish: str) -> int:
-        """Return how often it has been wished for, as far as that is remembered."""
+        """Count a wish for a rollup, and return how often it was wished for, as far as remembered."""
         with self._lock:
             self._wished[wish] = self._wished.pop(wish, 0) + 1
             while len(self._wished) > _MOST_WISHED:
@@ -284,12 +284,12 @@ class Rollups:
             self._drop(relation)
 
     def _list_ready(self, rollup: Rollup) -> list[_Kept]:
-        """Return, under the lock, what is kept of the steps that a rollup's build reads."""
+        """Return the kept steps that a rollup's build can read. The caller holds the lock."""
         found = (self._steps.kept.get(f"{step.name} {rollup.table}") for step in rollup.steps)
         return [one for one in found if one is not None and one.relation is not None and not one.is_useless]
 
     def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
-        """Forget a rollup or step under the lock; a build that is under way drops its own."""
+        """Remove a rollup or step. The caller holds the lock. A running build drops its own relation."""
         del shelf.kept[_make_name(kept.rollup)]
         relation = kept.relation
         if relation is not None:
@@ -305,32 +305,32 @@ class Rollups:
 
 
 def _list_steps(rewritten: Rewritten) -> list[Rollup]:
-    """Return the steps of a statement that are kept; a statement read in blocks defines its own."""
+    """Return the steps of a statement that can be kept. Return none for a statement that is read in blocks."""
     return [] if rewritten.blocks else [step.rows for step in rewritten.steps if step.rows is not None]
 
 
 def _list_read(apart: Rewritten) -> list[Rollup]:
-    """Return the steps that a statement names itself, all of which have to be kept before it is read."""
+    """Return the steps that a statement reads by name. All of them must exist before it is run."""
     return [step.rows for step in apart.steps if step.rows is not None and step.name in apart.body]
 
 
 def _name_relations(several: Sequence[_Kept]) -> dict[str, str]:
-    """Return the relation that holds its rows, by step."""
+    """Map each step to the relation that holds its rows."""
     return {one.rollup.name: one.relation for one in several if one.relation is not None}
 
 
 def _make_name(rollup: Rollup) -> str:
-    """Return a name for one table's rows. Tables that share a step may have other versions."""
+    """Return a name for the rows of a step in one table. Tables that share a step may have different versions."""
     return f"{rollup.name} {rollup.table}"
 
 
 def _remember(names: OrderedDict[str, None], name: str, *, most: int) -> None:
-    """Add a name; of more than `most` the one that was added first is forgotten."""
+    """Add a name. If there are more than `most`, remove the oldest one."""
     names[name] = None
     while len(names) > most:
         names.popitem(last=False)
 
 
 def limit_rows(build: str, most_rows: int) -> str:
-    """Return the SQL of a rollup's rows, or of one more than may be kept."""
+    """Return the SQL of a rollup's rows, limited to one more than may be kept."""
     return f"{build}\nLIMIT {most_rows + 1}"

@@ -1,4 +1,4 @@
-"""The source that a policy names, open for one service after another."""
+"""The open source of a policy, shared by successive services."""
 
 import threading
 from dataclasses import dataclass
@@ -39,13 +39,13 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
 
 
 def is_same_source(one: Policy, other: Policy) -> bool:
-    """Return True if two policies mean the same source: by the same name, and from where they lie."""
+    """Return True if two policies name the same source. Relative names count from each policy's folder."""
     return one.source == other.source and _find_file(one) == _find_file(other)
 
 
 @dataclass(frozen=True, slots=True)
 class NoSource:
-    """A source that nobody asks anything: commands that read the ledger alone need not have it."""
+    """The placeholder for a source, for commands that read only the ledger."""
 
     dialect: Dialect
 
@@ -54,10 +54,10 @@ class NoSource:
 
 
 class SharedSource:
-    """An open source, closed when the last who uses it leaves.
+    """An open source that is closed after its last user.
 
-    It knows those that it follows, or that follow it, and are open. Unless it is to be `opened`, it is asked nothing
-    but its dialect. Raises KH008.
+    It knows the other open sources of earlier and later policies. Unless `is_opened`, it is not opened and has only a
+    dialect. Raise KH008.
     """
 
     def __init__(
@@ -73,14 +73,11 @@ class SharedSource:
         self._all_open.append(self)
 
     def is_of(self, policy: Policy) -> bool:
-        """Return True if a policy means this very source."""
+        """Return True if a policy names this source."""
         return is_same_source(policy, self._policy)
 
     def following_source(self, policy: Policy) -> "SharedSource":
-        """Return the source of a policy that follows.
-
-        It is one that is open already, of whichever policy before, or another.
-        """
+        """Return the source of a reloaded policy: one that is open already, or a new one."""
         for known in tuple(self._all_open):
             if known.is_of(policy) and known._join():
                 return known
@@ -96,7 +93,7 @@ class SharedSource:
         )
 
     def _join(self) -> bool:
-        """Count one more user. Return False if the last one has left."""
+        """Count one more user. Return False if the source has no user any more."""
         with self._lock:
             self._users += bool(self._users)
             return bool(self._users)

@@ -1,4 +1,4 @@
-"""Refusals of sources. An analyst learns that one failed and never why; the owner, who opens it, learns why."""
+"""The refusals of sources. An analyst learns only that a source failed. The owner, who opens it, learns why."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,10 @@ _FILE = re.compile(r"(?:\(SELECT .* FROM )?read_(?:csv|parquet)\('((?:[^']|'')*)
 
 
 class SourceFailed(KeyholeError):
-    """KH501, the same for every failure. `why` is for the log; `unread`: a column or key is gone: no row was read."""
+    """KH501, the same for every failure. `why` is for the log.
+
+    If `is_unread`, a column or key was missing, and no row was read.
+    """
 
     def __init__(self, why: str, *, is_unread: bool = False) -> None:
         super().__init__(
@@ -23,14 +26,14 @@ class SourceFailed(KeyholeError):
 
 
 def report_failed_question(why: str) -> KeyholeError:
-    """Return the error for an analyst when a question fails in the source, whatever the cause, which the log has."""
+    """Return the error for an analyst if a question fails in the source. Only the log has the cause."""
     return SourceFailed(why)
 
 
 def report_missing_column() -> KeyholeError:
-    """Return the error for people whose question or release was given back.
+    """Return the error for a question or release that was given back.
 
-    The source has not the columns that it would read, or no longer keeps a key unique.
+    The source lacks columns that it would read, or no longer keeps a key unique.
     """
     return KeyholeError(
         "KH501",
@@ -51,7 +54,7 @@ def report_unreachable_source() -> KeyholeError:
 
 
 def refuse_after_failures(most: int) -> KeyholeError:
-    """Return the error for an analyst whose questions failed in the source again and again."""
+    """Return the error for an analyst whose questions failed in the source too often."""
     return KeyholeError(
         "KH503",
         "too many of your questions failed in the source",
@@ -61,7 +64,7 @@ def refuse_after_failures(most: int) -> KeyholeError:
 
 
 def refuse_file_of_rows(file: Path) -> KeyholeError:
-    """Return the error for an owner whose source is a file of rows."""
+    """Return the error for an owner whose source is a file of rows, such as CSV, instead of a database."""
     return KeyholeError(
         "KH008",
         f"{file.name} is a file of rows and no DuckDB database",
@@ -71,7 +74,7 @@ def refuse_file_of_rows(file: Path) -> KeyholeError:
 
 
 def report_unknown_relation(relation: str) -> KeyholeError:
-    """Return the error for the owner when a relation's shape cannot be learned. A file is called by its path."""
+    """Return the error for the owner if a relation's columns cannot be found. A file is named by its path."""
     if found := _FILE.match(relation):
         path = found[1].replace("''", "'")
         return KeyholeError(
@@ -105,7 +108,7 @@ def report_unreadable_rows(relation: str) -> KeyholeError:
 
 
 def report_uncopyable_value(relation: str, column: str) -> KeyholeError:
-    """Return the error for the owner when a public table holds what the shadow cannot."""
+    """Return the error for the owner if a public table has a value that the shadow cannot store."""
     return KeyholeError(
         "KH006",
         f'column "{column}" of the public table {relation} has a value that cannot be copied',
@@ -138,7 +141,7 @@ class DatabaseUnopened(KeyholeError):
 
 
 def report_unreachable_postgres(*, detail: str) -> KeyholeError:
-    """Return the error for a PostgreSQL source that lets nobody in."""
+    """Return the error for a PostgreSQL source that cannot be reached or refuses the login."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source cannot be reached",
@@ -168,7 +171,7 @@ def report_late_postgres() -> KeyholeError:
 
 
 def report_unknown_encoding() -> KeyholeError:
-    """Return the error for a PostgreSQL source whose text is of no known encoding."""
+    """Return the error for a PostgreSQL source whose texts have no known encoding."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source does not say which letters its text has",

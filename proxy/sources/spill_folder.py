@@ -1,7 +1,7 @@
-"""Where DuckDB puts what it cannot hold in memory: a folder of this process's own, there only once it is needed.
+"""The folder into which DuckDB spills data: one for each process, made when it is needed.
 
-Guarantee: it is gone when the process ends; what a killed process left is removed by the next one that opens a source
-with the same parent folder.
+Guarantee: it is removed when the process ends. That of a killed process is removed by the next process that opens a
+source with the same parent folder.
 """
 
 import atexit
@@ -20,8 +20,8 @@ _TOKEN_BYTES = 8  # so that nobody else can have made the folder before
 def make_spill_folder(parent: Path | None) -> Path:
     """Return the folder of this process in `parent`, or in the system's temporary folder. Raise OSError.
 
-    DuckDB makes it when it needs it, by the process's umask, which the `keyhole` command sets. There is one for all
-    sources of a process: DuckDB opens a file a second time only with the same settings.
+    DuckDB makes it when it needs it, with the process's umask, which the `keyhole` command sets. All sources of a
+    process share it: DuckDB opens a file a second time only with the same settings.
     """
     where = Path(tempfile.gettempdir()) if parent is None else parent.resolve(strict=True)
     own = f"{_PREFIX}-{_find_process_namespace()}-"

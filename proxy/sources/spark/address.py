@@ -1,4 +1,4 @@
-"""Where a Spark server is and how one is let in: `source.url`, token and authority as one value."""
+"""The address of a Spark server, with its login: `source.url`, token and certificates as one value."""
 
 import re
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class SparkAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Return True if nothing that is sent leaves this machine."""
+        """Return True if the server is on this machine."""
         return self.host in _LOOPBACK
 
 

@@ -1,4 +1,4 @@
-"""A statement's rows as Arrow gives them: keys and exact integers for numpy."""
+"""The conversion of Arrow columns to numpy: keys and exact integers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,11 @@ def read_key_column(column: "pa.ChunkedArray") -> Any:
 
 
 def read_integers(column: "pa.ChunkedArray") -> npt.NDArray[np.int64]:
-    """Return the values as they are, int64.
+    """Return the values as int64, unchanged.
 
     Raises:
-        pyarrow.ArrowInvalid: a value that int64 does not hold, or that is no whole number.
-        ValueError: a value is missing, or of another type than whole numbers have.
+        pyarrow.ArrowInvalid: if a value is no whole number, or exceeds int64.
+        ValueError: if a value is missing, or has another type than whole numbers.
     """
     import pyarrow as pa
 

@@ -27,13 +27,13 @@ _TEXT_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps what it reads as 
 def make_source_column(
     name: str, *, simple: str, nullable: bool, metadata: dict[str, object] | None = None
 ) -> SourceColumn:
-    """Return a column of a relation.
+    """Return a relation's column with PostgreSQL's type name.
 
-    A text of another collation than by bytes is told as such; `char(n)` is a type that Keyhole does not compute with.
+    A text with a collation other than by bytes is marked. `char(n)` is a type that Keyhole does not compute with.
 
     Parameters:
-        simple: the type as Spark spells it in one line.
-        metadata: what Spark keeps of the column besides.
+        simple: Spark's one-line name of the type.
+        metadata: Spark's metadata of the column.
     """
     kind = str((metadata or {}).get(_TEXT_TYPE, simple)).lower()
     return SourceColumn(

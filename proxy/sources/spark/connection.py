@@ -1,7 +1,7 @@
 """Sessions at a Spark server: the only module that imports its client.
 
-The client waits for ever and tries again for minutes unless told otherwise. Here anybody who waits has a limit: behind
-it the channel is closed, which ends whatever waits on it.
+By default the client waits without limit and retries for minutes. Here every wait is limited: after the limit the
+channel is closed, which ends all calls on it.
 """
 
 import threading
@@ -33,7 +33,7 @@ def import_client() -> Any:
     """Return the client's module of sessions.
 
     Raises:
-        KeyholeError: KH008 where the extra is not installed.
+        KeyholeError: KH008 if the optional client library is not installed.
     """
     try:
         with warnings.catch_warnings():
@@ -48,10 +48,10 @@ def import_client() -> Any:
 
 
 class SparkSession:
-    """One session at the server, on a channel of its own that nobody else uses. Makes no call by itself.
+    """One session at the server, on a channel of its own. The constructor makes no call.
 
     Raises:
-        KeyholeError: KH008 where the client is not installed.
+        KeyholeError: KH008 if the client library is not installed.
     """
 
     def __init__(self, address: SparkAddress) -> None:
@@ -71,7 +71,7 @@ class SparkSession:
         self._client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
 
     def read_settings(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """Return the settings as the server has them; None if it has no such setting."""
+        """Return the server's values of settings. A setting that it does not have is None."""
         from pyspark.sql.connect import proto
 
         wanted = proto.ConfigRequest.GetOption(keys=list(names))
@@ -79,7 +79,7 @@ class SparkSession:
         return {name: found.get(name) for name in names}
 
     def set_place(self, *, catalog: str | None = None, database: str | None = None) -> None:
-        """Let names without a place mean those there."""
+        """Set the catalog and database in which unqualified names are looked up."""
         if catalog is not None:
             self._session.catalog.setCurrentCatalog(catalog)
         if database is not None:
@@ -88,11 +88,11 @@ class SparkSession:
     def read(self, sql: str, *, on_schema: Callable[[], None] | None = None) -> Iterator["pa.Table"]:
         """Yield the rows of a query as they come, in tables of some megabytes at most, by one request.
 
-        A query alone: it goes as a plan and not as a command, which could do more.
+        It must be a query: it is sent as a plan and not as a command, which could do more.
 
         Parameters:
-            on_schema: called when the server has said what columns the rows will have, while it works on them; at the
-                latest when it has sent all.
+            on_schema: called when the server has sent the columns of the rows, while it still computes them. At the
+                latest it is called after the last row.
         """
         import pyarrow as pa
 
@@ -110,7 +110,7 @@ class SparkSession:
         return [row for part in self.read(sql) for row in part.to_pylist()]
 
     def read_tuples(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small statement, whatever its columns are called."""
+        """Return the rows of a small statement as tuples, so that columns may share a name."""
         return [
             row for part in self.read(sql) for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
         ]
@@ -120,13 +120,13 @@ class SparkSession:
         return self._query(f"SELECT * FROM {relation}").schema.fields
 
     def list_files(self, relation: str) -> list[str]:
-        """Return the files that a relation's rows lie in, as the server calls them; none if it does not say."""
+        """Return the server's names of a relation's files. Return none if it does not name them."""
         return sorted(self._query(f"SELECT * FROM {relation}").inputFiles())
 
     def _query(self, sql: str) -> Any:
-        """Return the client's frame of a query, for which nothing is sent.
+        """Return the client's frame of a query, without a request to the server.
 
-        For that of its `sql` the text is analysed.
+        The client's own `sql` would send the text for analysis.
         """
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import SQL
@@ -134,7 +134,7 @@ class SparkSession:
         return DataFrame(SQL(sql, [], {}, []), self._session)
 
     def add_view(self, name: str, rows: "pa.Table") -> None:
-        """Let a name mean these rows in this session."""
+        """Make a temporary view of these rows in this session."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
@@ -144,7 +144,7 @@ class SparkSession:
     def stop_after(self, *, after_ms: int) -> Iterator[None]:
         """Give the block's statements a time limit.
 
-        If the server does not say that they have stopped, the channel is closed `GIVEN_UP_S` later, and the block
+        If the server does not confirm that they have stopped, the channel is closed `GIVEN_UP_S` later, and the block
         raises.
         """
         tag = f"keyhole-{uuid4().hex}"
@@ -178,7 +178,7 @@ class SparkSession:
 
     @contextmanager
     def close_after(self, seconds: float) -> Iterator[None]:
-        """Close the channel unless the block ends within so long."""
+        """Close the channel unless the block ends within `seconds`."""
         timer = threading.Timer(seconds, self.abandon)
         timer.daemon = True
         timer.start()
@@ -188,12 +188,12 @@ class SparkSession:
             timer.cancel()
 
     def abandon(self) -> None:
-        """Close the channel, anybody who waits on it."""
+        """Close the channel, which ends all waits on it."""
         self._closed.set()
         self._channel.close()
 
     def close(self) -> None:
-        """End the session and what runs in it; anybody who calls does not wait."""
+        """End the session and its running statements, without waiting."""
         threading.Thread(target=self._release, name="keyhole-spark-release", daemon=True).start()
 
     def _release(self) -> None:
@@ -217,11 +217,10 @@ def explain_failure(error: Exception) -> str:
 
 @cache
 def _make_session_class() -> Any:
-    """Return the client's session, except for its end when Python forgets it.
+    """Return the client's session class without its destructor.
 
-    That would end a pool of threads that all sessions of the process share, and wait for them. It may be forgotten in
-    any line of any thread, also in one that has the pool's lock: that thread would wait for itself for ever. Whatever
-    opens a session here closes its channel.
+    The destructor ends a thread pool that all sessions of the process share, and waits for it. Python may run it in any
+    thread, also in one that holds the pool's lock, which would then deadlock. Code here closes each channel explicitly.
     """
 
     class Session(import_client().SparkSession):  # type: ignore[misc]
@@ -232,7 +231,7 @@ def _make_session_class() -> Any:
 
 
 def _make_builder(address: SparkAddress) -> Any:
-    """Return a builder that opens the channel for the client, and then has it as `opened`."""
+    """Return a builder that opens the channel for the client, and keeps it as `opened`."""
     import grpc
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
@@ -254,7 +253,7 @@ def _make_builder(address: SparkAddress) -> Any:
 
 
 def _make_credentials(address: SparkAddress) -> Any:
-    """Return how the server is identified and learns who comes; None for neither."""
+    """Return gRPC's credentials for TLS and the token. Return None for an unencrypted channel."""
     import grpc
 
     known = None

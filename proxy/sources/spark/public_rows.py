@@ -1,4 +1,4 @@
-"""The rows of a public table at Spark, or why they cannot be had. This is the owner's to read, and names no value."""
+"""Reading the rows of a public table at Spark. A refusal says why, for the owner, and names no value."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,11 +25,11 @@ def read_public_rows(
     *,
     most: int,
 ) -> tuple[Row, ...]:
-    """Return the rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
+    """Return the rows, sorted by all columns. If there are more than `most`, return any `most` + 1 of them.
 
     Raises:
-        KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
-            cannot be copied, or the engine cannot read the rows.
+        KeyholeError: KH006 if the reader may not select these columns, or the engine cannot read the rows. Also if a
+            column has a value that cannot be copied. The column is named.
     """
     kinds = {column.name: read_sql_type(column.declared) for column in schema}
     if not set(columns) <= set(kinds):

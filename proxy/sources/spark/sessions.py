@@ -1,8 +1,7 @@
-"""Sessions whose SQL means what Keyhole takes it to mean: settings made, read back, and tried.
+"""Opening Spark sessions in which SQL has the meaning that Keyhole assumes.
 
-Guarantee: a session that is handed out is at the engine that the policy names, has every setting that is
-required, and gives to statements without a table what these settings promise. It is new, and nobody else has
-it.
+Guarantee: each returned session is at the policy's engine and has every required setting, which was read back. Test
+statements without a table returned the results that these settings promise. The session is new, and not shared.
 """
 
 import re
@@ -40,9 +39,9 @@ told, known to it or not."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPlace:
-    """A server, the engine there (None: whichever answers), and where names without a place are looked up.
+    """A server with its expected engine (None: any), and the catalog and database for unqualified names.
 
-    `settings` are the owner's; what the SQL means depends on those that are `required`.
+    `settings` are the owner's. The meaning of the SQL depends on the `required` ones.
     """
 
     address: SparkAddress
@@ -54,10 +53,10 @@ class SparkPlace:
 
 
 def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
-    """Open a session of one's own, tried, within so long.
+    """Open and test a new session within `seconds`.
 
     Raises:
-        KeyholeError: KH008, with the cause: this is the owner's to read.
+        KeyholeError: KH008, with the cause, for the owner.
     """
     session = SparkSession(place.address)
     try:
@@ -72,7 +71,7 @@ def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
 
 
 def check_session(session: SparkSession, *, engine: str | None, required: Mapping[str, str]) -> None:
-    """Raise KH008 if the session's SQL would mean something else."""
+    """Raise KH008 if the session's SQL would have another meaning than Keyhole assumes."""
     kept = _reach(lambda: session.read_settings(tuple(required)))
     told = _try_constants(session)
     found = find_engine(session) if isinstance(told, KeyholeError) else _name_engine(told[0])
@@ -90,7 +89,7 @@ def check_session(session: SparkSession, *, engine: str | None, required: Mappin
 
 
 def find_engine(session: SparkSession) -> str:
-    """Return the engine that answers: `spark`, `sail`, or what it says it is. Raise KH008."""
+    """Return the name of the engine that answers: `spark`, `sail`, or the server's own name. Raise KH008."""
     ((version,),) = (row.values() for row in _reach(lambda: session.read_rows("SELECT version() AS version")))
     return _name_engine(version)
 
@@ -102,7 +101,7 @@ def _name_engine(version: object) -> str:
 
 
 def _try_constants(session: SparkSession) -> tuple[object, ...] | KeyholeError:
-    """Return the server's version and the results of the meanings, in one request; or why there is none of this."""
+    """Return the server's version and the results of the test expressions, in one request, or the refusal."""
     tried = ("version()", *(sql for sql, _ in _MEANINGS.values()))
     columns = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(tried))
     try:
@@ -127,7 +126,7 @@ def _use(session: SparkSession, place: SparkPlace) -> None:
 
 
 def _reach(work: Callable[[], _Result]) -> _Result:
-    """Return the result of `work`. Raise KH008, with the words of the server or the network."""
+    """Return the result of `work`. Raise KH008, with the text of the server or the network."""
     try:
         return work()
     except KeyholeError:

@@ -1,7 +1,7 @@
-"""Pinned public rows as Arrow tables, which become views of a session under the names that statements give them.
+"""Pinned public rows as Arrow tables, which become views of a session.
 
-Guarantee: a statement finds the rows of the pin, whatever the server calls so itself: a session's own view hides every
-table of one name. Nothing is written to the source.
+Guarantee: a statement finds the pinned rows even if the server has a table of that name: a session's own view hides it.
+Nothing is written to the source.
 """
 
 import threading
@@ -22,7 +22,7 @@ _KEPT = 8  # relations, some tens of megabytes each where they have a million ro
 
 
 class SparkPins:
-    """Pinned relations as Arrow tables, for those that were asked for last. Safe to share."""
+    """A cache of recently used pinned relations as Arrow tables. Safe to share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Refusals of a Spark source; the owner, who opens it, learns why."""
+"""The refusals of a Spark source, for the owner who opens it."""
 
 from planner.errors import KeyholeError
 
@@ -13,7 +13,7 @@ def report_missing_client() -> KeyholeError:
 
 
 def refuse_malformed_url(problem: str) -> KeyholeError:
-    """Return the refusal of a `source.url` that no Spark server has."""
+    """Return the refusal of a malformed `source.url` of a Spark server."""
     return KeyholeError(
         "KH008",
         f"source.url is no address of a Spark server: {problem}",
@@ -42,7 +42,7 @@ def refuse_plain_token() -> KeyholeError:
 
 
 def report_unreachable_spark(*, detail: str) -> KeyholeError:
-    """Return the error for a server without a session."""
+    """Return the error for a server at which no session can be opened."""
     return KeyholeError(
         "KH008",
         "the Spark source cannot be reached",
@@ -52,7 +52,7 @@ def report_unreachable_spark(*, detail: str) -> KeyholeError:
 
 
 def refuse_other_engine(wanted: str, found: str) -> KeyholeError:
-    """Return the refusal of another engine than the policy says, or a version whose SQL is another."""
+    """Return the refusal of an engine other than the policy's, or of a version with different SQL."""
     if found not in ("spark", "sail"):
         return refuse_unknown_engine(found)
     hint = f'Write engine = "{found}" under [source].'
@@ -60,13 +60,13 @@ def refuse_other_engine(wanted: str, found: str) -> KeyholeError:
 
 
 def refuse_unknown_engine(found: str) -> KeyholeError:
-    """Return the refusal of a server of Spark Connect for which no SQL is written."""
+    """Return the refusal of a Spark Connect server whose SQL dialect Keyhole does not know."""
     hint = "Keyhole writes SQL for Apache Spark 4 and for Sail."
     return KeyholeError("KH008", f"the source is {found}, neither Apache Spark 4 nor Sail", hint=hint)
 
 
 def refuse_unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
-    """Return the refusal of a setting on which the meaning of the SQL depends, and that the server does not keep."""
+    """Return the refusal of a server that does not keep a setting on which the meaning of the SQL depends."""
     return KeyholeError(
         "KH008",
         f"the Spark source does not keep a setting that answers depend on: {name}",
@@ -76,7 +76,7 @@ def refuse_unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError
 
 
 def refuse_unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
-    """Return the refusal of a setting that is kept in name alone."""
+    """Return the refusal of a server that reports a setting but does not follow it."""
     return KeyholeError(
         "KH008",
         f"the Spark source does not compute as its settings say: {name}",
@@ -95,7 +95,7 @@ def report_missing_place(name: str, *, what: str) -> KeyholeError:
 
 
 def refuse_unread_view(relation: str) -> KeyholeError:
-    """Return the refusal of a view whose reads are unknown."""
+    """Return the refusal of a view whose tables cannot be found."""
     return KeyholeError(
         "KH006",
         f"Keyhole cannot find out which tables {relation} reads",

@@ -1,4 +1,4 @@
-"""Which tables and files a relation of Spark is, by its catalog: views are followed by their text."""
+"""The tables and files behind a relation of Spark, from its catalog. Views are followed by their text."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def quote_name(name: str) -> str:
 def list_relations(session: SparkSession, *, database: str | None) -> tuple[str, ...]:
     """Return the tables and views of a database, or of all in the current catalog.
 
-    Those of the current one by name alone.
+    Relations of the current database are named without it.
     """
     current = str(session.read_rows("SELECT current_database() AS name")[0]["name"])
     found = []
@@ -61,8 +61,8 @@ def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ..
 def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
     """Return the relation's identity, by its whole name, or its path.
 
-    Two relations have a base in common where they read the same table of the catalog, or the same file. Raises KH006
-    for a view whose text cannot be followed.
+    Two relations have a base in common if they read the same table of the catalog, or the same file. Raise KH006 for a
+    view whose text cannot be followed.
     """
     known = _describe(relation, session)
     leaves = {one.name for one in _follow(known, session)}
@@ -75,12 +75,12 @@ def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
 
 
 def read_state(relation: str, session: SparkSession) -> str:
-    """Return a digest of the names of the files that the relation's rows lie in; constant if the server names none."""
+    """Return a digest of the names of the relation's files. It is constant if the server names none."""
     return sha256("\n".join(_list_files(relation, session)).encode()).hexdigest()
 
 
 def estimate_rows(relation: str, session: SparkSession) -> int:
-    """Return the number of rows of the relation in the engine's own plan; by its bytes if it has counted none."""
+    """Return the number of rows of the relation in the engine's own plan, or an estimate from its bytes."""
     plan = _read_first(session.read_rows(f"EXPLAIN COST SELECT * FROM {relation}")[0])
     if (rows := _ROWS.search(plan)) is not None:
         return int(float(rows[1]))
@@ -91,7 +91,7 @@ def estimate_rows(relation: str, session: SparkSession) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _DescribedRelation:
-    """A relation by its whole name; a view has its text and the place where the names in it are looked up."""
+    """A relation by its whole name. A view has its text, and the place where its names are looked up."""
 
     name: str
     view: str | None = None

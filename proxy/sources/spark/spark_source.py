@@ -1,4 +1,4 @@
-"""Spark as a source: one session a turn, whose settings are never the analyst's, and in which statements only read."""
+"""Spark as a source: one session a turn, whose settings no analyst can change, and whose statements only read."""
 
 import threading
 import time
@@ -53,10 +53,10 @@ class SparkSource:
     Parameters:
         place: the server, its engine, and where names are looked up.
         dialects: the SQL of each engine, by its name.
-        questions: how many are answered at the same time.
+        questions: the number of questions that are answered at the same time.
 
     Raises:
-        KeyholeError: KH008 when it cannot be reached, or its SQL would mean something else.
+        KeyholeError: KH008 if it cannot be reached, or its SQL would have another meaning.
     """
 
     def __init__(self, place: SparkPlace, *, dialects: Mapping[str, Dialect], questions: int) -> None:
@@ -88,7 +88,7 @@ class SparkSource:
         return self._read_shape(relation, lambda session: identify_relation(relation, session))
 
     def state(self, relation: str) -> str:
-        """Return the files that the relation's rows lie in. Raise KH006 and KH008."""
+        """Return a digest of the names of the relation's files. Raise KH006 and KH008."""
         return self._read_shape(relation, lambda session: read_state(relation, session))
 
     def read_files(self, relation: str) -> None:
@@ -125,7 +125,7 @@ class SparkSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take a turn, of a fixed number, once a tested session is there. Raise KH501, nothing reserved."""
+        """Hold one of a fixed number of turns, with a tested session. Raise KH501, with nothing reserved."""
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise refuse_without_turn()
@@ -160,7 +160,7 @@ class SparkSource:
     ) -> TrueAggregates:
         """Return the true aggregates of a question.
 
-        Raise KH501, at the latest `GIVEN_UP_S` after the time in which the server was to stop.
+        Raise KH501, at the latest `GIVEN_UP_S` after the time at which the server should have stopped.
         """
 
         def query(session: SparkSession) -> TrueAggregates:
@@ -201,7 +201,7 @@ class SparkSource:
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
 
     def _ask(self, query: Callable[[SparkSession], _Result], *, timeout_ms: int) -> _Result:
-        """Return the result of a query, in the session that a turn has made ready, and that ends with it."""
+        """Return the result of a query in the turn's session, and end the session."""
         started = time.monotonic()
         with self._lock:
             session = self._ready.pop() if self._ready else None
@@ -222,7 +222,7 @@ class SparkSource:
         """Do nothing: nothing is prepared."""
 
     def close(self) -> None:
-        """End the sessions that nobody has asked in."""
+        """End the unused sessions."""
         with self._lock:
             left, self._ready = self._ready, []
         for session in left:
