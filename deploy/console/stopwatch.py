@@ -1,4 +1,4 @@
-"""How fast the owner's pages are there, in a real browser: `python -m deploy.console.stopwatch [TIMES]`.
+"""A measurement of how fast a browser shows the owner's pages: `python -m deploy.console.stopwatch [TIMES]`.
 
 First paint of each page, and when a budget map of 100 by 100 groups is drawn, in milliseconds from the click: the
 middle of so many visits, and the slowest. The promise is 300 for the one and 1,000 for the other, on an idle machine.
@@ -21,7 +21,7 @@ _DRAWN = "const marks = performance.getEntriesByName('map-drawn'); return marks.
 
 
 def charge_square(service: Service) -> None:
-    """Reserve a question about so many groups, of a table that the map can show beside the others."""
+    """Reserve a question about very many groups, of an extra table for the heat map."""
     columns = tuple((name, tuple(f"{name}{place:03}" for place in range(SIDE))) for name in ("column", "row"))
     names = tuple(name for name, _ in columns)
     family = Family(table="square", unit="row", columns=names, filter="", version="v1", immutable=frozenset())
@@ -30,7 +30,7 @@ def charge_square(service: Service) -> None:
 
 
 def measure(window: Browser, address: str, script: str, *, times: int) -> list[float]:
-    """Return what a script of the page measures in each of so many visits, the least first."""
+    """Visit a page `times` times, and return the results of its script, in ascending order."""
     found = []
     for _ in range(times):
         window.visit(address)

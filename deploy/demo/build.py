@@ -53,7 +53,7 @@ FROM read_parquet(?)
 
 
 def build(directory: Path) -> Path:
-    """Make `retail.duckdb` in `directory`, anew, with the tables sales and countries; returns its path."""
+    """Make `retail.duckdb` in `directory`, replacing any, with the tables sales and countries. Return its path."""
     path = directory / "retail.duckdb"
     path.unlink(missing_ok=True)
     with duckdb.connect(str(path)) as connection:
@@ -76,6 +76,6 @@ def write_countries(path: Path) -> None:
 
 
 def install(directory: Path) -> Path:
-    """Make the database in `directory` with the demo's policy beside it; returns the policy's path."""
+    """Make the database and the demo's policy in `directory`. Return the policy's path."""
     build(directory)
     return Path(shutil.copyfile(HERE / "keyhole.toml", directory / "keyhole.toml"))

@@ -25,7 +25,7 @@ COPY (
 
 
 def write_lake(folder: Path, *, rows: int) -> int:
-    """Write so many sale lines to `sales/*.parquet` and the public countries to `countries.parquet`.
+    """Write `rows` sale lines to `sales/*.parquet`, and the public countries to `countries.parquet`.
 
     Returns how often the demo's lines are in them, rounded up.
     """

@@ -40,7 +40,7 @@ _SIZE = re.compile(r"((?:count|sum)\([^)]*\)(?: FILTER \([^)]*\))? >=? )(\d+)")
 
 
 def scale_questions(copies: int) -> tuple[DemoQuestion, ...]:
-    """Return the questions of `questions.toml`, with sizes of groups as many times as large."""
+    """Return the questions of `questions.toml`, with group sizes multiplied by `copies`."""
     return tuple(
         replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql))
         for one in questions(QUESTIONS)
@@ -48,7 +48,7 @@ def scale_questions(copies: int) -> tuple[DemoQuestion, ...]:
 
 
 def write_policy(path: Path, *, source: str, sales: str, countries: str, budget: int = 1) -> Path:
-    """Open the demo's policy over other data, with so many times its budgets if allowed; checked and pinned."""
+    """Write the demo's policy for other data, with its budgets multiplied, check it, and pin it. Return its path."""
     text = (build.HERE / "keyhole.toml").read_text(encoding="utf-8")
     limits = f"[limits]\nstatement_timeout_ms = {_TIMEOUT_MS}\n\n"
     for old, new in (
@@ -66,7 +66,7 @@ def write_policy(path: Path, *, source: str, sales: str, countries: str, budget:
 
 
 def show(*, rows: int, url: str | None, engine: str) -> bool:
-    """Ask everything and print it; whether the engines agreed on every integer."""
+    """Ask all questions and print the answers. Return True if the engines agreed on every integer."""
     console = demo_console()
     console.print("[bold]Keyhole over Spark Connect[/]: questions over generated sale lines.")
     with ExitStack() as running:

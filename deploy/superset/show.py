@@ -227,7 +227,7 @@ def exclude_lowest_band(column: str) -> list[dict[str, object]]:
 
 
 def make_charts(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str, int]]:
-    """Two charts of a dataset: id, title and width."""
+    """Make two charts of a dataset. Return their ids, titles and widths."""
     bars = {
         "x_axis": "month",
         "time_grain_sqla": "P1M",
@@ -269,7 +269,7 @@ def show_sql_lab(window: Browser, url: str, database: int) -> bytes:
 
 
 def show_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> bytes:
-    """Show the dashboard with its charts, of which a table shows a text."""
+    """Open the dashboard, wait until it has a chart and the text `shows`, and return its picture."""
     window.visit(f"{url}/superset/dashboard/{dashboard}/")
     window.wait_for(
         f"return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('{shows}')"
@@ -299,7 +299,7 @@ def save(path: Path, picture: bytes) -> None:
 
 
 def say(what: str, between: str, result: object) -> None:
-    """One line of the show."""
+    """Print one line of the show."""
     print(f"{what}: {between} {result}".replace(":  ", ": "), flush=True)
 
 
@@ -363,7 +363,7 @@ def run_process(command: list[str | Path], environment: Mapping[str, str], folde
 
 
 def is_answering(url: str) -> bool:
-    """Whether somebody answers there."""
+    """Return True if a server answers at this address."""
     try:
         with urllib.request.urlopen(url, timeout=5):
             return True

@@ -299,7 +299,7 @@ class Answer:
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
     def make_document(self) -> dict[str, Any]:
-        """Return the answer for a program: columns, keys, and everything beside them."""
+        """Return the answer as a JSON document: columns, keys, and the head."""
         return {"columns": list(self.columns), "keys": [list(key) for key in self.keys.keys], **self.make_head()}
 
 

@@ -517,7 +517,7 @@ SECRET = "ward A has 3000 rows"
 
 
 class Buggy(Service):
-    def balances(self, name: str | None) -> BudgetReport:
+    def report_balances(self, name: str | None) -> BudgetReport:
         raise ZeroDivisionError(SECRET)
 
 

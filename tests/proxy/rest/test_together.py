@@ -61,7 +61,7 @@ def test_the_place_of_a_request_is_free_once_it_is_answered(service: Service) ->
 def test_as_many_are_at_work_as_the_policy_says(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than the forty threads that there are by themselves: each waits until all are there."""
     meeting = threading.Barrier(45, timeout=PATIENCE_S)
-    monkeypatch.setattr("proxy.report.budget.document", lambda *_: {"met": meeting.wait() >= 0})
+    monkeypatch.setattr("proxy.report.budget.make_document", lambda *_: {"met": meeting.wait() >= 0})
     limits = UNHURRIED.model_copy(update={"concurrent_requests": 45, "concurrent_requests_per_analyst": 45})
     app = create_app(service, limits)
 

@@ -160,9 +160,10 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not
 def _leave_behind(parent: Path, then: str) -> subprocess.Popen[str]:
     """A process that has made its folder, and does so then; one that ends by itself leaves nothing."""
     told = (
-        "import os, signal, sys, time; from pathlib import Path; from proxy.sources.spill_folder import spill_folder\n"
+        "import os, signal, sys, time; from pathlib import Path\n"
+        "from proxy.sources.spill_folder import make_spill_folder\n"
     )
-    told += f"folder = spill_folder(Path(sys.argv[1])); folder.mkdir(); print(folder, flush=True)\n{then}"
+    told += f"folder = make_spill_folder(Path(sys.argv[1])); folder.mkdir(); print(folder, flush=True)\n{then}"
     process = forked.Popen((sys.executable, "-c", told, str(parent)), stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     assert process.stdout.readline()
