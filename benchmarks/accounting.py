@@ -72,7 +72,7 @@ class Measured:
 Took = tuple[float, float]
 
 
-def question(
+def make_charge(
     keys: Cells,
     *,
     number: int = 0,
@@ -85,14 +85,14 @@ def question(
     return Charge(f"question {number}", "ann", family, keys, NANO, 0 if unit == "row" else NANO, shared=True)
 
 
-def timed(call: Callable[[], Result]) -> tuple[Took, Result]:
+def time_call(call: Callable[[], Result]) -> tuple[Took, Result]:
     """Milliseconds by the clock and of the processor, and the result."""
     start, worked = perf_counter(), process_time()
     result = call()
     return (1e3 * (perf_counter() - start), 1e3 * (process_time() - worked)), result
 
 
-def added(one: Took, other: Took) -> Took:
+def add_times(one: Took, other: Took) -> Took:
     return one[0] + other[0], one[1] + other[1]
 
 
@@ -102,7 +102,7 @@ def spread(store: str, what: str, took: list[Took]) -> Measured:
 
 
 @contextmanager
-def stores(only: str | None) -> Iterator[dict[str, str]]:
+def open_stores(only: str | None) -> Iterator[dict[str, str]]:
     """Empty places for ledgers, by name: a file in this folder's file system, and a PostgreSQL of its own."""
     with ExitStack() as stack:
         urls = {}
@@ -119,7 +119,7 @@ def stores(only: str | None) -> Iterator[dict[str, str]]:
         yield urls
 
 
-def at(url: str, name: str) -> str:
+def open_place(url: str, name: str) -> str:
     """Another empty ledger of the same kind."""
     if url.startswith("sqlite"):
         return url.replace("ledger.db", f"{name}.db")
@@ -130,7 +130,7 @@ def at(url: str, name: str) -> str:
     return sa.make_url(url).set(database=name).render_as_string(hide_password=False)
 
 
-def one_row(url: str, *, repeats: int) -> list[Took]:
+def time_row(url: str, *, repeats: int) -> list[Took]:
     """A transaction that inserts one row, as durably as the ledger's."""
     store = LedgerStore.open(url)
     took = []
@@ -144,31 +144,31 @@ def one_row(url: str, *, repeats: int) -> list[Took]:
                     sa.text("INSERT INTO plain VALUES (:id, :body)"), {"id": number, "body": "x" * 400}
                 )
 
-        took.append(timed(insert)[0])
+        took.append(time_call(insert)[0])
     store.close()
     return took
 
 
-def keys_of(size: int) -> Cells:
+def make_cells(size: int) -> Cells:
     """One column of so many keys, made anew as each question makes them."""
     return Cells((("customer", tuple(f"customer {number:07}" for number in range(size))),))
 
 
-def verbs(store: str, url: str, *, size: int, repeats: int, same_objects: bool) -> Iterator[Measured]:
+def measure_verbs(store: str, url: str, *, size: int, repeats: int, same_objects: bool) -> Iterator[Measured]:
     """Reservation and commit with a loss per key."""
     drawn = np.random.default_rng(1)
     with Ledger.open(url, clock=now) as ledger:
         reserving, committing = [], []
-        keys = keys_of(size)
+        keys = make_cells(size)
         for number in range(repeats + 1):
-            asked = question(keys if same_objects else keys_of(size), number=number)
+            asked = make_charge(keys if same_objects else make_cells(size), number=number)
             losses: NanoArray = LOOKS[drawn.integers(0, len(LOOKS), size)]
             spent = Spent.from_keys(losses, unit_epsilon_nano=NANO)
-            reserve_ms, reservation = timed(partial(ledger.reserve, asked, LIMITS))
-            commit_ms, _ = timed(partial(ledger.commit, reservation, spent, b"the released keys"))
+            reserve_ms, reservation = time_call(partial(ledger.reserve, asked, LIMITS))
+            commit_ms, _ = time_call(partial(ledger.commit, reservation, spent, b"the released keys"))
             if number == 0:
                 yield spread(
-                    store, f"{size} keys never seen before: reserve and commit", [added(reserve_ms, commit_ms)]
+                    store, f"{size} keys never seen before: reserve and commit", [add_times(reserve_ms, commit_ms)]
                 )
                 continue
             reserving.append(reserve_ms)
@@ -176,17 +176,19 @@ def verbs(store: str, url: str, *, size: int, repeats: int, same_objects: bool) 
         of = f"{size} keys{'' if same_objects else ', made anew'}"
         yield spread(store, f"{of}: reserve", reserving)
         yield spread(store, f"{of}: commit, a loss for each key", committing)
-        yield spread(store, f"{of}: both", list(map(added, reserving, committing)))
+        yield spread(store, f"{of}: both", list(map(add_times, reserving, committing)))
         uniform = []
         for number in range(repeats):
-            asked = question(keys, number=number)
+            asked = make_charge(keys, number=number)
             reservation = ledger.reserve(asked, LIMITS)
             spent = Spent.from_uniform(NANO // 2, unit_epsilon_nano=NANO)
-            uniform.append(timed(partial(ledger.commit, reservation, spent, b"the released keys"))[0])
+            uniform.append(time_call(partial(ledger.commit, reservation, spent, b"the released keys"))[0])
         yield spread(store, f"{of}: commit, one loss for all (one row)", uniform)
 
 
-def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[str] = frozenset()) -> Iterator[Event]:
+def draw_events(
+    questions: int, *, unit: str, versions: int, immutable: frozenset[str] = frozenset()
+) -> Iterator[Event]:
     """Questions over up to four columns with filters, whole domains and parts of them, a loss for each key or one."""
     drawn = random.Random(7)
     losses = np.random.default_rng(7)
@@ -199,7 +201,7 @@ def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[s
                 first = drawn.randrange(len(values))
                 values = values[first : first + drawn.randint(1, len(values))]
             keys.append((column, values))
-        asked = question(
+        asked = make_charge(
             Cells(tuple(keys)),
             number=number,
             unit=unit,
@@ -229,51 +231,55 @@ def fill(url: str, events: Iterator[Event]) -> None:
     store.close()
 
 
-def large_ledger(
+def measure_large_ledger(
     store: str, url: str, *, questions: int, repeats: int, unit: str, versions: int, immutable: frozenset[str]
 ) -> Iterator[Measured]:
     """A ledger of many questions: opening it, and checking and reserving one more."""
     of = f"{questions} questions, {'rows' if unit == 'row' else 'units'}, {versions} versions"
     if immutable:
         of += f", {len(immutable)} immutable"
-    fill(url, workload(questions, unit=unit, versions=versions, immutable=immutable))
-    opening_ms, ledger = timed(lambda: Ledger.open(url, clock=now))
+    fill(url, draw_events(questions, unit=unit, versions=versions, immutable=immutable))
+    opening_ms, ledger = time_call(lambda: Ledger.open(url, clock=now))
     yield spread(store, f"{of}: opening, every event", [opening_ms])
     with ledger:
         drawn = random.Random(3)
         checks, reservations = [], []
-        asked = question(Cells(()), unit=unit, version=f"v{versions - 1}", immutable=immutable)
-        first_ms, _ = timed(lambda: ledger.find_headroom(asked, LIMITS))
+        asked = make_charge(Cells(()), unit=unit, version=f"v{versions - 1}", immutable=immutable)
+        first_ms, _ = time_call(lambda: ledger.find_headroom(asked, LIMITS))
         yield spread(store, f"{of}: first check", [first_ms])
         for number in range(repeats):
             columns = sorted(drawn.sample(sorted(COLUMNS), 1 + number % 4))
             keys = Cells(tuple((name, COLUMNS[name]) for name in columns))
-            asked = question(
+            asked = make_charge(
                 keys, number=questions + number, unit=unit, version=f"v{versions - 1}", immutable=immutable
             )
-            checks.append(timed(partial(ledger.find_headroom, asked, LIMITS))[0])
-            reserve_ms, reservation = timed(partial(ledger.reserve, asked, LIMITS))
+            checks.append(time_call(partial(ledger.find_headroom, asked, LIMITS))[0])
+            reserve_ms, reservation = time_call(partial(ledger.reserve, asked, LIMITS))
             reservations.append(reserve_ms)
             ledger.release(reservation)
         yield spread(store, f"{of}: check", checks)
         yield spread(store, f"{of}: check and reserve", reservations)
-    reopening_ms, ledger = timed(lambda: Ledger.open(url, clock=now))
+    reopening_ms, ledger = time_call(lambda: Ledger.open(url, clock=now))
     yield spread(store, f"{of}: opening, from a snapshot", [reopening_ms])
     ledger.close()
 
 
 def measure(*, keys: int, questions: int, repeats: int, only: str | None) -> Iterator[Measured]:
     """All of it: on 500 and on so many `keys`, and ledgers of so many `questions`."""
-    with stores(only) as urls:
+    with open_stores(only) as urls:
         for store, url in urls.items():
-            yield spread(store, "one row inserted, for comparison", one_row(at(url, "plain"), repeats=repeats))
-            yield from verbs(store, at(url, "small"), size=500, repeats=repeats, same_objects=False)
-            yield from verbs(store, at(url, "million"), size=keys, repeats=max(3, repeats // 4), same_objects=True)
-            yield from verbs(store, at(url, "anew"), size=keys, repeats=max(3, repeats // 4), same_objects=False)
+            yield spread(store, "one row inserted, for comparison", time_row(open_place(url, "plain"), repeats=repeats))
+            yield from measure_verbs(store, open_place(url, "small"), size=500, repeats=repeats, same_objects=False)
+            yield from measure_verbs(
+                store, open_place(url, "million"), size=keys, repeats=max(3, repeats // 4), same_objects=True
+            )
+            yield from measure_verbs(
+                store, open_place(url, "anew"), size=keys, repeats=max(3, repeats // 4), same_objects=False
+            )
             for name, unit, versions, immutable in LARGE:
-                yield from large_ledger(
+                yield from measure_large_ledger(
                     store,
-                    at(url, f"large_{name}"),
+                    open_place(url, f"large_{name}"),
                     questions=questions,
                     repeats=repeats,
                     unit=unit,

@@ -27,9 +27,9 @@ class Client:
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
 
-    def timed(self, url: str, sql: str, parameters: tuple[object, ...] | None = None) -> tuple[float, Rows]:
+    def time_statement(self, url: str, sql: str, parameters: tuple[object, ...] | None = None) -> tuple[float, Rows]:
         """One statement: milliseconds from sending it to having all its rows, and the rows."""
-        return self._call(_timed, url, sql, parameters)
+        return self._call(_time_statement, url, sql, parameters)
 
     def round_trips(
         self, url: str, *, sending: str, number: int, connections: int, processes: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class Client:
 
 
 @contextmanager
-def client() -> Iterator[Client]:
+def start_client() -> Iterator[Client]:
     """A client while the block runs."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         made = Client(pool)
@@ -60,7 +60,7 @@ def client() -> Iterator[Client]:
             made.close_connections()
 
 
-def _connection(url: str) -> "psycopg.Connection[tuple[Any, ...]] | duckdb.DuckDBPyConnection":
+def _get_connection(url: str) -> "psycopg.Connection[tuple[Any, ...]] | duckdb.DuckDBPyConnection":
     if url not in _connections:
         if url.startswith("duckdb://"):
             _connections[url] = duckdb.connect(url.removeprefix("duckdb://"), read_only=True)
@@ -69,8 +69,8 @@ def _connection(url: str) -> "psycopg.Connection[tuple[Any, ...]] | duckdb.DuckD
     return _connections[url]
 
 
-def _timed(url: str, sql: str, parameters: tuple[object, ...] | None) -> tuple[float, Rows]:
-    connection = _connection(url)
+def _time_statement(url: str, sql: str, parameters: tuple[object, ...] | None) -> tuple[float, Rows]:
+    connection = _get_connection(url)
     started = time.perf_counter()
     if isinstance(connection, duckdb.DuckDBPyConnection):
         rows = connection.execute(sql).fetchall()
@@ -87,7 +87,7 @@ def _round_trips(
     opened = [psycopg.connect(url, autocommit=True) for _ in range(connections)]
     wires = [connection.pgconn for connection in opened]
     try:
-        before, started = processor_s(processes), time.perf_counter()
+        before, started = measure_processor_s(processes), time.perf_counter()
         for _ in range(number // connections):
             for wire in wires:
                 send(wire)
@@ -95,14 +95,14 @@ def _round_trips(
                 while wire.get_result() is not None:
                     pass
         taken = time.perf_counter() - started
-        used = tuple(now - then for now, then in zip(processor_s(processes), before, strict=True))
+        used = tuple(now - then for now, then in zip(measure_processor_s(processes), before, strict=True))
         return number // connections * connections / taken, used
     finally:
         for connection in opened:
             connection.close()
 
 
-def processor_s(processes: tuple[int, ...]) -> tuple[float, ...]:
+def measure_processor_s(processes: tuple[int, ...]) -> tuple[float, ...]:
     """The processor time that each of them has used so far, all threads together, in seconds."""
     # the number that clock_getcpuclockid has for another process
     return tuple(time.clock_gettime(~process << 3 | 2) for process in processes)

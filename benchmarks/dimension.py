@@ -18,7 +18,7 @@ from time import perf_counter
 import duckdb
 import psycopg
 
-from benchmarks.served import keyhole, memory
+from benchmarks.served import measure_memory, run_keyhole
 from benchmarks.workload import ANALYST, PASSWORD
 from proxy.cli.check import check
 from proxy.security.scram import make_verifier
@@ -71,19 +71,19 @@ _SALES = (
 
 def measure(directory: Path, *, engine: str, rows: int, repeats: int, refresh: str) -> Iterator[tuple[str, str]]:
     """What was measured, in the order in which it was."""
-    with _filled(directory, engine=engine, rows=rows) as (url, plain):
+    with _fill_engine(directory, engine=engine, rows=rows) as (url, plain):
         path = directory / f"{engine}.toml"
         policy = POLICY.format(url=url, refresh=refresh, analyst=ANALYST, verifier=make_verifier(PASSWORD))
         path.write_text(policy, encoding="utf-8")
         yield "keyhole check", f"{_time(lambda: check(path, confirm=False)):.1f} s"
         yield "the pin file", f"{path.with_suffix('.pins.json').stat().st_size / 1e6:.0f} MB"
         started = perf_counter()
-        with keyhole(path, workers=1) as serving, psycopg.connect(serving.url, autocommit=True) as client:
+        with run_keyhole(path, workers=1) as serving, psycopg.connect(serving.url, autocommit=True) as client:
             yield "start", f"{perf_counter() - started:.1f} s"
-            yield "memory after the start", f"{memory(serving.processes)['Rss'] / 1e6:.0f} MB"
+            yield "memory after the start", f"{measure_memory(serving.processes)['Rss'] / 1e6:.0f} MB"
             for name, question in QUESTIONS.items():
                 yield name, _measure_question(client, plain, question, rows=rows, repeats=repeats)
-            yield "memory after the questions", f"{memory(serving.processes)['Rss'] / 1e6:.0f} MB"
+            yield "memory after the questions", f"{measure_memory(serving.processes)['Rss'] / 1e6:.0f} MB"
 
 
 def _measure_question(
@@ -107,7 +107,7 @@ def _measure_question(
 
 
 @contextmanager
-def _filled(directory: Path, *, engine: str, rows: int) -> Iterator[tuple[str, Callable[[str], None]]]:
+def _fill_engine(directory: Path, *, engine: str, rows: int) -> Iterator[tuple[str, Callable[[str], None]]]:
     """An engine with both tables: its URL, and what asks it plainly."""
     if engine == "duckdb":
         with duckdb.connect(str(directory / "sales.duckdb")) as owner:

@@ -22,20 +22,20 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks.client import SENDING, Client, client
-from benchmarks.served import keyhole, memory
+from benchmarks.client import SENDING, Client, start_client
+from benchmarks.served import measure_memory, run_keyhole
 from benchmarks.stopwatch import SOURCE, STAGES, Stopwatch
 from benchmarks.workload import (
     ANALYST,
     PASSWORD,
     SCORECARD,
     Workload,
-    demo_policy,
-    duckdb_policy,
-    postgres_policy,
-    row_workloads,
-    scorecard_workloads,
-    unit_workload,
+    make_row_workloads,
+    make_scorecard_workloads,
+    make_unit_workload,
+    write_demo_policy,
+    write_duckdb_policy,
+    write_postgres_policy,
 )
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
@@ -77,7 +77,7 @@ class Measured:
         """What of Keyhole's time is not the source's."""
         return self.keyhole_ms - self.stages_ms[SOURCE]
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """The measurement for a program."""
         return {**asdict(self), "ratio": self.ratio, "extra_ms": self.extra_ms, "own_ms": self.own_ms}
 
@@ -102,7 +102,7 @@ class RoundTrips:
         """How many the busiest process would let through a second if it, client and shadow never shared a core."""
         return 1e6 / (self.processor_us * self.busiest)
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """The measurement for a program."""
         return {**asdict(self), "enough_cores_per_s": self.enough_cores_per_s}
 
@@ -128,7 +128,7 @@ class Report:
     round_trips: tuple[RoundTrips, ...]
     memory: tuple[Memory, ...]
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """The report for a program."""
         return {
             "cores": self.cores,
@@ -138,8 +138,8 @@ class Report:
                 "scorecard_ratio": SCORECARD_RATIO,
                 "duckdb_extra_ms": DUCKDB_EXTRA_MS,
             },
-            "measured": [each.document() for each in self.measured],
-            "round_trips": [each.document() for each in self.round_trips],
+            "measured": [each.make_document() for each in self.measured],
+            "round_trips": [each.make_document() for each in self.round_trips],
             "memory": [asdict(each) for each in self.memory],
         }
 
@@ -147,20 +147,20 @@ class Report:
 def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress, sessions: int = SESSIONS) -> Report:
     """Everything in one run: PostgreSQL, DuckDB, the demo's policy, then statements that are no questions."""
     measured: list[Measured] = []
-    with tempfile.TemporaryDirectory(prefix="keyhole-bench-") as folder, client() as asker:
+    with tempfile.TemporaryDirectory(prefix="keyhole-bench-") as folder, start_client() as asker:
         directory = Path(folder)
         if os.geteuid() == 0:
             directory.chmod(0o711)  # the embedded server runs as another user
         bench = _Bench(asker, progress, repetitions=repetitions, sessions=sessions)
-        with _postgres(directory) as url:
-            policy = postgres_policy(_made(directory / "on-postgres"), url, rows=rows)
-            asked = (*row_workloads(rows), *scorecard_workloads(rows))
-            measured += bench.questions("PostgreSQL", policy, url, asked, rows=rows)
-        lines, url = duckdb_policy(_made(directory / "on-duckdb"), rows=rows)
-        asked = (*row_workloads(rows)[:2], *scorecard_workloads(rows))
-        measured += bench.questions("DuckDB", lines, url, asked, rows=rows)
-        policy, url = demo_policy(_made(directory / "demo"))
-        measured += bench.questions("DuckDB", policy, url, (unit_workload(),), rows=541_909)
+        with _start_postgres(directory) as url:
+            policy = write_postgres_policy(_make_directory(directory / "on-postgres"), url, rows=rows)
+            asked = (*make_row_workloads(rows), *make_scorecard_workloads(rows))
+            measured += bench.measure_questions("PostgreSQL", policy, url, asked, rows=rows)
+        lines, url = write_duckdb_policy(_make_directory(directory / "on-duckdb"), rows=rows)
+        asked = (*make_row_workloads(rows)[:2], *make_scorecard_workloads(rows))
+        measured += bench.measure_questions("DuckDB", lines, url, asked, rows=rows)
+        policy, url = write_demo_policy(_make_directory(directory / "demo"))
+        measured += bench.measure_questions("DuckDB", policy, url, (make_unit_workload(),), rows=541_909)
         trips, used = bench.pass_through(lines, number=round_trips)
     return Report(os.cpu_count() or 1, repetitions, tuple(measured), trips, used)
 
@@ -174,31 +174,31 @@ class _Bench:
         self._repetitions = repetitions
         self._sessions = sessions
 
-    def questions(
+    def measure_questions(
         self, engine: str, policy: Path, url: str, workloads: tuple[Workload, ...], *, rows: int
     ) -> Iterator[Measured]:
         """Each workload on an engine whose plain SQL goes to `url`."""
         checking.check(policy, confirm=False)
-        with Service.open(policy) as service, Stopwatch().installed(service) as watch, _endpoint(service) as endpoint:
+        with Service.open(policy) as service, Stopwatch().install(service) as watch, _serve(service) as endpoint:
             for workload in workloads:
-                yield self._workload(engine, url, endpoint, workload, watch, rows=rows)
+                yield self._measure_workload(engine, url, endpoint, workload, watch, rows=rows)
             self._client.close_connections()
 
-    def _workload(
+    def _measure_workload(
         self, engine: str, url: str, endpoint: str, workload: Workload, watch: Stopwatch, *, rows: int
     ) -> Measured:
         plain: list[float] = []
         keyhole: list[float] = []
         laps: list[dict[str, float]] = []
         returned = 0
-        variants = workload.variants()
-        self._client.timed(endpoint, "SET keyhole.reuse = off", None)
+        variants = workload.list_variants()
+        self._client.time_statement(endpoint, "SET keyhole.reuse = off", None)
         for _ in self._progress.track(range(WARM_UP + self._repetitions), description=f"{engine}: {workload.name}"):
             question, sql, parameters = next(variants)
-            plain.append(self._client.timed(url, sql, parameters)[0])
-            watch.lap(0.0)
-            taken, found = self._client.timed(endpoint, question, parameters)
-            laps.append(watch.lap(taken))
+            plain.append(self._client.time_statement(url, sql, parameters)[0])
+            watch.take_lap(0.0)
+            taken, found = self._client.time_statement(endpoint, question, parameters)
+            laps.append(watch.take_lap(taken))
             keyhole.append(taken)
             returned = len(found)
         return Measured(
@@ -216,7 +216,7 @@ class _Bench:
         trips: list[RoundTrips] = []
         held: list[Memory] = []
         for workers in self._progress.track(WORKERS, description="small statements"):
-            with keyhole(policy, workers=workers) as serving, _shadow() as shadow:
+            with run_keyhole(policy, workers=workers) as serving, _start_shadow() as shadow:
                 endpoint, processes = serving.url, serving.processes
                 for sending, connections in product(SENDING, (1, 50)):
                     count = partial(self._client.round_trips, sending=sending, number=number, connections=connections)
@@ -232,32 +232,32 @@ class _Bench:
                             busiest=max(used) / sum(used),
                         )
                     )
-                held.append(self._memory(endpoint, processes, workers=workers))
+                held.append(self._measure_memory(endpoint, processes, workers=workers))
         return tuple(trips), tuple(held)
 
-    def _memory(self, endpoint: str, processes: tuple[int, ...], *, workers: int) -> Memory:
+    def _measure_memory(self, endpoint: str, processes: tuple[int, ...], *, workers: int) -> Memory:
         with ExitStack() as opened:
             for _ in range(self._sessions):
                 connection = opened.enter_context(psycopg.connect(endpoint, autocommit=True))
                 connection.execute("SELECT relname, relkind, reltuples FROM pg_class").fetchall()
-            found = memory(processes)
+            found = measure_memory(processes)
         return Memory(workers, self._sessions, found["Rss"], found["Pss"], found["Uss"])
 
 
-def _made(directory: Path) -> Path:
+def _make_directory(directory: Path) -> Path:
     directory.mkdir()
     return directory
 
 
 @contextmanager
-def _endpoint(service: Service) -> Iterator[str]:
+def _serve(service: Service) -> Iterator[str]:
     with serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
         place = f"{addresses.host}:{addresses.port}/{addresses.database}"
         yield f"postgresql://{ANALYST}:{PASSWORD}@{place}"
 
 
 @contextmanager
-def _postgres(directory: Path) -> Iterator[str]:
+def _start_postgres(directory: Path) -> Iterator[str]:
     server = postgres_server(directory / "postgres", cleanup_mode="stop")
     server.start()
     try:
@@ -267,7 +267,7 @@ def _postgres(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _shadow() -> Iterator[str]:
+def _start_shadow() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, EmbeddedShadow(Path(folder) / "shadow") as shadow:
         yield shadow.address.conninfo(user=OWNER, database="postgres")
 
@@ -287,7 +287,7 @@ def show(report: Report, console: Console) -> None:
             f"{each.ratio:.2f} x",
             f"{each.extra_ms:+.1f}",
             f"{each.own_ms:.1f}",
-            _bar(each),
+            _write_bar(each),
         )
     console.print(ratios)
     stages = Table("stage, ms", title="Keyhole's time by stage (medians)")
@@ -322,8 +322,8 @@ def show(report: Report, console: Console) -> None:
     console.print(f"{report.cores} cores, {report.repetitions} questions each, none asked before.")
 
 
-def _bar(each: Measured) -> str:
-    if each.workload == unit_workload().name:
+def _write_bar(each: Measured) -> str:
+    if each.workload == make_unit_workload().name:
         return ""
     if each.engine == "PostgreSQL" and each.workload.startswith(SCORECARD):
         return f"{'met' if each.ratio <= SCORECARD_RATIO else 'MISSED'}: {SCORECARD_RATIO} x"
@@ -346,7 +346,7 @@ def main() -> None:
             rows=given.rows, repetitions=given.repetitions, round_trips=given.round_trips, progress=progress
         )
     if given.json:
-        print(json.dumps(report.document(), indent=2))
+        print(json.dumps(report.make_document(), indent=2))
     else:
         show(report, Console(width=160))
 

@@ -62,13 +62,13 @@ TEXTS: tuple[str, ...] = (
 )
 
 
-def wire(data: bytes) -> None:
+def fuzz_wire(data: bytes) -> None:
     """The same messages, or the same violation, in one piece and byte by byte; none of them before the login."""
-    whole, bytewise = _conversation([data]), _conversation([data[at : at + 1] for at in range(len(data))])
+    whole, bytewise = _read_conversation([data]), _read_conversation([data[at : at + 1] for at in range(len(data))])
     assert whole == bytewise or whole[-1] in _DEPENDS_ON_CUTS, (whole, bytewise)
 
 
-def _conversation(pieces: list[bytes]) -> list[object]:
+def _read_conversation(pieces: list[bytes]) -> list[object]:
     """What came out, the violation included. The first credential is taken for the proof."""
     connection = ServerConnection()
     told: list[object] = []
@@ -107,7 +107,7 @@ def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> No
         )
 
 
-def text(data: bytes) -> None:
+def fuzz_text(data: bytes) -> None:
     """Tokens lie in order inside the text; every reader gives a value or a catalogued refusal."""
     sql = data.decode("utf-8", "ignore").replace("\0", "")[:_LONGEST_TEXT]
     read_members(sql)
@@ -128,8 +128,8 @@ def text(data: bytes) -> None:
 
 
 TARGETS: dict[str, tuple[Callable[[bytes], None], tuple[bytes, ...]]] = {
-    "wire": (wire, FRAMES),
-    "text": (text, tuple(one.encode() for one in TEXTS)),
+    "wire": (fuzz_wire, FRAMES),
+    "text": (fuzz_text, tuple(one.encode() for one in TEXTS)),
 }
 
 

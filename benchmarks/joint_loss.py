@@ -7,7 +7,7 @@ no data are needed: worst cases follow from thresholds, tolerances and filters a
 from collections.abc import Iterator
 from datetime import date
 
-from benchmarks.planning import catalogs, in_unit
+from benchmarks.planning import adapt_to_unit, compile_catalogs
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import expose_all_at_once
@@ -25,7 +25,7 @@ _REGIONS = ("Germany", "France", "EIRE", "Spain", "Netherlands", "Belgium")
 _TODAY = date(2011, 12, 9)
 
 
-def sub_queries(kind: str) -> list[str]:
+def list_sub_queries(kind: str) -> list[str]:
     """Six conditions, as an analyst writes them."""
     if kind == KINDS[0]:
         return [f"count(*) FILTER (WHERE country = '{region}') > {400 + 50 * n}" for n, region in enumerate(_REGIONS)]
@@ -38,11 +38,11 @@ def sub_queries(kind: str) -> list[str]:
     return [f"count(*) FILTER (WHERE quantity > {10 * n}) > {1000 - 100 * n}" for n in range(MOST)]
 
 
-def cost(conditions: list[str], *, both: str) -> tuple[float, float]:
+def price_both_ways(conditions: list[str], *, both: str) -> tuple[float, float]:
     """The question's worst case, and what it would be if one row could change all aggregates in full."""
-    catalog = catalogs()["row"]
+    catalog = compile_catalogs()["row"]
     sql = f"SELECT month FROM sales GROUP BY month HAVING {f' {both} '.join(conditions)}"
-    statement = classify(in_unit(sql, "row"), catalog)
+    statement = classify(adapt_to_unit(sql, "row"), catalog)
     assert isinstance(statement, Asking)
     accuracy = settings.read_accuracy({"keyhole.mechanism": MECHANISM}, catalog.defaults)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=_TODAY)
@@ -63,7 +63,7 @@ def measure() -> Iterator[tuple[str, str, int, float, float]]:
     for kind in KINDS:
         for both in ("AND", "OR"):
             for number in range(1, MOST + 1):
-                yield kind, both, number, *cost(sub_queries(kind)[:number], both=both)
+                yield kind, both, number, *price_both_ways(list_sub_queries(kind)[:number], both=both)
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ class Supervisor:
     """
 
     def __init__(self, policy: Path, *, workers: int, folder: Path) -> None:
-        self.port = _free_port()
+        self.port = _find_free_port()
         self.statuses: Counter[int] = Counter()
         self.temporary = folder / "t"
         self.temporary.mkdir()
@@ -49,19 +49,19 @@ class Supervisor:
     @property
     def workers(self) -> list[int]:
         """Those of its workers."""
-        return [one for one in _children(self.process) if b"spawn_main" in _command_line(one)]
+        return [one for one in _list_children(self.process) if b"spawn_main" in _read_command_line(one)]
 
     @property
     def shadows(self) -> list[int]:
         """Those of the shadows' servers."""
-        return [one for one in _all_processes() if _is_server_in(self.temporary, _command_line(one))]
+        return [one for one in _list_processes() if _is_server_in(self.temporary, _read_command_line(one))]
 
     @property
     def is_done(self) -> bool:
         """Whether it has ended as if it had been told to."""
         return not self._keeping.is_alive()
 
-    def end(self) -> int:
+    def finish(self) -> int:
         """Tell it to end; the status with which it does."""
         self._told_to_end.set()
         self._process.terminate()
@@ -104,9 +104,9 @@ class Server:
     def kill(self, chance: random.Random) -> None:
         """SIGKILL to the server, or to one of its sessions, with which all end."""
         server = int((self._directory / "postmaster.pid").read_text(encoding="utf-8").split()[0])
-        _kill(chance.choice((server, *_children(server))))
+        _kill(chance.choice((server, *_list_children(server))))
 
-    def come_back(self) -> None:
+    def await_return(self) -> None:
         """Return once it takes connections again."""
         while True:
             with suppress(Exception):
@@ -123,21 +123,21 @@ class Server:
 def kill_process(keyhole: Supervisor, _: random.Random) -> Callable[[], None]:
     """SIGKILL to Keyhole's first process."""
     _kill(keyhole.process)
-    return _nothing
+    return _do_nothing
 
 
 def kill_worker(keyhole: Supervisor, chance: random.Random) -> Callable[[], None]:
     """SIGKILL to one of several that serve, or to the only one."""
     _kill(chance.choice(keyhole.workers or [keyhole.process]))
-    return _nothing
+    return _do_nothing
 
 
 def kill_shadow(keyhole: Supervisor, chance: random.Random) -> Callable[[], None]:
     """SIGKILL to the shadow's server, or to one of its sessions."""
     servers = keyhole.shadows
     for server in servers[:1]:
-        _kill(chance.choice((server, *_children(server))))
-    return _nothing
+        _kill(chance.choice((server, *_list_children(server))))
+    return _do_nothing
 
 
 def fill_disk(ledger: Path) -> Callable[[Supervisor, random.Random], Callable[[], None]]:
@@ -163,23 +163,23 @@ def kill_server(server: Server) -> Callable[[Supervisor, random.Random], Callabl
 
     def kill(_: Supervisor, chance: random.Random) -> Callable[[], None]:
         server.kill(chance)
-        return server.come_back
+        return server.await_return
 
     return kill
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[Server]:
+def run_server(directory: Path) -> Iterator[Server]:
     """A server while the block runs."""
     server = Server(directory)
     try:
         yield server
     finally:
-        server.come_back()
+        server.await_return()
         server.stop()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -193,16 +193,16 @@ def _limit(process: int, most: int) -> None:
         resource.prlimit(process, resource.RLIMIT_FSIZE, (most, _UNLIMITED))
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
 
 
-def _all_processes() -> list[int]:
+def _list_processes() -> list[int]:
     return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
 
 
-def _children(parent: int) -> list[int]:
+def _list_children(parent: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{parent}/task").iterdir():
@@ -210,7 +210,7 @@ def _children(parent: int) -> list[int]:
     return found
 
 
-def _command_line(process: int) -> bytes:
+def _read_command_line(process: int) -> bytes:
     with suppress(OSError):
         return Path(f"/proc/{process}/cmdline").read_bytes()
     return b""

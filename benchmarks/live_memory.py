@@ -53,10 +53,10 @@ def measure(directory: Path, *, questions: int, every: int) -> Iterator[tuple[in
             )
             stages.answer(service, stages.prepare(service, asked), asked)
             if number % every == 0:
-                yield number, _resident_mb()
+                yield number, _read_resident_mb()
 
 
-def _resident_mb() -> float:
+def _read_resident_mb() -> float:
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 

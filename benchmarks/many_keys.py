@@ -70,9 +70,9 @@ def measure(directory: Path, *, places: int, products: int, rows: int, repeats: 
     texts = [QUESTION.format(keys=keys, more=more + number) for number in range(repeats + 1)]
     path = directory / "keyhole.toml"
     path.write_text(POLICY.format(keys=places * products, places=places, products=products), encoding="utf-8")
-    in_process(lay_out, directory, places, products, rows)
-    plain, plain_bytes = in_process(_ask_engine, directory, texts)
-    taken, returned, own_bytes = in_process(_ask_keyhole, path, texts)
+    run_in_process(lay_out, directory, places, products, rows)
+    plain, plain_bytes = run_in_process(_ask_engine, directory, texts)
+    taken, returned, own_bytes = run_in_process(_ask_keyhole, path, texts)
     found = {"plain": plain, **taken}
     medians = {
         name: (median(clock for clock, _ in all_), median(cpu for _, cpu in all_)) for name, all_ in found.items()
@@ -80,7 +80,7 @@ def measure(directory: Path, *, places: int, products: int, rows: int, repeats: 
     return Measured(medians, returned, plain_bytes, own_bytes)
 
 
-def in_process(work: Callable[..., _Result], *given: object) -> _Result:
+def run_in_process(work: Callable[..., _Result], *given: object) -> _Result:
     """What `work` returns, in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         return processes.submit(work, *given).result()
@@ -102,7 +102,7 @@ def _ask_engine(directory: Path, texts: list[str]) -> tuple[list[tuple[float, fl
     with duckdb.connect(str(directory / "keys.duckdb"), read_only=True) as owner:
         owner.execute("SET enable_progress_bar = false")
         taken = [_time(partial(_fetch, owner, sql))[1] for sql in texts]
-    return taken[1:], _most_bytes()
+    return taken[1:], _read_most_bytes()
 
 
 def _ask_keyhole(path: Path, texts: list[str]) -> tuple[dict[str, list[tuple[float, float]]], int, int]:
@@ -119,10 +119,10 @@ def _ask_keyhole(path: Path, texts: list[str]) -> tuple[dict[str, list[tuple[flo
             if number > 0:
                 for name, one in (("planned", planned), ("answered", answered), ("from store", stored)):
                     taken[name].append(one)
-    return taken, returned, _most_bytes()
+    return taken, returned, _read_most_bytes()
 
 
-def _most_bytes() -> int:
+def _read_most_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

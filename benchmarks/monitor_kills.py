@@ -26,7 +26,7 @@ import psycopg
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.killing import Server, running
+from benchmarks.killing import Server, run_server
 from mechanisms.noise.exact import ExactNoise
 from planner.catalog.catalog import RELEASED_BY
 from planner.monitors.build import plan_monitor
@@ -101,11 +101,11 @@ def kill_at_random(folder: Path, ledger: str, chance: random.Random, *, kills: i
     """Watch a window in processes that are killed, and compare with one that is not."""
     seed = chance.getrandbits(32)
     undisturbed = prepare(folder, f"sqlite:///{uuid4().hex}.db")
-    _in_child(undisturbed, seed, life_s=None)
+    _run_in_child(undisturbed, seed, life_s=None)
     wanted, _, _ = read(undisturbed)
     disturbed = prepare(folder, ledger)
-    killed = sum(_in_child(disturbed, seed, life_s=chance.uniform(0.0, MOST_LIFE_S)) for _ in range(kills))
-    _in_child(disturbed, seed, life_s=None)
+    killed = sum(_run_in_child(disturbed, seed, life_s=chance.uniform(0.0, MOST_LIFE_S)) for _ in range(kills))
+    _run_in_child(disturbed, seed, life_s=None)
     told, charges, verified = read(disturbed)
     return Killed(kills=killed, same=told == wanted, charges=charges, verified=verified)
 
@@ -121,7 +121,7 @@ def prepare(folder: Path, ledger: str) -> Path:
     return policy
 
 
-def _in_child(policy: Path, seed: int, *, life_s: float | None) -> bool:
+def _run_in_child(policy: Path, seed: int, *, life_s: float | None) -> bool:
     """Watch in a process of its own, which lives so long (None: to its end); whether it was killed."""
     child = os.fork()
     if child == 0:
@@ -167,15 +167,15 @@ def read(policy: Path) -> tuple[Told, int, bool]:
 
 
 @contextmanager
-def _ledgers(kind: str, folder: Path) -> "Iterator[list[Server]]":
+def _open_ledgers(kind: str, folder: Path) -> "Iterator[list[Server]]":
     if kind == "sqlite":
         yield []
     else:
-        with running(folder / "server") as server:
+        with run_server(folder / "server") as server:
             yield [server]
 
 
-def new_ledger(servers: "list[Server]") -> str:
+def make_ledger(servers: "list[Server]") -> str:
     """The URL of an empty ledger: a file, or a database on the server."""
     if not servers:
         return f"sqlite:///{uuid4().hex}.db"
@@ -195,10 +195,10 @@ def main() -> None:
     console = Console()
     for kind in asked.ledgers:
         chance, found = random.Random(asked.seed), Counter[str]()
-        with tempfile.TemporaryDirectory(prefix="keyhole-kills-") as name, _ledgers(kind, Path(name)) as servers:
+        with tempfile.TemporaryDirectory(prefix="keyhole-kills-") as name, _open_ledgers(kind, Path(name)) as servers:
             write_visits(Path(name))
             for _ in track(range(asked.runs), description=f"{kind}: windows", console=console):
-                one = kill_at_random(Path(name), new_ledger(servers), chance)
+                one = kill_at_random(Path(name), make_ledger(servers), chance)
                 found["kills"] += one.kills
                 found["other alerts"] += not one.same
                 found["other charges"] += one.charges != 1

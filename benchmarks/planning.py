@@ -41,7 +41,7 @@ KEYS = {
 }
 
 
-def typical(count: int, *, seed: int) -> Iterator[str]:
+def draw_typical(count: int, *, seed: int) -> Iterator[str]:
     """Questions as analysts write them: one to six thresholds on one to four aggregates, often with filters."""
     drawn = random.Random(seed)
     for _ in range(count):
@@ -62,7 +62,7 @@ def typical(count: int, *, seed: int) -> Iterator[str]:
         yield f"SELECT country, month FROM sales{where} GROUP BY country, month HAVING {formula}"
 
 
-def large(shift: int) -> dict[str, str]:
+def make_large(shift: int) -> dict[str, str]:
     """Formulas of 64 literals, by their shape."""
     numbers = range(1, 33)
 
@@ -87,15 +87,15 @@ def large(shift: int) -> dict[str, str]:
     }
 
 
-def catalogs() -> dict[str, Catalog]:
+def compile_catalogs() -> dict[str, Catalog]:
     """The demo's policy on stand-ins for what its source knows, and the same table with rows as units."""
-    clipped = simulate_catalog(Policy.load(DEMO), next(typical(1, seed=0)), pins=Pins(), keys=38).catalog
+    clipped = simulate_catalog(Policy.load(DEMO), next(draw_typical(1, seed=0)), pins=Pins(), keys=38).catalog
     (table,) = clipped.tables
     rows = replace(table, unit=(), rows_per_unit=None, groups_per_unit=1)
     return {"customer's month": clipped, "row": replace(clipped, tables=(rows,))}
 
 
-def timed(sql: str, catalog: Catalog, *, mechanism: str) -> float:
+def time_plan(sql: str, catalog: Catalog, *, mechanism: str) -> float:
     """Milliseconds from text to plan. The text is new, so no plan is found ready made."""
     accuracy = settings.read_accuracy({"keyhole.mechanism": mechanism}, catalog.defaults)
     start = perf_counter()
@@ -108,28 +108,31 @@ def timed(sql: str, catalog: Catalog, *, mechanism: str) -> float:
 
 def measure(questions: int, repeats: int) -> Iterator[tuple[str, str, str, float, float]]:
     """Unit, mechanism, what was planned, median and 95th percentile (or worst) in milliseconds."""
-    for unit, catalog in catalogs().items():
+    for unit, catalog in compile_catalogs().items():
         for mechanism in (DEFAULT, Keyhole.name):
-            for warm in typical(20, seed=1):
-                timed(in_unit(warm, unit), catalog, mechanism=mechanism)
-            took = [timed(in_unit(sql, unit), catalog, mechanism=mechanism) for sql in typical(questions, seed=2)]
+            for warm in draw_typical(20, seed=1):
+                time_plan(adapt_to_unit(warm, unit), catalog, mechanism=mechanism)
+            took = [
+                time_plan(adapt_to_unit(sql, unit), catalog, mechanism=mechanism)
+                for sql in draw_typical(questions, seed=2)
+            ]
             yield unit, mechanism, f"{questions} typical questions", median(took), quantiles(took, n=20)[-1]
             shapes: dict[str, list[float]] = {}
             for repeat in range(repeats):
-                for shape, sql in large(repeat).items():
-                    shapes.setdefault(shape, []).append(timed(sql, catalog, mechanism=mechanism))
+                for shape, sql in make_large(repeat).items():
+                    shapes.setdefault(shape, []).append(time_plan(sql, catalog, mechanism=mechanism))
             for shape, times in shapes.items():
                 yield unit, mechanism, shape, median(times), max(times)
 
 
-def in_unit(sql: str, unit: str) -> str:
+def adapt_to_unit(sql: str, unit: str) -> str:
     """A typical question; where rows are units, rows are counted instead of customers."""
     return sql if unit != "row" else sql.replace("count(DISTINCT customer_id)", "count(quantity)")
 
 
-def catalog_of(size: int) -> Catalog:
+def compile_large_catalog(size: int) -> Catalog:
     """The demo's table with a declared key of so many values, and columns whose steps are as many."""
-    catalog = catalogs()["customer's month"]
+    catalog = compile_catalogs()["customer's month"]
     (table,) = catalog.tables
     high = Decimal(size - 1)
     made = (
@@ -141,7 +144,7 @@ def catalog_of(size: int) -> Catalog:
     return replace(catalog, tables=(replace(table, columns=(*table.columns, *made)),))
 
 
-def timed_by_key(key: str, catalog: Catalog, threshold: int) -> float:
+def time_plan_by_key(key: str, catalog: Catalog, threshold: int) -> float:
     """Milliseconds of the processor. The threshold is new, so no plan is found ready made."""
     sql = f"SELECT {key} FROM sales GROUP BY 1 HAVING count(*) > {threshold}"
     accuracy = settings.read_accuracy({}, catalog.defaults)
@@ -159,7 +162,10 @@ def print_computed_keys() -> None:
     declared: list[float] = []
     for name, key in KEYS.items():
         taken = [
-            median(timed_by_key(key.format(size=size), catalog_of(size), 1000 + turn) for turn in range(REPEATS))
+            median(
+                time_plan_by_key(key.format(size=size), compile_large_catalog(size), 1000 + turn)
+                for turn in range(REPEATS)
+            )
             for size in SIZES
         ]
         declared = declared or taken

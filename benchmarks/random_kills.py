@@ -26,7 +26,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks import killing
-from benchmarks.workload import PASSWORD, postgres_policy
+from benchmarks.workload import PASSWORD, write_postgres_policy
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -94,13 +94,13 @@ class Clients:
             thread.start()
         return started
 
-    def end(self, started: list[threading.Thread]) -> None:
+    def stop(self, started: list[threading.Thread]) -> None:
         """Let them end."""
         self._over.set()
         for thread in started:
             thread.join()
 
-    def new_question(self) -> str:
+    def make_question(self) -> str:
         """A question that nobody has asked."""
         number = next(self._numbers)
         rows, quantity = _MIDDLE
@@ -125,7 +125,7 @@ class Clients:
         chance = random.Random(seed)
         while not self._over.is_set():
             again = self.answers and chance.random() < 0.2
-            question = chance.choice(self.answers)[1] if again else self.new_question()
+            question = chance.choice(self.answers)[1] if again else self.make_question()
             if not self.ask(chance.choice(ANALYSTS), question):
                 time.sleep(0.05)
 
@@ -142,8 +142,8 @@ def run_kills(
     """Kill so often, under a Keyhole of so many workers with a ledger of that kind, made in `folder`."""
     chance = random.Random(seed)
     with ExitStack() as open_:
-        source = open_.enter_context(killing.running(folder / "source"))
-        ledgers = source if ledger == "sqlite" else open_.enter_context(killing.running(folder / "ledger"))
+        source = open_.enter_context(killing.run_server(folder / "source"))
+        ledgers = source if ledger == "sqlite" else open_.enter_context(killing.run_server(folder / "ledger"))
         file = folder / "keyhole.db"
         policy = write_policy(folder, source.url, f"sqlite:///{file}" if ledger == "sqlite" else ledgers.url)
         keyhole = killing.Supervisor(policy, workers=workers, folder=folder)
@@ -162,7 +162,7 @@ def run_kills(
                 victims["worker"] = killing.kill_worker
             started = asking.start(CLIENTS)
             try:
-                for victim in _deck(sorted(victims), kills, chance):
+                for victim in _shuffle_victims(sorted(victims), kills, chance):
                     ended = keyhole.statuses.total()
                     time.sleep(chance.uniform(0.0, 0.5))
                     restore = victims[victim](keyhole, chance)
@@ -176,9 +176,9 @@ def run_kills(
                         faults.append(f"ended with status 0 after a kill of the {victim}")
                         break
             finally:
-                asking.end(started)
+                asking.stop(started)
         finally:
-            status = keyhole.end()
+            status = keyhole.finish()
         if status:
             faults.append(f"ended with {status} when told to end")
         events, still_open = _check_paid(policy, asking.answers, faults)
@@ -197,7 +197,7 @@ def run_kills(
 
 def write_policy(folder: Path, source: str, ledger: str) -> Path:
     """A policy over generated rows at `source`, checked."""
-    policy = postgres_policy(folder, source, rows=ROWS)
+    policy = write_postgres_policy(folder, source, rows=ROWS)
     own = make_verifier(PASSWORD)
     analysts = "".join(f'\n[analysts.{name}]\npassword = "{own}"\n' for name in ANALYSTS)
     policy.write_text(policy.read_text(encoding="utf-8") + _LIMITS.format(ledger=ledger) + analysts, encoding="utf-8")
@@ -205,7 +205,7 @@ def write_policy(folder: Path, source: str, ledger: str) -> Path:
     return policy
 
 
-def _deck(victims: list[str], kills: int, chance: random.Random) -> Iterator[str]:
+def _shuffle_victims(victims: list[str], kills: int, chance: random.Random) -> Iterator[str]:
     """So many of them in no order, each as often, but the first process: starting it anew takes longest."""
     turn = [*victims, *(victim for victim in victims if victim != "process")]
     deck = [turn[number % len(turn)] for number in range(kills)]
@@ -216,7 +216,7 @@ def _deck(victims: list[str], kills: int, chance: random.Random) -> Iterator[str
 def _wait_for_answer(asking: Clients, chance: random.Random) -> float:
     """Seconds until somebody who comes now is answered a new question; at most `LOST_S`."""
     started = time.monotonic()
-    while time.monotonic() - started < LOST_S and not asking.ask(chance.choice(ANALYSTS), asking.new_question()):
+    while time.monotonic() - started < LOST_S and not asking.ask(chance.choice(ANALYSTS), asking.make_question()):
         time.sleep(0.02)
     return time.monotonic() - started
 

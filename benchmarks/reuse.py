@@ -48,7 +48,7 @@ ROOM = {
 Choice = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def drawn(aggregates: Choice, *, seed: int) -> list[tuple[str, str, str]]:
+def draw_questions(aggregates: Choice, *, seed: int) -> list[tuple[str, str, str]]:
     """Analyst, question and tolerance, in the order in which they are asked."""
     chance = random.Random(seed)
     asked = []
@@ -61,7 +61,7 @@ def drawn(aggregates: Choice, *, seed: int) -> list[tuple[str, str, str]]:
 
 
 @contextmanager
-def demo(*, cap: bool) -> Iterator[Service]:
+def open_demo(*, cap: bool) -> Iterator[Service]:
     """The demo with room for everything, and many analysts."""
     with tempfile.TemporaryDirectory() as directory:
         policy = install(Path(directory))
@@ -90,7 +90,7 @@ def answer(service: Service, analyst: Analyst, sql: str, settings: dict[str, str
     pipeline.answer(service, pipeline.prepare(service, asked), asked)
 
 
-def lost(service: Service) -> tuple[float, float, float]:
+def measure_losses(service: Service) -> tuple[float, float, float]:
     """The mean and the largest loss of a group, and of a unit over everything."""
     report = service.report_balances(None)
     groups: dict[tuple[str, ...], int] = {}
@@ -101,11 +101,11 @@ def lost(service: Service) -> tuple[float, float, float]:
     return fmean(values) / NANO, max(values) / NANO, report.unit_spent_nano / NANO
 
 
-def together(aggregates: Choice, *, reuse: str, cap: bool) -> None:
+def ask_together(aggregates: Choice, *, reuse: str, cap: bool) -> None:
     """All analysts' questions, and what they cost everybody."""
-    with demo(cap=cap) as service:
+    with open_demo(cap=cap) as service:
         touched = 0
-        for name, sql, tolerance in drawn(aggregates, seed=7):
+        for name, sql, tolerance in draw_questions(aggregates, seed=7):
             try:
                 answer(
                     service, service.find_analyst(name), sql, {"keyhole.tolerance": tolerance, "keyhole.reuse": reuse}
@@ -114,7 +114,7 @@ def together(aggregates: Choice, *, reuse: str, cap: bool) -> None:
                 print("refused:", refused.code)
         for each in service.ledger.read_history():
             touched += each.charge.shared
-        mean, most, unit = lost(service)
+        mean, most, unit = measure_losses(service)
         own = max(each.most_spent_nano for each in service.report_balances(None).analysts) / NANO
         caps = ", analysts with caps" if cap else ""
         print(
@@ -123,20 +123,20 @@ def together(aggregates: Choice, *, reuse: str, cap: bool) -> None:
         )
 
 
-def refreshed() -> None:
+def ask_refreshed() -> None:
     """A dashboard of twenty questions, refreshed over and over on one data version."""
-    with demo(cap=False) as service:
-        dashboard = [sql for _, sql, _ in drawn(AGGREGATES, seed=8)[:20]]
+    with open_demo(cap=False) as service:
+        dashboard = [sql for _, sql, _ in draw_questions(AGGREGATES, seed=8)[:20]]
         analyst = service.find_analyst("analyst0")
         for sql in dashboard:
             answer(service, analyst, sql, {})
-        first, events = lost(service), service.ledger.verify()
+        first, events = measure_losses(service), service.ledger.verify()
         start = perf_counter()
         for _ in range(REFRESHES):
             for sql in dashboard:
                 answer(service, analyst, sql, {})
         took = perf_counter() - start
-        same = (first, events) == (lost(service), service.ledger.verify())
+        same = (first, events) == (measure_losses(service), service.ledger.verify())
         print(
             f"{REFRESHES:,} refreshes of 20 questions: nothing lost or written: {same}; {took / REFRESHES:.3f} s each"
         )
@@ -146,5 +146,5 @@ if __name__ == "__main__":
     for title, chosen in (("numbers of customers", CUSTOMERS), ("four kinds of aggregates", AGGREGATES)):
         print(f"{title}:")
         for setting, with_caps in (("off", False), ("on", False), ("off", True), ("on", True)):
-            together(chosen, reuse=setting, cap=with_caps)
-    refreshed()
+            ask_together(chosen, reuse=setting, cap=with_caps)
+    ask_refreshed()

@@ -69,7 +69,7 @@ CLIPPED_HARD = replace(CLIPPED_ALL, rows_per_unit=5)
 CAPPED = replace(TABLE, unit=("patient",), groups_per_unit=3, row_cap=RowCap(rows=5, unique="id"))
 
 
-def functional(table: Table, measure: Measure, column: str | None, *, mean: int = 0) -> Functional:
+def make_functional(table: Table, measure: Measure, column: str | None, *, mean: int = 0) -> Functional:
     """A functional with a wide sensitivity; a mean other than zero makes AVG's linear form."""
     bounds, grid = (
         (None, 1) if column is None else (table.get_column(column).bounds, table.get_column(column).grid or 1)
@@ -88,16 +88,16 @@ def functional(table: Table, measure: Measure, column: str | None, *, mean: int 
     )
 
 
-def question(table: Table, measured: str) -> Question:
+def make_question(table: Table, measured: str) -> Question:
     """`count(*) > c AND avg(x) > t AND sum(x) > s` by ward and day."""
     return Question(
         table=table,
         keys=KeySpace(columns=(table.get_column("ward"), table.get_column("day")), values=(WARDS, DAYS)),
         where=Compare("age", ">=", 5),
         functionals=(
-            functional(table, Measure.ROWS, None),
-            functional(table, Measure.TOTAL, measured, mean=20),
-            functional(table, Measure.TOTAL, measured),
+            make_functional(table, Measure.ROWS, None),
+            make_functional(table, Measure.TOTAL, measured, mean=20),
+            make_functional(table, Measure.TOTAL, measured),
         ),
         atoms=(),
         formula=TRUE,
@@ -106,14 +106,14 @@ def question(table: Table, measured: str) -> Question:
     )
 
 
-def plain(measured: str) -> str:
+def write_plain(measured: str) -> str:
     return (
         "SELECT ward, day FROM visits WHERE age >= 5 GROUP BY ward, day "
         f"HAVING count(*) > 100 AND avg({measured}) > 20 AND sum({measured}) > 1000"
     )
 
 
-def median_ms(*runs: Callable[[], object]) -> list[float]:
+def measure_medians_ms(*runs: Callable[[], object]) -> list[float]:
     """The median time of each of several runs, taken in turns so that all see the same machine."""
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(REPEATS):
@@ -133,15 +133,15 @@ def compare(dialect: Dialect, source: Source, ask: Callable[[str], object]) -> N
         ("unit, 3 keys, 5 rows", CAPPED, ("age",)),
     ):
         for measured in columns:
-            asked = question(table, measured)
+            asked = make_question(table, measured)
             sql = rewrite(asked, dialect=dialect)
             scan = partial(source.aggregates, sql, asked.keys, functionals=3, timeout_ms=600_000)
             kept = partial(scan, version="1")
             kept()
             source.settle()
-            runs: list[Callable[[], object]] = [partial(ask, plain(measured)), scan]
+            runs: list[Callable[[], object]] = [partial(ask, write_plain(measured)), scan]
             runs += [] if sql.rollup is None else [kept]
-            before, *after = median_ms(*runs)
+            before, *after = measure_medians_ms(*runs)
             for name, taken in zip(("scan", "rollup"), after, strict=False):
                 print(
                     f"{dialect.name:9} {shape:21} {measured:7} {name:7} plain {before:7.1f} ms   "

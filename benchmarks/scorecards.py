@@ -22,46 +22,46 @@ BANDS = ((500, 1000, 2000), (100, 200), (100, 200, 400, 800, 1600), tuple(range(
 KEYS = 3000
 
 
-def above(functional: int, threshold: int) -> Cut:
+def make_cut(functional: int, threshold: int) -> Cut:
     """A threshold with a tolerance of a tenth."""
     return Cut(functional=functional, cut=threshold, above=True, tolerance=threshold // 10)
 
 
 SCORECARDS: dict[str, tuple[Formula, ...]] = {
     "two bands of each aggregate": (
-        *(above(ORDERS, threshold) for threshold in (500, 1000)),
-        *(above(AMOUNT, threshold) for threshold in (10_000, 20_000)),
-        *(above(CUSTOMERS, threshold) for threshold in (100, 200)),
+        *(make_cut(ORDERS, threshold) for threshold in (500, 1000)),
+        *(make_cut(AMOUNT, threshold) for threshold in (10_000, 20_000)),
+        *(make_cut(CUSTOMERS, threshold) for threshold in (100, 200)),
     ),
     "bands and pairs joined by AND": (
-        above(ORDERS, 500),
-        above(AMOUNT, 10_000),
-        above(CUSTOMERS, 200),
-        AllOf((above(ORDERS, 500), above(AMOUNT, 10_000))),
-        AllOf((above(ORDERS, 500), above(CUSTOMERS, 200))),
-        AllOf((above(AMOUNT, 20_000), above(CUSTOMERS, 200))),
+        make_cut(ORDERS, 500),
+        make_cut(AMOUNT, 10_000),
+        make_cut(CUSTOMERS, 200),
+        AllOf((make_cut(ORDERS, 500), make_cut(AMOUNT, 10_000))),
+        AllOf((make_cut(ORDERS, 500), make_cut(CUSTOMERS, 200))),
+        AllOf((make_cut(AMOUNT, 20_000), make_cut(CUSTOMERS, 200))),
     ),
     "bands and pairs joined by OR": (
-        above(ORDERS, 500),
-        above(AMOUNT, 10_000),
-        above(CUSTOMERS, 200),
-        AnyOf((above(ORDERS, 500), above(AMOUNT, 10_000))),
-        AnyOf((above(ORDERS, 500), above(CUSTOMERS, 200))),
-        AnyOf((above(AMOUNT, 20_000), above(CUSTOMERS, 200))),
+        make_cut(ORDERS, 500),
+        make_cut(AMOUNT, 10_000),
+        make_cut(CUSTOMERS, 200),
+        AnyOf((make_cut(ORDERS, 500), make_cut(AMOUNT, 10_000))),
+        AnyOf((make_cut(ORDERS, 500), make_cut(CUSTOMERS, 200))),
+        AnyOf((make_cut(AMOUNT, 20_000), make_cut(CUSTOMERS, 200))),
     ),
     "bands and pairs of both kinds": (
-        above(ORDERS, 1000),
-        above(AMOUNT, 20_000),
-        AllOf((above(ORDERS, 500), above(AMOUNT, 20_000))),
-        AnyOf((above(CUSTOMERS, 100), above(AMOUNT, 40_000))),
-        AllOf((above(ORDERS, 1000), above(CUSTOMERS, 100))),
-        AnyOf((above(ORDERS, 2000), above(CUSTOMERS, 200))),
+        make_cut(ORDERS, 1000),
+        make_cut(AMOUNT, 20_000),
+        AllOf((make_cut(ORDERS, 500), make_cut(AMOUNT, 20_000))),
+        AnyOf((make_cut(CUSTOMERS, 100), make_cut(AMOUNT, 40_000))),
+        AllOf((make_cut(ORDERS, 1000), make_cut(CUSTOMERS, 100))),
+        AnyOf((make_cut(ORDERS, 2000), make_cut(CUSTOMERS, 200))),
     ),
 }
 HAVING: dict[str, Formula] = {
-    "count(*) > 1000": above(ORDERS, 1000),
-    "count(DISTINCT customer_id) > 200": above(CUSTOMERS, 200),
-    "count(*) > 1000 AND sum(amount) > 20000": AllOf((above(ORDERS, 1000), above(AMOUNT, 20_000))),
+    "count(*) > 1000": make_cut(ORDERS, 1000),
+    "count(DISTINCT customer_id) > 200": make_cut(CUSTOMERS, 200),
+    "count(*) > 1000 AND sum(amount) > 20000": AllOf((make_cut(ORDERS, 1000), make_cut(AMOUNT, 20_000))),
 }
 
 
@@ -78,14 +78,14 @@ def ask(*predicates: Formula, having: Formula = TRUE, keys: int = 1) -> Decision
     )
 
 
-def cost(mechanism: Mechanism, predicates: tuple[Formula, ...]) -> tuple[float, tuple[float, ...]]:
+def price_worst_case(mechanism: Mechanism, predicates: tuple[Formula, ...]) -> tuple[float, tuple[float, ...]]:
     """The worst case of all predicates in one question, and of each asked by itself."""
     apart = (replace(ask(), formula=predicate) for predicate in predicates)
     each = tuple(mechanism.calibrate(task).worst_case_epsilon for task in apart)
     return mechanism.calibrate(ask(*predicates)).worst_case_epsilon, each
 
 
-def mean_cost(having: Formula, predicates: tuple[Formula, ...], orders: Integers) -> tuple[float, float, float]:
+def price_mean(having: Formula, predicates: tuple[Formula, ...], orders: Integers) -> tuple[float, float, float]:
     """The mean loss of a group, with HAVING and without, and which part of the groups is returned."""
     aggregates = np.array([orders, 25 * orders, orders // 8])
     mechanism = MECHANISMS[DEFAULT]
@@ -107,7 +107,9 @@ def measure_bands() -> Iterator[tuple[str, tuple[int, ...], float, float, float]
     """Mechanism, thresholds on the number of orders, loss of all, of the sharpest, sum of all by themselves."""
     for name in (DEFAULT, "keyhole"):
         for thresholds in BANDS:
-            together, each = cost(MECHANISMS[name], tuple(above(ORDERS, threshold) for threshold in thresholds))
+            together, each = price_worst_case(
+                MECHANISMS[name], tuple(make_cut(ORDERS, threshold) for threshold in thresholds)
+            )
             yield name, thresholds, together, max(each), sum(each)
 
 
@@ -115,7 +117,7 @@ def measure_scorecards() -> Iterator[tuple[str, str, float, float]]:
     """Mechanism, kind of scorecard, loss of all six predicates, sum of the six by themselves."""
     for name in (DEFAULT, "keyhole"):
         for kind, predicates in SCORECARDS.items():
-            together, each = cost(MECHANISMS[name], predicates)
+            together, each = price_worst_case(MECHANISMS[name], predicates)
             yield name, kind, together, sum(each)
 
 
@@ -131,7 +133,7 @@ def main() -> None:
     print(f"\n{'HAVING beside the last of these':44}{'returned':>10}{'mean loss':>10}{'without':>10}{'factor':>8}")
     orders = draw_orders()
     for told, having in HAVING.items():
-        with_it, without, returned = mean_cost(having, SCORECARDS["bands and pairs of both kinds"], orders)
+        with_it, without, returned = price_mean(having, SCORECARDS["bands and pairs of both kinds"], orders)
         print(f"{told:44}{returned:10.2f}{with_it:10.4f}{without:10.4f}{with_it / without:8.2f}")
 
 

@@ -25,7 +25,7 @@ class Serving:
 
 
 @contextmanager
-def keyhole(policy: Path, *, workers: int) -> Iterator[Serving]:
+def run_keyhole(policy: Path, *, workers: int) -> Iterator[Serving]:
     """A Keyhole in processes of its own."""
     command = [sys.executable, "-c", "from proxy.cli.script import run; run()", "serve", f"--policy={policy}"]
     command += ["--port=0", "--rest-port=0", f"--workers={workers}"]
@@ -35,7 +35,7 @@ def keyhole(policy: Path, *, workers: int) -> Iterator[Serving]:
             if told is None:
                 raise RuntimeError("Keyhole did not start")
             place = told[1].removeprefix("postgresql://")
-            yield Serving(f"postgresql://{ANALYST}:{PASSWORD}@{place}", told[2], _family(parent.pid))
+            yield Serving(f"postgresql://{ANALYST}:{PASSWORD}@{place}", told[2], _list_family(parent.pid))
             parent.send_signal(signal.SIGTERM)
             if parent.wait(timeout=60):
                 raise RuntimeError("Keyhole did not end well")
@@ -43,7 +43,7 @@ def keyhole(policy: Path, *, workers: int) -> Iterator[Serving]:
             parent.kill()
 
 
-def _family(parent: int) -> tuple[int, ...]:
+def _list_family(parent: int) -> tuple[int, ...]:
     """Keyhole's own processes; the shadow's are not its children."""
     found = [parent]
     for folder in Path("/proc").iterdir():
@@ -54,7 +54,7 @@ def _family(parent: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def memory(processes: tuple[int, ...]) -> Counter[str]:
+def measure_memory(processes: tuple[int, ...]) -> Counter[str]:
     """Bytes of all of them by the kernel's names: Rss, Pss (shared pages divided), and private ones as Uss."""
     found: Counter[str] = Counter()
     for process in processes:

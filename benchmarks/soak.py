@@ -25,8 +25,8 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.served import keyhole, memory
-from benchmarks.workload import duckdb_policy
+from benchmarks.served import measure_memory, run_keyhole
+from benchmarks.workload import write_duckdb_policy
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.report.budget import make_document
@@ -76,19 +76,19 @@ class Soaked:
         """Whether memory stayed below the bar, and no descriptor is left over."""
         return self.growth <= MOST_GROWTH and self.descriptors_after <= self.descriptors_before
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """The run for a program."""
         return {**asdict(self), "growth": self.growth, "flat": self.is_flat}
 
 
-def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> Soaked:
+def run_soak(directory: Path, *, seconds: float, connections: int, workers: int) -> Soaked:
     """One run over a policy made in `directory`. Raises RuntimeError when Keyhole dies or does not end."""
-    policy, _ = duckdb_policy(directory, rows=ROWS)
+    policy, _ = write_duckdb_policy(directory, rows=ROWS)
     checking.check(policy, confirm=False)
-    with keyhole(policy, workers=workers) as serving:
+    with run_keyhole(policy, workers=workers) as serving:
         url, processes = serving.url, serving.processes
         _run_clients(url, WARM_S, connections)  # what every worker opens once is open from here on
-        before = _settled(processes)
+        before = _count_settled(processes)
         samples: list[Sample] = []
         over = threading.Event()
         watching = threading.Thread(target=_watch, args=(processes, samples, over))
@@ -98,7 +98,7 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
         finally:
             over.set()
             watching.join()
-        after = _settled(processes, most=before)
+        after = _count_settled(processes, most=before)
     with Service.open(policy) as service:
         events = service.ledger.verify()
         seen = make_document(service, None)
@@ -110,7 +110,7 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
         seconds=seconds,
         statements=dict(sorted(counted.items())),
         samples=tuple(samples),
-        slope=_slope(samples[len(samples) // 2 :]),
+        slope=_compute_slope(samples[len(samples) // 2 :]),
         descriptors_before=before,
         descriptors_after=after,
         events=events,
@@ -121,19 +121,19 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
 def _run_clients(url: str, seconds: float, connections: int) -> Counter[str]:
     """What clients in a process of their own did in so many seconds, by kind."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_clients, url, seconds, connections).result()
+        return pool.submit(_run_all_clients, url, seconds, connections).result()
 
 
-def _descriptors(processes: tuple[int, ...]) -> int:
+def _count_descriptors(processes: tuple[int, ...]) -> int:
     return sum(len(list(Path(f"/proc/{process}/fd").iterdir())) for process in processes)
 
 
-def _settled(processes: tuple[int, ...], *, most: int | None = None) -> int:
+def _count_settled(processes: tuple[int, ...], *, most: int | None = None) -> int:
     """Open descriptors once they are `most` at most, or do not change any more."""
-    found, same = _descriptors(processes), 0
+    found, same = _count_descriptors(processes), 0
     while same < 20 and (most is None or found > most):
         time.sleep(0.1)
-        now = _descriptors(processes)
+        now = _count_descriptors(processes)
         found, same = now, same + 1 if now == found else 0
     return found
 
@@ -147,11 +147,11 @@ def _watch(processes: tuple[int, ...], samples: list[Sample], over: threading.Ev
 
 
 def _sample(processes: tuple[int, ...], at_s: float) -> Sample:
-    used = memory(processes)
-    return Sample(at_s, used["Rss"], used["Pss"], _descriptors(processes))
+    used = measure_memory(processes)
+    return Sample(at_s, used["Rss"], used["Pss"], _count_descriptors(processes))
 
 
-def _slope(samples: list[Sample]) -> float:
+def _compute_slope(samples: list[Sample]) -> float:
     """Least squares, bytes a second."""
     if len(samples) < 2:
         return 0.0
@@ -164,7 +164,7 @@ def _slope(samples: list[Sample]) -> float:
 # --- the clients, in a process of their own
 
 
-def _clients(url: str, seconds: float, connections: int) -> Counter[str]:
+def _run_all_clients(url: str, seconds: float, connections: int) -> Counter[str]:
     """Every connection has a thread; what each did, by kind."""
     deadline = time.monotonic() + seconds
     counts = [Counter[str]() for _ in range(connections)]
@@ -172,7 +172,7 @@ def _clients(url: str, seconds: float, connections: int) -> Counter[str]:
 
     def one(number: int) -> None:
         try:
-            _client(url, deadline, random.Random(number), counts[number])
+            _run_client(url, deadline, random.Random(number), counts[number])
         except BaseException as error:
             faults.append(error)
 
@@ -186,7 +186,7 @@ def _clients(url: str, seconds: float, connections: int) -> Counter[str]:
     return sum(counts, Counter())
 
 
-def _client(url: str, deadline: float, chance: random.Random, counted: Counter[str]) -> None:
+def _run_client(url: str, deadline: float, chance: random.Random, counted: Counter[str]) -> None:
     """Every kind once, however long that takes, and then what chance says until the time is over."""
     kinds, weights = zip(*_KINDS.items(), strict=True)
     first = list(kinds)
@@ -210,12 +210,12 @@ def _select(connection: Connection, chance: random.Random) -> int:
     return number
 
 
-def _catalog_read(connection: Connection, _: random.Random) -> int:
+def _read_catalog(connection: Connection, _: random.Random) -> int:
     connection.execute("SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall()
     return 1
 
 
-def _parameters(connection: Connection, chance: random.Random) -> int:
+def _pass_parameters(connection: Connection, chance: random.Random) -> int:
     value = chance.randrange(1000)
     found = connection.execute("SELECT %s::integer + 1, %s::text", (value, "x" * value)).fetchone()
     if found is None or found[0] != value + 1:
@@ -223,21 +223,21 @@ def _parameters(connection: Connection, chance: random.Random) -> int:
     return 1
 
 
-def _error(connection: Connection, chance: random.Random) -> int:
+def _make_error(connection: Connection, chance: random.Random) -> int:
     wrong = ("SELECT 1 / 0", "SELEC 1", "SELECT nothing", "CREATE TABLE t (a int)", "SELECT * FROM lines")
     with suppress(psycopg.Error):
         connection.execute(chance.choice(wrong).encode())
     return 1
 
 
-def _transaction(connection: Connection, chance: random.Random) -> int:
+def _run_transaction(connection: Connection, chance: random.Random) -> int:
     with suppress(psycopg.errors.DivisionByZero), connection.transaction():
         connection.execute("SET LOCAL keyhole.fnr = 0.04")
         connection.execute(b"SELECT 1 / %d" % chance.randrange(2))
     return 4
 
 
-def _cursor(connection: Connection, _: random.Random) -> int:
+def _read_cursor(connection: Connection, _: random.Random) -> int:
     with connection.transaction(), connection.cursor(name="c") as cursor:
         cursor.itersize = 100
         cursor.execute("SELECT generate_series(1, 500)")
@@ -246,7 +246,7 @@ def _cursor(connection: Connection, _: random.Random) -> int:
     return 4
 
 
-def _cancelled(connection: Connection, _: random.Random) -> int:
+def _cancel(connection: Connection, _: random.Random) -> int:
     with connection.cursor() as cursor, suppress(psycopg.errors.QueryCanceled):
         rows = cursor.stream("SELECT generate_series(1, 1000000000)")
         next(rows)
@@ -256,14 +256,14 @@ def _cancelled(connection: Connection, _: random.Random) -> int:
     return 1
 
 
-def _question(connection: Connection, chance: random.Random) -> int:
+def _ask(connection: Connection, chance: random.Random) -> int:
     """Of so few different ones that many were answered before, once the run is on its way."""
     with suppress(psycopg.errors.DatabaseError):  # the budget may be used up
         connection.execute(_QUESTION.format(chance.choice(COUNTS), chance.choice(SUMS)).encode()).fetchall()
     return 1
 
 
-def _refused(connection: Connection, _: random.Random) -> int:
+def _ask_refused(connection: Connection, _: random.Random) -> int:
     with suppress(psycopg.errors.DatabaseError):
         connection.execute(_REFUSED.encode())
     return 1
@@ -271,14 +271,14 @@ def _refused(connection: Connection, _: random.Random) -> int:
 
 _KINDS: dict[Callable[[Connection, random.Random], int], float] = {
     _select: 100,
-    _catalog_read: 20,
-    _parameters: 40,
-    _error: 20,
-    _transaction: 20,
-    _cursor: 10,
-    _cancelled: 0.5,
-    _question: 4,
-    _refused: 4,
+    _read_catalog: 20,
+    _pass_parameters: 40,
+    _make_error: 20,
+    _run_transaction: 20,
+    _read_cursor: 10,
+    _cancel: 0.5,
+    _ask: 4,
+    _ask_refused: 4,
 }
 
 
@@ -313,9 +313,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="keyhole-soak-") as folder:
-        run = soak(Path(folder), seconds=given.seconds, connections=given.connections, workers=given.workers)
+        run = run_soak(Path(folder), seconds=given.seconds, connections=given.connections, workers=given.workers)
     if given.json:
-        print(json.dumps(run.document(), indent=2))
+        print(json.dumps(run.make_document(), indent=2))
     else:
         show(run, Console(width=120))
     raise SystemExit(0 if run.is_flat and run.balances_exact else 1)

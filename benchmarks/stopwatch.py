@@ -39,12 +39,12 @@ _WORK, _WORKED = "work", "worked"
 
 
 class Stopwatch:
-    """Milliseconds by stage since the last `lap`. Stages never contain each other."""
+    """Milliseconds by stage since the last `take_lap`. Stages never contain each other."""
 
     def __init__(self) -> None:
         self._laps: list[tuple[str, float]] = []
 
-    def lap(self, total_ms: float) -> dict[str, float]:
+    def take_lap(self, total_ms: float) -> dict[str, float]:
         """What each stage took of a question that took `total_ms` for its client, and start again."""
         laps, self._laps = self._laps, []
         sums = dict.fromkeys((*STAGES, _WORK, _WORKED), 0.0)
@@ -55,7 +55,7 @@ class Stopwatch:
         return sums
 
     @contextmanager
-    def installed(self, service: Service) -> Iterator["Stopwatch"]:
+    def install(self, service: Service) -> Iterator["Stopwatch"]:
         """Time the stages of every question while the block runs."""
         source, ready = type(service.source), "_has_live_connection"
         with ExitStack() as stack:
@@ -81,18 +81,18 @@ class Stopwatch:
                 (charging, "find_spent", "commit"),
                 (spending, "commit", "commit"),
             ):
-                stack.enter_context(self._timed(owner, name, stage))
-            made, original = self._wrapped(KeySet.from_passed, "key set"), staticmethod(KeySet.from_passed)
-            stack.enter_context(_replaced(KeySet, "from_passed", staticmethod(made), original=original))
+                stack.enter_context(self._time_stage(owner, name, stage))
+            made, original = self._wrap(KeySet.from_passed, "key set"), staticmethod(KeySet.from_passed)
+            stack.enter_context(_replace(KeySet, "from_passed", staticmethod(made), original=original))
             yield self
 
     @contextmanager
-    def _timed(self, owner: Any, name: str, stage: str) -> Iterator[None]:
+    def _time_stage(self, owner: Any, name: str, stage: str) -> Iterator[None]:
         original = getattr(owner, name)
-        with _replaced(owner, name, self._wrapped(original, stage), original=original):
+        with _replace(owner, name, self._wrap(original, stage), original=original):
             yield
 
-    def _wrapped(self, call: Callable[..., Any], stage: str) -> Callable[..., Any]:
+    def _wrap(self, call: Callable[..., Any], stage: str) -> Callable[..., Any]:
         async def waited(*given: Any, **named: Any) -> Any:
             started = time.perf_counter()
             try:
@@ -111,7 +111,7 @@ class Stopwatch:
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: Any, *, original: Any) -> Iterator[None]:
+def _replace(owner: Any, name: str, value: Any, *, original: Any) -> Iterator[None]:
     setattr(owner, name, value)
     try:
         yield

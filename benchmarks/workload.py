@@ -78,7 +78,7 @@ class Workload:
     thresholds: tuple[float, ...]
     parametrised: bool = False
 
-    def variants(self) -> Iterator[tuple[str, str, tuple[object, ...] | None]]:
+    def list_variants(self) -> Iterator[tuple[str, str, tuple[object, ...] | None]]:
         """(question, plain SQL, parameters), each with thresholds of its own."""
         number = 0
         while True:
@@ -90,7 +90,7 @@ class Workload:
                 yield self.question.format(*moved), self.plain.format(*moved), None
 
 
-def row_workloads(rows: int) -> tuple[Workload, ...]:
+def make_row_workloads(rows: int) -> tuple[Workload, ...]:
     """500 keys, three atoms over three functionals, unit row. The thresholds lie amid the groups."""
     average = rows / (SHOPS * DAYS)
 
@@ -110,7 +110,7 @@ def row_workloads(rows: int) -> tuple[Workload, ...]:
     )
 
 
-def scorecard_workloads(rows: int) -> tuple[Workload, ...]:
+def make_scorecard_workloads(rows: int) -> tuple[Workload, ...]:
     """500 keys, six predicates over three functionals in the select list, unit row: every key comes back."""
     average = rows / (SHOPS * DAYS)
 
@@ -130,7 +130,7 @@ def scorecard_workloads(rows: int) -> tuple[Workload, ...]:
     )
 
 
-def unit_workload() -> Workload:
+def make_unit_workload() -> Workload:
     """The demo's first question: 494 keys, the unit is a customer's month."""
     having = "HAVING count(DISTINCT customer_id) > {} OR sum(amount) > {}"
     month = "CAST(date_trunc('month', invoice_date) AS date)"
@@ -142,15 +142,15 @@ def unit_workload() -> Workload:
     )
 
 
-def duckdb_policy(directory: Path, *, rows: int) -> tuple[Path, str]:
+def write_duckdb_policy(directory: Path, *, rows: int) -> tuple[Path, str]:
     """`lines` as a DuckDB file with its policy; the policy's path and the client's URL for the engine."""
     database = directory / "lines.duckdb"
     with duckdb.connect(str(database)) as connection:
         connection.execute(f"CREATE TABLE lines AS {_ROWS}", [rows])
-    return _policy(directory, url="duckdb:///lines.duckdb"), f"duckdb://{database}"
+    return _write_policy(directory, url="duckdb:///lines.duckdb"), f"duckdb://{database}"
 
 
-def postgres_policy(directory: Path, url: str, *, rows: int) -> Path:
+def write_postgres_policy(directory: Path, url: str, *, rows: int) -> Path:
     """The same rows in the PostgreSQL at `url`, analysed; the policy's path."""
     exported = directory / "lines.csv"
     with duckdb.connect() as engine:
@@ -166,10 +166,10 @@ def postgres_policy(directory: Path, url: str, *, rows: int) -> Path:
         connection.execute("VACUUM (ANALYZE, FREEZE) lines")
         connection.execute("CHECKPOINT")
     exported.unlink()
-    return _policy(directory, url=url)
+    return _write_policy(directory, url=url)
 
 
-def demo_policy(directory: Path) -> tuple[Path, str]:
+def write_demo_policy(directory: Path) -> tuple[Path, str]:
     """The demo with a budget that a benchmark does not exhaust."""
     policy = build.install(directory)
     text = policy.read_text(encoding="utf-8")
@@ -180,7 +180,7 @@ def demo_policy(directory: Path) -> tuple[Path, str]:
     return policy, f"duckdb://{directory / 'retail.duckdb'}"
 
 
-def _policy(directory: Path, *, url: str) -> Path:
+def _write_policy(directory: Path, *, url: str) -> Path:
     path = directory / "keyhole.toml"
     path.write_text(POLICY.format(url=url, verifier=make_verifier(PASSWORD)), encoding="utf-8")
     return path

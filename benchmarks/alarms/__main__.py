@@ -12,8 +12,8 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.alarms.measured import AboutAlarms, measure
-from benchmarks.alarms.page import document
-from benchmarks.alarms.replay import task_of
+from benchmarks.alarms.page import write_page
+from benchmarks.alarms.replay import make_task
 from mechanisms.alarm.calibration import calibrate_alarm
 from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.noise.exact import make_system_noise
@@ -23,9 +23,9 @@ SEED = 2026
 KEYS = 10_000
 
 
-def seconds_a_look() -> float:
+def time_look() -> float:
     """Processor time of one look at many keys, counts of all sizes below the cut."""
-    calibration, noise = calibrate_alarm(task_of(looks=24, cut=1000, tolerance=100)), make_system_noise()
+    calibration, noise = calibrate_alarm(make_task(looks=24, cut=1000, tolerance=100)), make_system_noise()
     states = draw_alarms(keys=KEYS, noise=noise)
     counts, looks = np.random.default_rng(1).integers(0, 900, KEYS), 3
     began = time.process_time()
@@ -43,9 +43,9 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="where alarms.md goes")
     given = parser.parse_args()
     taxis, shops = measure(seed=given.seed)
-    about = AboutAlarms(seed=given.seed, seconds_a_look=seconds_a_look())
+    about = AboutAlarms(seed=given.seed, seconds_a_look=time_look())
     given.directory.mkdir(parents=True, exist_ok=True)
-    (given.directory / "alarms.md").write_text(document(taxis, shops, about), encoding="utf-8")
+    (given.directory / "alarms.md").write_text(write_page(taxis, shops, about), encoding="utf-8")
     draw_prices(given.directory / "alarms-prices.png")
     draw_delays((taxis.beside, *shops), given.directory / "alarms-delays.png")
     Console(stderr=True).print(f"wrote {given.directory / 'alarms.md'}")

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.alarms.measured import CONTRACTS
-from benchmarks.alarms.pickups import pickups
+from benchmarks.alarms.pickups import read_pickups
 from benchmarks.alarms.replay import FNR, FPR
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Integers
@@ -86,7 +86,7 @@ def _watch(name: str, standing: Standing, by_look: Integers, literal: Cut) -> Wa
 
 def main() -> None:
     """Print a table for each of the first two contracts."""
-    found = pickups(seed=1)
+    found = read_pickups(seed=1)
     for cut, tolerance in CONTRACTS[:2]:
         near = found.by_hour[found.by_hour[:, -1] > cut // 2]
         some = near[:: max(1, len(near) // BESIDE)]

@@ -19,7 +19,16 @@ from pathlib import Path
 import duckdb
 import psycopg
 
-from benchmarks.rewriting import CAPPED, CLIPPED, CLIPPED_ALL, DAYS, TABLE, functional, median_ms, question
+from benchmarks.rewriting import (
+    CAPPED,
+    CLIPPED,
+    CLIPPED_ALL,
+    DAYS,
+    TABLE,
+    make_functional,
+    make_question,
+    measure_medians_ms,
+)
 from planner.catalog.catalog import Column, Derivation, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
 from planner.lower.dialects.dialect import Dialect
@@ -68,7 +77,7 @@ class Times:
         )
 
 
-def table_of(table: Table) -> Table:
+def add_day(table: Table) -> Table:
     """The table with the time that rows came, of which the day is made."""
     day = table.get_column("day")
     derived = replace(day, derivation=Derivation("date", "", "added"), prunable=True)
@@ -76,16 +85,16 @@ def table_of(table: Table) -> Table:
     return replace(table, columns=(*(derived if one.name == "day" else one for one in table.columns), added))
 
 
-def watched(table: Table) -> Question:
+def make_look(table: Table) -> Question:
     """A look at one day by ward."""
-    asked = question(table_of(table), "age")
+    asked = make_question(add_day(table), "age")
     as_of = AsOf("added", BEFORE, "day", DAYS, timedelta(days=1))
     return look_at(asked, as_of, windows=(WATCHED,))
 
 
-def overlapping(table: Table, hop: timedelta) -> Question:
+def make_overlapping_look(table: Table, hop: timedelta) -> Question:
     """The same with days that begin every hop."""
-    asked = question(table_of(table), "age")
+    asked = make_question(add_day(table), "age")
     asked = replace(asked, keys=KeySpace(asked.keys.columns[:1], asked.keys.values[:1]))
     length = timedelta(days=1)
     begins: tuple[Value, ...] = tuple(BEGIN + i * hop for i in range((len(DAYS) - 1) * length // hop + 1))
@@ -93,20 +102,20 @@ def overlapping(table: Table, hop: timedelta) -> Question:
     return look_at(asked, as_of, windows=(datetime(2026, 1, 20),))
 
 
-def shapes() -> Iterator[tuple[str, Question]]:
+def list_shapes() -> Iterator[tuple[str, Question]]:
     """Every shape of a look, by name."""
-    yield "row", watched(TABLE)
-    yield "unit, all keys", watched(CLIPPED_ALL)
-    yield "unit, 3 keys of the horizon", watched(CLIPPED)
-    yield "unit, 3 keys of the horizon, 5 rows", watched(CAPPED)
-    yield "row, 2 windows a row", overlapping(TABLE, timedelta(hours=12))
-    yield "unit, 3 keys, 2 windows a row", overlapping(CLIPPED, timedelta(hours=12))
+    yield "row", make_look(TABLE)
+    yield "unit, all keys", make_look(CLIPPED_ALL)
+    yield "unit, 3 keys of the horizon", make_look(CLIPPED)
+    yield "unit, 3 keys of the horizon, 5 rows", make_look(CAPPED)
+    yield "row, 2 windows a row", make_overlapping_look(TABLE, timedelta(hours=12))
+    yield "unit, 3 keys, 2 windows a row", make_overlapping_look(CLIPPED, timedelta(hours=12))
 
 
-def many(table: Table) -> list[Question]:
+def make_many_looks(table: Table) -> list[Question]:
     """Looks of a hundred standing questions, each with a WHERE of its own."""
-    look = watched(table)
-    asked = replace(look, functionals=(functional(look.table, Measure.ROWS, None),))
+    look = make_look(table)
+    asked = replace(look, functionals=(make_functional(look.table, Measure.ROWS, None),))
     return [replace(asked, where=ALWAYS if i == 0 else Compare("age", ">=", i)) for i in range(MONITORS)]
 
 
@@ -117,15 +126,15 @@ def compare(source: Source, dialect: Dialect, ask: Callable[[str], object], *, n
         sql = rewrite(one, dialect=dialect)
         return partial(source.aggregates, sql, one.keys, functionals=len(one.functionals), timeout_ms=600_000)
 
-    for shape, look in shapes():
+    for shape, look in list_shapes():
         runs: list[Callable[[], object]] = [partial(ask, PLAIN), read(look)]
         runs += [read(replace(look, as_of=None))] if look.as_of is not None and look.as_of.hopping is None else []
-        plain, taken, *ordinary = median_ms(*runs)
+        plain, taken, *ordinary = measure_medians_ms(*runs)
         yield Times(f"{named}, {shape}", plain, ordinary[0] if ordinary else None, taken)
     for shape, table in (("row", TABLE), ("unit, 3 keys of the horizon", CLIPPED)):
-        alone = many(table)
+        alone = make_many_looks(table)
         together = [read(look.question) for look in share_scans(alone, dialect=dialect)]
-        plain, one, every = median_ms(partial(ask, PLAIN), read(alone[1]), partial(_run_all, together))
+        plain, one, every = measure_medians_ms(partial(ask, PLAIN), read(alone[1]), partial(_run_all, together))
         yield Times(f"{named}, {shape}, one of {MONITORS}", plain, None, one)
         yield Times(f"{named}, {shape}, {MONITORS} in {len(together)} scans", plain, None, every)
 

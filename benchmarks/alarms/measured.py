@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.alarms.pickups import pickups
+from benchmarks.alarms.pickups import read_pickups
 from benchmarks.alarms.replay import Expected, Replayed, expect, replay
-from benchmarks.alarms.retail import ORIGIN, customers_by_day, lines_by_day
+from benchmarks.alarms.retail import ORIGIN, count_customers_by_day, count_lines_by_day
 from benchmarks.alarms.side_by_side import Realised, watch_all
 from mechanisms.formula import Integers
 from tests.seeded_noise import SeededNoise
@@ -61,14 +61,14 @@ def measure(*, seed: int) -> tuple[Taxis, tuple[Watched, ...]]:
 
 def replay_pickups(place: int, *, seed: int, every: int = 1) -> tuple[int, int, Replayed, Expected]:
     """Zones and days, or every so many of them, under one of the contracts."""
-    (cut, tolerance), by_hour = CONTRACTS[place], pickups(seed=seed).by_hour[::every]
+    (cut, tolerance), by_hour = CONTRACTS[place], read_pickups(seed=seed).by_hour[::every]
     replayed = replay(by_hour, cut=cut, tolerance=tolerance, noise=SeededNoise(seed + place))
     return cut, tolerance, replayed, expect(by_hour, cut=cut, tolerance=tolerance)
 
 
 def watch_pickups(*, seed: int, every: int = 1) -> Watched:
     """Every way under the first contract."""
-    found = pickups(seed=seed)
+    found = read_pickups(seed=seed)
     return watch(
         found.by_hour[::every], CONTRACTS[0], seed=seed, what="pick-ups of a zone and day", origin=found.origin
     )
@@ -77,8 +77,8 @@ def watch_pickups(*, seed: int, every: int = 1) -> Watched:
 def watch_retail(*, seed: int, repeated: int = REPEATED) -> tuple[Watched, ...]:
     """Countries and months, day by day."""
     kinds = (
-        ("sale lines of a country and month", lines_by_day(), LINES),
-        ("customers of a country and month", customers_by_day(), CUSTOMERS),
+        ("sale lines of a country and month", count_lines_by_day(), LINES),
+        ("customers of a country and month", count_customers_by_day(), CUSTOMERS),
     )
     return tuple(
         watch(np.tile(by_day, (repeated, 1)), contract, seed=seed, what=what, origin=ORIGIN, repeated=repeated)

@@ -9,32 +9,32 @@ from benchmarks.alarms.prices import (
     BELOW,
     LOOKS,
     WINDOWS,
+    list_ways,
     price_rivals,
-    ways_of,
 )
 from benchmarks.alarms.replay import FNR, FPR
-from benchmarks.experiments.tables import markdown, percent, short
+from benchmarks.experiments.tables import format_percent, format_short, write_table
 
 MOST_LOSS, MOST_NEVER, MOST_WRONG = 0.65, 1e-3, 1e-3
 """The bars that were set for taxis, cut 50 and tolerance 10, before anything ran; late at most `FNR`."""
 
 
-def document(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
+def write_page(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
     """Return the whole page."""
     parts = (
-        _opening(about),
-        _prices(),
+        _write_opening(about),
+        _write_prices(),
         "![What watching a value costs](alarms-prices.png)",
-        _windows(),
-        _real(taxis, shops),
-        _bars(taxis),
+        _write_windows(),
+        _write_real_data(taxis, shops),
+        _write_bars(taxis),
         f"## Beside others\n\n{_BESIDE}\n\n![Who is in the answer around the first true look](alarms-delays.png)",
-        _beside(taxis.beside),
+        _write_comparison(taxis.beside),
     )
     return "\n\n".join(parts) + "\n"
 
 
-def _opening(about: AboutAlarms) -> str:
+def _write_opening(about: AboutAlarms) -> str:
     return f"""# Alarms: what watching a value all day costs
 
 `make experiments` wrote this page and its images (seed {about.seed}). A value grows through a window, such as the
@@ -44,9 +44,12 @@ most. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
 processor beyond the scan. See [how the alarm works](../mechanisms.md#the-accumulating-alarm)."""
 
 
-def _prices() -> str:
+def _write_prices() -> str:
     found = {looks: price_rivals(looks) for looks in LOOKS}
-    rows = [[_bold(name), *(_bold(short(found[looks][name]), name) for looks in LOOKS)] for name in found[LOOKS[0]]]
+    rows = [
+        [_mark_ours(name), *(_mark_ours(format_short(found[looks][name]), name) for looks in LOOKS)]
+        for name in found[LOOKS[0]]
+    ]
     rows.append(["an alarm saves", *(f"{found[looks][AFRESH] / found[looks][ALARM]:,.1f} x" for looks in LOOKS)])
     return f"""## What it costs
 
@@ -54,17 +57,17 @@ The table has `epsilon (tolerance + 1)`; lower is better. Prices follow from for
 promise the rate of false alarms for each look, the others for all looks together, which is more. One look alone, an
 ordinary question, costs 3.91.
 
-{markdown(["looks", *(f"{looks:,}" for looks in LOOKS)], rows)}
+{write_table(["looks", *(f"{looks:,}" for looks in LOOKS)], rows)}
 
 The alarm is within {max(found[looks][ALARM] - found[looks][BELOW] for looks in LOOKS):.2f} of the lower bound
 for every mechanism without a delta. Its price depends on [how one unit changes the
 value](../mechanisms.md#the-accumulating-alarm)."""
 
 
-def _windows() -> str:
+def _write_windows() -> str:
     cheaper = {}
     for window in WINDOWS:
-        first, second = ways_of(window)[:2]
+        first, second = list_ways(window)[:2]
         cheaper[window] = f"{first.way.value} {first.price:.1f} instead of {second.way.value} {second.price:.1f}"
     sliding = [f"- Sliding, {window.length:,} looks: {text}." for window, text in cheaper.items() if window.hop == 1]
     return f"""## Sliding windows
@@ -75,7 +78,7 @@ epoch.
 {chr(10).join(sliding)}"""
 
 
-def _real(taxis: Taxis, shops: Sequence[Watched]) -> str:
+def _write_real_data(taxis: Taxis, shops: Sequence[Watched]) -> str:
     listed = "\n".join(
         f"- **{watched.what}**: {watched.windows:,} windows of {watched.looks} looks ({watched.origin}); above"
         f" {watched.cut} come {watched.true:,}, below it by {watched.tolerance} or more stay {watched.beyond:,}."
@@ -88,7 +91,7 @@ def _real(taxis: Taxis, shops: Sequence[Watched]) -> str:
 A customer counts once in a month. The shop's windows pool {REPEATED} runs."""
 
 
-def _bars(taxis: Taxis) -> str:
+def _write_bars(taxis: Taxis) -> str:
     cut, tolerance, found, expected = taxis.replayed[0]
     true, beyond = max(1, found.true), max(1, found.beyond)
     never = found.never / true
@@ -96,12 +99,12 @@ def _bars(taxis: Taxis) -> str:
         (f"loss of a window at most {MOST_LOSS:g}", f"{found.alarm:.3f}", found.alarm <= MOST_LOSS),
         (
             f"late at the first true look at most {FNR:.0%}",
-            _both(found.late / true, expected.late),
+            _write_both(found.late / true, expected.late),
             max(found.late / true, expected.late) <= FNR,
         ),
         (
             f"never in the answer under {MOST_NEVER:.1%}",
-            f"{_both(never, expected.never)}, {found.never} of {found.true:,}",
+            f"{_write_both(never, expected.never)}, {found.never} of {found.true:,}",
             max(never, expected.never) < MOST_NEVER,
         ),
         (
@@ -116,13 +119,13 @@ def _bars(taxis: Taxis) -> str:
 Set beforehand for taxis, threshold {cut}, tolerance {tolerance}; a question at every hour costs {found.afresh:.2f}. The
 table has one run of all windows, and the expectation from the exact chances of these windows.
 
-{markdown(["bar", "the alarm", ""], rows, texts=3)}
+{write_table(["bar", "the alarm", ""], rows, texts=3)}
 
 The third bar is met narrowly: {expected.never * true:.1f} windows are expected, and a run with more than
 {int(MOST_NEVER * true)} misses it."""
 
 
-def _both(realised: float, expected: float) -> str:
+def _write_both(realised: float, expected: float) -> str:
     return f"{100.0 * realised:.2f} %, expected {100.0 * expected:.3f} %"
 
 
@@ -135,21 +138,26 @@ _BESIDE = f"""- *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:
   *False*: windows beyond the tolerance that are in the answer at any look."""
 
 
-def _beside(watched: Watched) -> str:
+def _write_comparison(watched: Watched) -> str:
     rows = [
         [
-            _bold(f"`{way.name}`", ALARM if way.name == "alarm" else ""),
-            *(short(way.mean_epsilon), _joint(way.late), _joint(way.never), _joint(way.wrong)),
+            _mark_ours(f"`{way.name}`", ALARM if way.name == "alarm" else ""),
+            *(
+                format_short(way.mean_epsilon),
+                _join_percent(way.late),
+                _join_percent(way.never),
+                _join_percent(way.wrong),
+            ),
         ]
         for way in watched.ways
         if way.name != "zeros"
     ]
-    return markdown([f"{watched.what.split(' of ')[0]}: way", "loss", "late", "never", "false"], rows)
+    return write_table([f"{watched.what.split(' of ')[0]}: way", "loss", "late", "never", "false"], rows)
 
 
-def _joint(share: float) -> str:
-    return percent(share).replace(" ", "")
+def _join_percent(share: float) -> str:
+    return format_percent(share).replace(" ", "")
 
 
-def _bold(text: str, name: str | None = None) -> str:
+def _mark_ours(text: str, name: str | None = None) -> str:
     return f"**{text}**" if (text if name is None else name) == ALARM else text

@@ -31,7 +31,7 @@ class Pickups:
     origin: str
 
 
-def pickups(*, seed: int) -> Pickups:
+def read_pickups(*, seed: int) -> Pickups:
     """The real ones where the variable names a file, else the stand-in."""
     named = os.environ.get(VARIABLE)
     if named:

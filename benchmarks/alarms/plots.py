@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.alarms.measured import Watched
-from benchmarks.alarms.prices import AFRESH, ALARM, BELOW, LOOKS, WINDOWS, price_rivals, ways_of
+from benchmarks.alarms.prices import AFRESH, ALARM, BELOW, LOOKS, WINDOWS, list_ways, price_rivals
 from benchmarks.alarms.side_by_side import AROUND
 from benchmarks.experiments.plots import STYLE
 
@@ -46,8 +46,8 @@ def draw_prices(path: Path) -> None:
             tumbling.plot(LOOKS, prices, style, markersize=2.5, color=colour, label=label)
         tumbling.set_title("a window that begins anew, by its looks")
         windows = [window for window in WINDOWS if window.hop == 1]
-        for way in dict.fromkeys(one.way for window in windows for one in ways_of(window)):
-            points = [(window.length, one.price) for window in windows for one in ways_of(window) if one.way is way]
+        for way in dict.fromkeys(one.way for window in windows for one in list_ways(window)):
+            points = [(window.length, one.price) for window in windows for one in list_ways(window) if one.way is way]
             sliding.plot(*zip(*points, strict=True), "o-", markersize=2.5, label=way.value)
         sliding.set_title("a window that slides, by its length in looks")
         for axes in (tumbling, sliding):

@@ -24,15 +24,15 @@ def price_rivals(looks: int) -> dict[str, float]:
     at = {"fnr": FNR, "fpr": FPR}
     return {
         AFRESH: price_each_look(looks=looks, **at),
-        "binary tree": rivals.binary_tree(looks, **at),
+        "binary tree": rivals.price_binary_tree(looks, **at),
         SIGNED_TREE: price_signed_tree(looks=looks, **at),
         "sparse vector as published": rivals.PUBLISHED.price(looks, **at),
         "with half of the noise, as counts all grow, and the best split": rivals.MONOTONE.price(looks, **at),
         "and one-sided noise on the looks": rivals.EXPONENTIAL.price(looks, **at),
         "and on the threshold": rivals.ONE_SIDED.price(looks, **at),
-        "matrix mechanism, delta 1e-6, tolerance 100": rivals.matrix(looks, **at),
+        "matrix mechanism, delta 1e-6, tolerance 100": rivals.price_matrix(looks, **at),
         ALARM: price_alarm(looks=looks, regime=Regime.GROWING, **at),
-        BELOW: rivals.lower_bound(looks, **at),
+        BELOW: rivals.compute_lower_bound(looks, **at),
     }
 
 
@@ -44,7 +44,7 @@ def price_regimes() -> dict[str, tuple[float, ...]]:
     }
 
 
-def ways_of(window: WatchedWindow) -> tuple[PricedWay, ...]:
+def list_ways(window: WatchedWindow) -> tuple[PricedWay, ...]:
     """Each way of watching a kind of window, the cheapest first."""
     return price_ways(window, fnr=FNR, fpr=FPR, clearing=window.length, regime=Regime.GROWING, is_append_only=True)
 
@@ -52,5 +52,5 @@ def ways_of(window: WatchedWindow) -> tuple[PricedWay, ...]:
 def describe_windows() -> Iterator[str]:
     """A line for each kind of window."""
     for window in WINDOWS:
-        told = (f"{one.way.value} {one.price:.1f} (clears in {one.clearing})" for one in ways_of(window))
+        told = (f"{one.way.value} {one.price:.1f} (clears in {one.clearing})" for one in list_ways(window))
         yield f"{window.length:7}{window.hop:7}  {', '.join(told)}"

@@ -49,7 +49,7 @@ class Expected:
     wrong: float
 
 
-def task_of(*, looks: int, cut: int, tolerance: int) -> AlarmTask:
+def make_task(*, looks: int, cut: int, tolerance: int) -> AlarmTask:
     """Values that only grow from zero on, by one for each unit."""
     return AlarmTask(
         looks=looks,
@@ -65,8 +65,8 @@ def task_of(*, looks: int, cut: int, tolerance: int) -> AlarmTask:
 
 def expect(by_look: Integers, *, cut: int, tolerance: int) -> Expected:
     """Exact chances of each window, on average."""
-    alarm = calibrate_alarm(task_of(looks=by_look.shape[1], cut=cut, tolerance=tolerance))
-    first, beyond = first_look(by_look > cut), by_look[:, -1] <= cut - tolerance
+    alarm = calibrate_alarm(make_task(looks=by_look.shape[1], cut=cut, tolerance=tolerance))
+    first, beyond = find_first_look(by_look > cut), by_look[:, -1] <= cut - tolerance
     late, never = [], []
     different, often = np.unique(by_look[beyond], axis=0, return_counts=True)
     wrong = [compute_chances_by_look(alarm, values.tolist())[-1] for values in different]
@@ -82,7 +82,7 @@ def expect(by_look: Integers, *, cut: int, tolerance: int) -> Expected:
 def replay(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Replayed:
     """One alarm and one ladder for each window, a row of values that only grow."""
     looks = by_look.shape[1]
-    task = task_of(looks=looks, cut=cut, tolerance=tolerance)
+    task = make_task(looks=looks, cut=cut, tolerance=tolerance)
     alarm, ladder = calibrate_alarm(task), calibrate_ladder(task)
     states = draw_alarms(keys=len(by_look), noise=noise)
     climbing = draw_ladders(ladder, keys=len(by_look), noise=noise)
@@ -91,7 +91,7 @@ def replay(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Repl
         climbing = climb_at_values(ladder, climbing, values, look=look, noise=noise)
     rang_at = np.array([state.rang_at for state in states])
     one = price_alarm(looks=1, fnr=FNR, fpr=FPR, regime=Regime.GROWING) / (tolerance + 1)
-    first = first_look(by_look > cut)
+    first = find_first_look(by_look > cut)
     true, beyond = first > 0, by_look[:, -1] <= cut - tolerance
     late = true & ((rang_at > first) | (rang_at == 0))
     return Replayed(
@@ -111,6 +111,6 @@ def replay(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Repl
     )
 
 
-def first_look(holds: Booleans) -> Integers:
+def find_first_look(holds: Booleans) -> Integers:
     """The first look, from 1, at which each row holds; 0 where none does."""
     return np.where(holds.any(axis=1), holds.argmax(axis=1) + 1, 0)

@@ -23,12 +23,12 @@ _CUSTOMERS = (
 )
 
 
-def lines_by_day() -> Integers:
+def count_lines_by_day() -> Integers:
     """Shape (countries and months, days)."""
     return _add_up(_LINES, DATA)
 
 
-def customers_by_day() -> Integers:
+def count_customers_by_day() -> Integers:
     """Shape (countries and months, days)."""
     return _add_up(_CUSTOMERS, DATA)
 

@@ -23,12 +23,12 @@ _REACH = 40.0  # scales of noise that an integral covers
 Floats = npt.NDArray[np.float64]
 
 
-def lower_bound(looks: int, *, fnr: float, fpr: float) -> float:
+def compute_lower_bound(looks: int, *, fnr: float, fpr: float) -> float:
     """Below this no mechanism without a delta keeps an alarm's contract."""
     return math.log(looks * (1.0 - fnr - fpr) / fpr)
 
 
-def binary_tree(looks: int, *, fnr: float, fpr: float) -> float:
+def price_binary_tree(looks: int, *, fnr: float, fpr: float) -> float:
     """Chan, Shi and Song: a row is in one node of each level, a look adds as many nodes as its number has ones."""
     levels = looks.bit_length()
     nodes = max(look.bit_count() for look in range(1, looks + 1))
@@ -74,8 +74,8 @@ class SparseVector:
                 return np.where(reached > 0.0, 1.0 - falling, 0.0)
             return np.where(reached > 0.0, 1.0 - 0.5 * falling, 0.5 * falling)
 
-        missed = _solve(lambda distance: expect(below(distance)) - fnr)
-        wrong = _solve(lambda distance: fpr - expect(1.0 - below(distance) ** looks))
+        missed = _find_zero(lambda distance: expect(below(distance)) - fnr)
+        wrong = _find_zero(lambda distance: fpr - expect(1.0 - below(distance) ** looks))
         return wrong - missed
 
 
@@ -89,22 +89,22 @@ ONE_SIDED = SparseVector(threshold_one_sided=True, look_one_sided=True, monotone
 """One-sided noise on the threshold as well, which growing values allow: the least that we found."""
 
 
-def matrix(looks: int, *, fnr: float, fpr: float) -> float:
+def price_matrix(looks: int, *, fnr: float, fpr: float) -> float:
     """Running sums by the square root of their matrix, with Gaussian noise and a delta of one in a million."""
     terms = np.cumprod(np.concatenate(([1.0], 1.0 - 0.5 / np.arange(1, looks))))
     norm = float(np.sum(terms**2))  # of a row times that of a column, each the root of it
     sigma = (TOLERANCE + 1) / (stats.norm.isf(fnr) + stats.norm.isf(fpr)) / norm
-    epsilon: float = optimize.brentq(lambda one: _gaussian_delta(one, sigma) - DELTA, 1e-6, 50.0)
+    epsilon: float = optimize.brentq(lambda one: _compute_gaussian_delta(one, sigma) - DELTA, 1e-6, 50.0)
     return epsilon * (TOLERANCE + 1)
 
 
-def _gaussian_delta(epsilon: float, sigma: float) -> float:
+def _compute_gaussian_delta(epsilon: float, sigma: float) -> float:
     """Balle and Wang: the delta of Gaussian noise, exactly."""
     near, far = 0.5 / sigma - epsilon * sigma, -0.5 / sigma - epsilon * sigma
     return float(stats.norm.cdf(near) - math.exp(epsilon + stats.norm.logcdf(far)))
 
 
-def _solve(excess: Callable[[float], float]) -> float:
+def _find_zero(excess: Callable[[float], float]) -> float:
     """Where a rising function is zero."""
     found: float = optimize.brentq(excess, -400.0, 400.0, xtol=1e-6)
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.alarms.replay import FNR, FPR, first_look, task_of
+from benchmarks.alarms.replay import FNR, FPR, find_first_look, make_task
 from mechanisms.alarm.calibration import calibrate_alarm
 from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, sum_losses_so_far
 from mechanisms.alarm.laplace_sums import add_quantiles, find_upper_quantile
@@ -71,7 +71,7 @@ Way = Callable[[Integers, int, int, Noise], Answers]
 def watch_all(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Iterator[Realised]:
     """Every way, of values with shape (windows, looks)."""
     for name, way in WAYS.items():
-        yield realise(name, way(by_look, cut, tolerance, noise), by_look, cut=cut, tolerance=tolerance)
+        yield measure_answers(name, way(by_look, cut, tolerance, noise), by_look, cut=cut, tolerance=tolerance)
 
 
 def thin_out(by_look: Integers, *, cut: int, tolerance: int, most: int) -> Integers:
@@ -81,15 +81,15 @@ def thin_out(by_look: Integers, *, cut: int, tolerance: int, most: int) -> Integ
     return np.asarray(by_look[kept])
 
 
-def realise(name: str, answers: Answers, by_look: Integers, *, cut: int, tolerance: int) -> Realised:
+def measure_answers(name: str, answers: Answers, by_look: Integers, *, cut: int, tolerance: int) -> Realised:
     """What the answers are worth."""
     looks = by_look.shape[1]
-    first, beyond = first_look(by_look > cut), by_look[:, -1] <= cut - tolerance
+    first, beyond = find_first_look(by_look > cut), by_look[:, -1] <= cut - tolerance
     true = first > 0
     held, first = answers.held[true], first[true]
     place = np.arange(1, looks + 1)
     told = held & (place >= first[:, np.newaxis])
-    delays = (first_look(told) - first)[told.any(axis=1)]
+    delays = (find_first_look(told) - first)[told.any(axis=1)]
     around = []
     for offset in range(-AROUND, AROUND + 1):
         inside = (first + offset >= 1) & (first + offset <= looks)
@@ -107,33 +107,33 @@ def realise(name: str, answers: Answers, by_look: Integers, *, cut: int, toleran
     )
 
 
-def alarm_loss(looks: int, *, cut: int, tolerance: int) -> Fraction:
+def price_alarm(looks: int, *, cut: int, tolerance: int) -> Fraction:
     """An alarm's, rounded down to a number that others can have as well."""
-    loss = calibrate_alarm(task_of(looks=looks, cut=cut, tolerance=tolerance)).worst_case_epsilon
+    loss = calibrate_alarm(make_task(looks=looks, cut=cut, tolerance=tolerance)).worst_case_epsilon
     return Fraction(int(loss * (1 << _BITS)), 1 << _BITS)
 
 
-def _by_alarm(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_by_alarm(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     looks = by_look.shape[1]
-    alarm = calibrate_alarm(task_of(looks=looks, cut=cut, tolerance=tolerance))
+    alarm = calibrate_alarm(make_task(looks=looks, cut=cut, tolerance=tolerance))
     states = draw_alarms(keys=len(by_look), noise=noise)
     for look, values in enumerate(by_look.T, 1):
         states = look_at_values(alarm, states, values, look=look, noise=noise)
     rang_at = np.array([state.rang_at for state in states])
-    return Answers(_stay(rang_at, looks), alarm.worst_case_epsilon, alarm.worst_case_epsilon)
+    return Answers(_keep_ringing(rang_at, looks), alarm.worst_case_epsilon, alarm.worst_case_epsilon)
 
 
-def _by_ladder(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_by_ladder(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     looks = by_look.shape[1]
-    ladder = calibrate_ladder(task_of(looks=looks, cut=cut, tolerance=tolerance))
+    ladder = calibrate_ladder(make_task(looks=looks, cut=cut, tolerance=tolerance))
     states = draw_ladders(ladder, keys=len(by_look), noise=noise)
     for look, values in enumerate(by_look.T, 1):
         states = climb_at_values(ladder, states, values, look=look, noise=noise)
     mean = float(np.mean([sum_losses_so_far(ladder, state) for state in states]))
-    return Answers(_stay(np.array([state.rang_at for state in states]), looks), ladder.worst_case_epsilon, mean)
+    return Answers(_keep_ringing(np.array([state.rang_at for state in states]), looks), ladder.worst_case_epsilon, mean)
 
 
-def _afresh(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_afresh(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     task = DecisionTask(Cut(0, cut, above=True, tolerance=tolerance), (1,), expose_all_at_once(1), fnr=FNR, fpr=FPR)
     test = Keyhole().calibrate(task)
     held = [Keyhole().decide(test, values[np.newaxis], noise=noise).passed for values in by_look.T]
@@ -141,62 +141,62 @@ def _afresh(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answer
     return Answers(np.column_stack(held), loss, loss)
 
 
-def _by_tree(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_by_tree(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     """Of the branching of the least price; continuous noise's quantiles, which differ by far less than a unit."""
     looks = by_look.shape[1]
-    price, branching, nodes = best_tree(looks)
+    price, branching, nodes = find_best_tree(looks)
     tree = SignedTree(_round_up(price / (tolerance + 1)), 1, looks, branching)
     shift = int(find_upper_quantile(FNR, fine=nodes) / float(tree.rate)) - 1
     loss = float(tree.epsilon)
     return Answers(_estimate(tree, by_look, noise) > cut - shift, loss, loss)
 
 
-def best_tree(looks: int) -> tuple[float, int, int]:
+def find_best_tree(looks: int) -> tuple[float, int, int]:
     """The price of a contract by a signed tree, its branching, and the most nodes that a sum is put together from."""
     found = []
     for branching in range(3, _MOST_BRANCHING, 2):
         tree = SignedTree(Fraction(1), 1, looks, branching)
-        nodes = max(sum(map(abs, _digits(look, branching, tree.levels))) for look in range(1, looks + 1))
+        nodes = max(sum(map(abs, _list_digits(look, branching, tree.levels))) for look in range(1, looks + 1))
         found.append((tree.levels * add_quantiles(fnr=FNR, fpr=FPR, fine=nodes), branching, nodes))
     return min(found)
 
 
-def _digits(number: int, branching: int, levels: int) -> Iterator[int]:
+def _list_digits(number: int, branching: int, levels: int) -> Iterator[int]:
     for _ in range(levels):
         higher = (number + branching // 2) // branching
         yield number - branching * higher
         number = higher
 
 
-def _by_tree_at_loss(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_by_tree_at_loss(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     looks = by_look.shape[1]
-    loss = alarm_loss(looks, cut=cut, tolerance=tolerance)
-    tree = SignedTree(loss, 1, looks, best_tree(looks)[1])
+    loss = price_alarm(looks, cut=cut, tolerance=tolerance)
+    tree = SignedTree(loss, 1, looks, find_best_tree(looks)[1])
     return Answers(_estimate(tree, by_look, noise) > cut - tolerance / 2, float(loss), float(loss))
 
 
-def _by_pegasus(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_by_pegasus(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     looks = by_look.shape[1]
-    loss = alarm_loss(looks, cut=cut, tolerance=tolerance)
+    loss = price_alarm(looks, cut=cut, tolerance=tolerance)
     pegasus = PegasusSums(Pegasus(loss, 1), WindowSumSmoother(looks))
     estimates = _estimate(pegasus, by_look, noise)
-    rang_at = first_look(estimates > cut - tolerance / 2)
-    return Answers(_stay(rang_at, looks), float(loss), float(loss))
+    rang_at = find_first_look(estimates > cut - tolerance / 2)
+    return Answers(_keep_ringing(rang_at, looks), float(loss), float(loss))
 
 
-def _by_zeros(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
+def _answer_by_zeros(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
     del noise
     return Answers(np.full(by_look.shape, cut - tolerance / 2 < 0), 0.0, 0.0)
 
 
 WAYS: dict[str, Way] = {
-    "alarm": _by_alarm,
-    "ladder": _by_ladder,
-    "afresh, to contract": _afresh,
-    "signed tree, to contract": _by_tree,
-    "signed tree, at the alarm's loss": _by_tree_at_loss,
-    "pegasus with window sums, at the alarm's loss": _by_pegasus,
-    "zeros": _by_zeros,
+    "alarm": _answer_by_alarm,
+    "ladder": _answer_by_ladder,
+    "afresh, to contract": _answer_afresh,
+    "signed tree, to contract": _answer_by_tree,
+    "signed tree, at the alarm's loss": _answer_by_tree_at_loss,
+    "pegasus with window sums, at the alarm's loss": _answer_by_pegasus,
+    "zeros": _answer_by_zeros,
 }
 
 
@@ -213,7 +213,7 @@ def _estimate(
     return found
 
 
-def _stay(rang_at: Integers, looks: int) -> Booleans:
+def _keep_ringing(rang_at: Integers, looks: int) -> Booleans:
     return np.asarray((rang_at[:, np.newaxis] > 0) & (np.arange(1, looks + 1) >= rang_at[:, np.newaxis]))
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.bounds.experiments import compare_methods, hold_contract
-from benchmarks.bounds.page import document
+from benchmarks.bounds.page import write_page
 from tests.seeded_noise import SeededNoise
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "results"
@@ -26,7 +26,7 @@ def main() -> None:
     contracts = list(hold_contract(runs=given.runs, noise=noise))
     given.directory.mkdir(parents=True, exist_ok=True)
     draw_coverage(coverage, given.directory / "bounds-coverage.png")
-    page = document(coverage, contracts, runs=given.runs, seed=given.seed)
+    page = write_page(coverage, contracts, runs=given.runs, seed=given.seed)
     (given.directory / "bounds.md").write_text(page, encoding="utf-8")
 
 

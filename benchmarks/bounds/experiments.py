@@ -50,10 +50,12 @@ def compare_methods(*, runs: int, seed: int, noise: Noise) -> Iterator[CoverageR
             for epsilon in EPSILONS:
                 for name, find in METHODS.items():
                     bounds = find(statistic, target, epsilon, runs, noise, chosen)
-                    covered = statistic.within(bounds) / statistic.units
+                    covered = statistic.count_within(bounds) / statistic.units
                     error = float(np.abs(covered - target).mean())
                     median = int(np.median(bounds))
-                    yield CoverageRow(statistic.name, target, epsilon, name, error, median, statistic.quantile(target))
+                    yield CoverageRow(
+                        statistic.name, target, epsilon, name, error, median, statistic.find_quantile(target)
+                    )
 
 
 def hold_contract(*, runs: int, noise: Noise) -> Iterator[ContractRow]:
@@ -70,7 +72,7 @@ def _hold(statistic: Statistic, epsilon: Fraction, *, runs: int, noise: Noise) -
     except Unachievable:
         return ContractRow(statistic.name, epsilon, None, 0.0, 0, runs)
     grid = np.array(candidates, dtype=np.int64)
-    beyond = statistic.units - statistic.within(grid)
+    beyond = statistic.units - statistic.count_within(grid)
     found = find_first_passing(
         np.broadcast_to(beyond, (runs, len(grid))), target=scan.target, rate=epsilon / 2, noise=noise
     )

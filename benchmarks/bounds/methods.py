@@ -31,7 +31,7 @@ Finder = Callable[[Statistic, float, Fraction, int, Noise, np.random.Generator],
 _SURELY = 1 - 1e-9  # that no empty bin passes for a full one, as ApproxBounds has it
 
 
-def _grid(statistic: Statistic) -> Integers:
+def _make_grid(statistic: Statistic) -> Integers:
     return np.array(list_candidates(statistic.greatest), dtype=np.int64)
 
 
@@ -39,8 +39,8 @@ def find_by_keyhole(
     statistic: Statistic, target: float, epsilon: Fraction, runs: int, noise: Noise, _: np.random.Generator
 ) -> Integers:
     """One-sided noise, for counts are monotone."""
-    grid = _grid(statistic)
-    beyond = np.broadcast_to(statistic.units - statistic.within(grid), (runs, len(grid)))
+    grid = _make_grid(statistic)
+    beyond = np.broadcast_to(statistic.units - statistic.count_within(grid), (runs, len(grid)))
     allowed = round((1 - target) * statistic.units)
     return grid[find_first_passing(beyond, target=allowed, rate=epsilon / 2, noise=noise)]
 
@@ -48,7 +48,7 @@ def find_by_keyhole(
 def _scan_published(
     grid: Integers, statistic: Statistic, target: float, epsilon: Fraction, runs: int, noise: Noise
 ) -> Integers:
-    within = np.broadcast_to(statistic.within(grid), (runs, len(grid)))
+    within = np.broadcast_to(statistic.count_within(grid), (runs, len(grid)))
     wanted = round(target * statistic.units)
     return grid[find_first_covering(within, wanted=wanted, epsilon=epsilon, noise=noise)]
 
@@ -65,15 +65,15 @@ def find_by_fine_scan(
     statistic: Statistic, target: float, epsilon: Fraction, runs: int, noise: Noise, _: np.random.Generator
 ) -> Integers:
     """As published, on finer candidates."""
-    return _scan_published(_grid(statistic), statistic, target, epsilon, runs, noise)
+    return _scan_published(_make_grid(statistic), statistic, target, epsilon, runs, noise)
 
 
 def find_by_exponential(
     statistic: Statistic, target: float, epsilon: Fraction, runs: int, _: Noise, chosen: np.random.Generator
 ) -> Integers:
     """Candidates by how near their ranks are to the target's; adding a unit moves that by the target at most."""
-    grid = _grid(statistic)
-    scores = -np.abs(statistic.within(grid) - target * statistic.units)
+    grid = _make_grid(statistic)
+    scores = -np.abs(statistic.count_within(grid) - target * statistic.units)
     logs = float(epsilon) * scores / (2 * max(target, 1 - target))
     keys = logs + chosen.gumbel(size=(runs, len(grid)))
     return np.asarray(grid[keys.argmax(axis=1)])
@@ -83,8 +83,8 @@ def find_by_histogram(
     statistic: Statistic, target: float, epsilon: Fraction, runs: int, _: Noise, chosen: np.random.Generator
 ) -> Integers:
     """Where the noisy counts, added up from below, reach the target's part of all of them."""
-    grid = _grid(statistic)
-    counts = np.diff(statistic.within(grid), prepend=0)
+    grid = _make_grid(statistic)
+    counts = np.diff(statistic.count_within(grid), prepend=0)
     noisy = counts + chosen.laplace(0, 1 / float(epsilon), (runs, len(grid)))
     reached = np.cumsum(noisy, axis=1)
     passing = reached >= target * reached[:, -1:]
@@ -102,7 +102,7 @@ def find_by_powers_of_two(
 ) -> Integers:
     """The upper end of the highest bin that noise would not fill alone; it knows no target."""
     grid = np.array(list_doubling_candidates(1, greatest=statistic.greatest), dtype=np.int64)
-    counts = np.diff(statistic.within(grid), prepend=0)
+    counts = np.diff(statistic.count_within(grid), prepend=0)
     noisy = counts + chosen.laplace(0, 1 / float(epsilon), (runs, len(grid)))
     least = -math.log(2 - 2 * _SURELY ** (1 / max(1, len(grid) - 1))) / float(epsilon)
     passing = noisy >= least

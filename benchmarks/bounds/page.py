@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.bounds.experiments import CUT, ContractRow, CoverageRow
-from benchmarks.experiments.tables import markdown
+from benchmarks.experiments.tables import write_table
 
 KEYHOLE = "Keyhole"
 _MOST_ERROR = 0.02  # of the covered share, in the mean, at epsilon .1 and 95 %
@@ -35,12 +35,14 @@ def judge(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow]) -> 
             yield Bar(f"{claim} {float(held.epsilon):g}", found, held.kept >= _SURELY * held.runs)
 
 
-def document(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *, runs: int, seed: int) -> str:
+def write_page(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *, runs: int, seed: int) -> str:
     """Return the page."""
-    return "\n\n".join(_parts(coverage, contracts, runs=runs, seed=seed)) + "\n"
+    return "\n\n".join(_write_parts(coverage, contracts, runs=runs, seed=seed)) + "\n"
 
 
-def _parts(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *, runs: int, seed: int) -> Iterator[str]:
+def _write_parts(
+    coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *, runs: int, seed: int
+) -> Iterator[str]:
     yield "# Bounds that are found privately"
     yield (
         f"`make experiments` wrote this page and its image ({runs} runs of each way, seed {seed}). Data: Online Retail "
@@ -71,4 +73,4 @@ def _parts(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *,
         f"from 95 % is to be {100 * _MOST_ERROR:g} points or less. A cut is to be kept in 97.5 % of the runs."
     )
     if broken:
-        yield markdown(["claim", "found", "holds"], broken, texts=3)
+        yield write_table(["claim", "found", "holds"], broken, texts=3)

@@ -38,11 +38,11 @@ class Statistic:
         """How many customers there are."""
         return len(self.values)
 
-    def within(self, bounds: Integers) -> Integers:
+    def count_within(self, bounds: Integers) -> Integers:
         """How many customers are at each of some bounds or below."""
         return np.asarray(np.searchsorted(np.sort(self.values), bounds, side="right"), dtype=np.int64)
 
-    def quantile(self, target: float) -> int:
+    def find_quantile(self, target: float) -> int:
         """The least value that so many customers are at or below."""
         return int(np.sort(self.values)[int(np.ceil(target * self.units)) - 1])
 

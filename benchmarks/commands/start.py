@@ -19,7 +19,7 @@ QUESTION = "SELECT country, month FROM sales GROUP BY country, month HAVING coun
 _KEYHOLE = "from proxy.cli.script import run; run()"
 
 
-def commands(policy: Path) -> Mapping[str, Sequence[str]]:
+def list_commands(policy: Path) -> Mapping[str, Sequence[str]]:
     """The arguments for Python of everything that is started, by name; the last ones work over `policy`."""
     asked = ("--version", "--help", "explain --help", "budget --help", "check --help")
     over = {"explain": ("explain", QUESTION), "budget": ("budget",), "check": ("check",)}
@@ -50,7 +50,7 @@ def _run(arguments: Sequence[str]) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def lines(least: Mapping[str, float]) -> Iterator[str]:
+def write_report(least: Mapping[str, float]) -> Iterator[str]:
     """The report: each in milliseconds, and in starts of an empty Python."""
     for name, taken in least.items():
         yield f"{name:16} {1000 * taken:6.0f} ms {taken / least[NOTHING]:6.1f}"
@@ -61,7 +61,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         policy = build.install(Path(folder))
         check(policy, confirm=True)
-        print(*lines(measure(commands(policy), rounds=ROUNDS)), sep="\n")
+        print(*write_report(measure(list_commands(policy), rounds=ROUNDS)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.diagnostics.data import scored
+from benchmarks.diagnostics.data import read_scored
 from benchmarks.diagnostics.experiments import (
     AreaRow,
     SeparationRow,
@@ -17,7 +17,7 @@ from benchmarks.diagnostics.experiments import (
     separate_without_noise,
 )
 from benchmarks.diagnostics.residual_plots import ResidualRow, compare_plots
-from benchmarks.experiments.tables import markdown
+from benchmarks.experiments.tables import write_table
 from mechanisms.noise.exact import make_system_noise
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "results"
@@ -35,17 +35,17 @@ class Results:
     residuals: Sequence[ResidualRow]
 
 
-def document(results: Results, *, origin: str, runs: int) -> str:
+def write_page(results: Results, *, origin: str, runs: int) -> str:
     """Return the page."""
     parts = (
-        *_area_parts(origin=origin, runs=runs),
-        *_separation_parts(),
-        *_residual_parts(results.residuals),
+        *_write_area_parts(origin=origin, runs=runs),
+        *_write_separation_parts(),
+        *_write_residual_parts(results.residuals),
     )
     return "\n\n".join(parts) + "\n"
 
 
-def _area_parts(*, origin: str, runs: int) -> Iterator[str]:
+def _write_area_parts(*, origin: str, runs: int) -> Iterator[str]:
     yield "# Diagnostics: scores and outcomes"
     yield (
         f"`make experiments` wrote this page and its images: {runs} runs of every curve, three times as many of every"
@@ -64,7 +64,7 @@ def _area_parts(*, origin: str, runs: int) -> Iterator[str]:
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"
 
 
-def _separation_parts() -> Iterator[str]:
+def _write_separation_parts() -> Iterator[str]:
     yield "## Calibration: telling a wrong model from a right one"
     yield (
         "5,000 rows, by the thesis's two models. The measure is the difference of the slopes of residuals right and"
@@ -75,7 +75,7 @@ def _separation_parts() -> Iterator[str]:
     yield "![How surely a wrong model is told from a right one](diagnostics-separations.png)"
 
 
-def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
+def _write_residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
     yield "## Residuals: a wrong line beside a right one"
     yield (
         "5,000 rows of the thesis's models, fitted with a line: I is a line, H has growing errors, N is bent. The first"
@@ -94,7 +94,7 @@ def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
         if row.information == residuals[0].information
     ]
     headings = ["method", "n epsilon", "model I", "H", "N", "H told from I", "N told from I"]
-    yield markdown(headings, rows, texts=1)
+    yield write_table(headings, rows, texts=1)
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def main() -> None:
     draw_separations(
         (*results.plain, *results.separations), results.residuals, given.directory / "diagnostics-separations.png"
     )
-    page = document(results, origin=scored(seed=SEED).origin, runs=given.runs)
+    page = write_page(results, origin=read_scored(seed=SEED).origin, runs=given.runs)
     (given.directory / "diagnostics.md").write_text(page, encoding="utf-8")
 
 

@@ -40,21 +40,21 @@ class Scored:
         rows = np.concatenate(chosen)
         return Scored(self.scores[rows], self.outcomes[rows], self.origin)
 
-    def saturated(self) -> "Scored":
+    def saturate(self) -> "Scored":
         """Scores of the same order that crowd at zero, as those of a model that is far too sure."""
         return Scored(self.scores**_SATURATING, self.outcomes, self.origin)
 
-    def cells(self, *, cells: int = CELLS) -> npt.NDArray[np.int64]:
+    def count_cells(self, *, cells: int = CELLS) -> npt.NDArray[np.int64]:
         """Rows by cell and outcome, as a source would count them."""
         place = np.minimum((self.scores * cells).astype(np.int64), cells - 1)
         return np.bincount(2 * place + self.outcomes, minlength=2 * cells).reshape(cells, 2)
 
 
 @lru_cache(maxsize=2)
-def scored(*, seed: int) -> Scored:
+def read_scored(*, seed: int) -> Scored:
     """Adult's complete rows and who earns more than 50,000, scored; or the stand-in."""
     path = os.environ.get(VARIABLE)
-    return _stand_in(seed) if path is None else _adult(path)
+    return _draw_stand_in(seed) if path is None else _read_adult(path)
 
 
 def fit_logistic(features: Floats, outcomes: Floats, *, steps: int = 12) -> Floats:
@@ -68,7 +68,7 @@ def fit_logistic(features: Floats, outcomes: Floats, *, steps: int = 12) -> Floa
     return np.asarray(weights, dtype=np.float64)
 
 
-def linear(law: Law, *, rows: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+def draw_linear(law: Law, *, rows: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
     """Predictions of the line that fits best, and residuals, for the thesis's laws I, H and N."""
     x = generator.uniform(1, 50, rows)
     sd = np.sqrt(x) if law == "H" else np.ones(rows)
@@ -78,7 +78,7 @@ def linear(law: Law, *, rows: int, generator: np.random.Generator) -> tuple[Floa
     return predicted, y - predicted
 
 
-def logistic(model: Model, *, rows: int, generator: np.random.Generator) -> Scored:
+def draw_logistic(model: Model, *, rows: int, generator: np.random.Generator) -> Scored:
     """The thesis's laws: a logit of 2x, or x**2 + 2x - 1, and in both cases a model of x alone."""
     x = generator.uniform(-1, 1, rows)
     logit = 2 * x if model == "M1" else x**2 + 2 * x - 1
@@ -88,14 +88,14 @@ def logistic(model: Model, *, rows: int, generator: np.random.Generator) -> Scor
     return Scored(1 / (1 + np.exp(-features @ weights)), outcomes, model)
 
 
-def _stand_in(seed: int) -> Scored:
+def _draw_stand_in(seed: int) -> Scored:
     generator = np.random.default_rng(seed)
     outcomes = (generator.random(_STAND_IN_ROWS) < 0.25).astype(np.int64)
     logits = np.where(outcomes == 1, 0.7, -2.4) + generator.normal(0, 1.7, _STAND_IN_ROWS)
     return Scored(1 / (1 + np.exp(-logits)), outcomes, "a synthetic stand-in for Adult")
 
 
-def _adult(path: str) -> Scored:
+def _read_adult(path: str) -> Scored:
     import duckdb
 
     numbers = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from benchmarks.diagnostics.data import Floats, Model, Scored, logistic, scored
+from benchmarks.diagnostics.data import Floats, Model, Scored, draw_logistic, read_scored
 from mechanisms.diagnostics.calibration_curve import make_calibration_curve
 from mechanisms.diagnostics.pribrp import list_residuals, release_pribrp
 from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
@@ -58,12 +58,12 @@ def compare_areas(
     *, runs: int, seed: int, noise_of: Callable[[int], Noise], saturated: bool = False
 ) -> Iterator[AreaRow]:
     """Every method on both sizes at each epsilon; with `saturated` scores, nearly all of which one equal bin has."""
-    whole = scored(seed=seed).saturated() if saturated else scored(seed=seed)
+    whole = read_scored(seed=seed).saturate() if saturated else read_scored(seed=seed)
     for positives, negatives in SIZES:
         sample = whole.sample(positives=positives, negatives=negatives, generator=np.random.default_rng(seed))
-        truth = area_by_ranks(sample)
+        truth = compute_area_by_ranks(sample)
         for epsilon in EPSILONS:
-            for method, release in _curves(sample, epsilon).items():
+            for method, release in _list_curves(sample, epsilon).items():
                 found = [make_roc_curve(release(noise=noise_of(run))) for run in range(runs)]
                 errors = [_NO_CURVE if one is None else abs(one.area - truth) for one in found]
                 told = [one.noise_sd for one in found if one is not None]
@@ -75,10 +75,10 @@ def compare_separation(*, runs: int, seed: int, noise_of: Callable[[int], Noise]
     """How well the shape of residuals tells model M2 from M1: by the released bins of each method."""
     models: tuple[Model, ...] = ("M1", "M2")
     generator = np.random.default_rng(seed)
-    tables = {model: [logistic(model, rows=_ROWS, generator=generator) for _ in range(runs)] for model in models}
+    tables = {model: [draw_logistic(model, rows=_ROWS, generator=generator) for _ in range(runs)] for model in models}
     for information in INFORMATION:
         epsilon = Fraction(information, _ROWS)
-        for method, shape in (("32 bins", _shape_of_ours), ("pribrp, repaired", _shape_of_pribrp)):
+        for method, shape in (("32 bins", _measure_our_shape), ("pribrp, repaired", _measure_shape_of_pribrp)):
             found = [
                 [shape(table, epsilon, noise_of(place * runs + run)) for run, table in enumerate(tables[model])]
                 for place, model in enumerate(models)
@@ -91,11 +91,14 @@ def separate_without_noise(*, runs: int, seed: int) -> Iterator[SeparationRow]:
     models: tuple[Model, ...] = ("M1", "M2")
     generator = np.random.default_rng(seed)
     for rows in ROWS:
-        found = [[_steepness(logistic(model, rows=rows, generator=generator)) for _ in range(runs)] for model in models]
+        found = [
+            [_measure_steepness(draw_logistic(model, rows=rows, generator=generator)) for _ in range(runs)]
+            for model in models
+        ]
         yield SeparationRow(rows, "without noise", float(stats.ks_2samp(*found).statistic))
 
 
-def area_by_ranks(table: Scored) -> float:
+def compute_area_by_ranks(table: Scored) -> float:
     """The area under the curve without bins or noise."""
     ranks = stats.rankdata(table.scores)
     positives = int(table.outcomes.sum())
@@ -105,38 +108,38 @@ def area_by_ranks(table: Scored) -> float:
 
 def measure_shape(scores: Sequence[float], off: Sequence[float], weights: Sequence[float]) -> float:
     """The slope of residuals right of one half less that left of it: about 0 where the model is right."""
-    left, right = _slopes(scores, off, weights)
+    left, right = _compute_slopes(scores, off, weights)
     return right - left
 
 
-def _slopes(scores: Sequence[float], off: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+def _compute_slopes(scores: Sequence[float], off: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
     """How residuals rise left and right of one half."""
     below = np.asarray(scores) < 0.5
     found = []
     for side in (below, ~below):
         x, y, w = (np.asarray(values, dtype=np.float64)[side] for values in (scores, off, weights))
-        found.append(_slope(x, y, w) if len(x) > 1 else 0.0)
+        found.append(_compute_slope(x, y, w) if len(x) > 1 else 0.0)
     return found[0], found[1]
 
 
-def _steepness(table: Scored) -> float:
+def _measure_steepness(table: Scored) -> float:
     """The thesis's distance from the plot of a right model, which is flat on both sides."""
     order = np.argsort(table.scores)
     parts = np.array_split(order, round(len(order) ** 0.5))
     scores = [float(table.scores[part].mean()) for part in parts]
     off = [float((table.outcomes[part] - table.scores[part]).mean()) for part in parts]
-    left, right = _slopes(scores, off, [1.0] * len(parts))
+    left, right = _compute_slopes(scores, off, [1.0] * len(parts))
     return abs(left) + abs(right)
 
 
-def _slope(x: Floats, y: Floats, w: Floats) -> float:
+def _compute_slope(x: Floats, y: Floats, w: Floats) -> float:
     centred = x - np.sum(w * x) / np.sum(w)
     spread = float(np.sum(w * centred**2))
     return float(np.sum(w * centred * y)) / spread if spread else 0.0
 
 
-def _curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., ScoreHistogram]]:
-    cells = sample.cells()
+def _list_curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., ScoreHistogram]]:
+    cells = sample.count_cells()
     found: dict[str, Callable[..., ScoreHistogram]] = {
         f"{bins} bins": partial(
             release_scores, cells, edges=cut_equally(len(cells), bins=bins), epsilon=epsilon, most_rows=1
@@ -149,15 +152,15 @@ def _curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., ScoreH
     return found
 
 
-def _shape_of_ours(table: Scored, epsilon: Fraction, noise: Noise) -> float:
+def _measure_our_shape(table: Scored, epsilon: Fraction, noise: Noise) -> float:
     edges = cut_equally(1024, bins=_BINS)
-    histogram = release_scores(table.cells(), edges=edges, epsilon=epsilon, most_rows=1, noise=noise)
+    histogram = release_scores(table.count_cells(), edges=edges, epsilon=epsilon, most_rows=1, noise=noise)
     middles = [(place + 0.5) / _BINS for place in range(_BINS)]
     bins = make_calibration_curve(histogram, middles=middles, epsilon_per_count=float(epsilon))
     return measure_shape([one.score for one in bins], [one.residual for one in bins], [one.rows for one in bins])
 
 
-def _shape_of_pribrp(table: Scored, epsilon: Fraction, noise: Noise) -> float:
-    bins = release_pribrp(table.cells(), rows=_ROWS, epsilon=epsilon, most_rows=1, noise=noise)
+def _measure_shape_of_pribrp(table: Scored, epsilon: Fraction, noise: Noise) -> float:
+    bins = release_pribrp(table.count_cells(), rows=_ROWS, epsilon=epsilon, most_rows=1, noise=noise)
     points = list(list_residuals(bins, width=1 / 1024, low=0.0))
     return measure_shape([x for x, _ in points], [y for _, y in points], [max(one.size, 1) for one in bins])

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from benchmarks.diagnostics.data import Floats, Law, linear
+from benchmarks.diagnostics.data import Floats, Law, draw_linear
 from mechanisms.diagnostics.prirp import release_prirp
 from mechanisms.diagnostics.residual_grid import ResidualGrid, release_residuals
 from mechanisms.formula import Integers
@@ -52,7 +52,7 @@ class IdealPlot:
     @staticmethod
     def draw(*, seed: int) -> "IdealPlot":
         """Of the ideal law."""
-        predicted, residual = linear("I", rows=_ROWS, generator=np.random.default_rng(seed))
+        predicted, residual = draw_linear("I", rows=_ROWS, generator=np.random.default_rng(seed))
         edges = [_widen(values) for values in (predicted, residual)]
         counts, *_ = np.histogram2d(predicted, residual, bins=edges)
         return IdealPlot(edges[0], edges[1], counts / _ROWS)
@@ -63,8 +63,8 @@ class IdealPlot:
         total = float(counts.sum())
         if total <= 0:
             return 1.0
-        rows = _overlap(self.predictions, (np.array(grid.predictions) - _FINE // 2) * _PREDICTION)
-        columns = _overlap(self.residuals, (np.array(grid.residuals) - _FINE // 2) * _RESIDUAL)
+        rows = _measure_overlap(self.predictions, (np.array(grid.predictions) - _FINE // 2) * _PREDICTION)
+        columns = _measure_overlap(self.residuals, (np.array(grid.residuals) - _FINE // 2) * _RESIDUAL)
         found = rows @ (counts / total) @ columns.T
         return 0.5 * float(np.abs(self.shares - found).sum() + 1 - found.sum())
 
@@ -73,7 +73,7 @@ def compare_plots(*, runs: int, seed: int, noise_of: Callable[[int], Noise]) -> 
     """Both methods at each amount of information."""
     ideal = IdealPlot.draw(seed=seed)
     generator = np.random.default_rng(seed + 1)
-    tables = {law: [_count(*linear(law, rows=_ROWS, generator=generator)) for _ in range(runs)] for law in LAWS}
+    tables = {law: [_count(*draw_linear(law, rows=_ROWS, generator=generator)) for _ in range(runs)] for law in LAWS}
     for information in INFORMATION:
         epsilon = Fraction(information, _ROWS)
         for method, release in _METHODS.items():
@@ -105,7 +105,7 @@ def _count(predicted: Floats, residual: Floats) -> Integers:
     return np.bincount(places[0] * _FINE + places[1], minlength=_FINE * _FINE).reshape(_FINE, _FINE)
 
 
-def _overlap(edges: Floats, released: Floats) -> Floats:
+def _measure_overlap(edges: Floats, released: Floats) -> Floats:
     """Of each released interval the part that lies in each cell between the edges."""
     low = np.maximum(edges[:-1, np.newaxis], released[np.newaxis, :-1])
     high = np.minimum(edges[1:, np.newaxis], released[np.newaxis, 1:])

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks.experiments import taxi
 from benchmarks.experiments.figures import EXPERIMENTS, FIGURES
 from benchmarks.experiments.kept import read_csv
-from benchmarks.experiments.report import About, document
+from benchmarks.experiments.report import About, write_page
 from benchmarks.experiments.runs import Measured, measure
 from benchmarks.experiments.tables import write_csv
 
@@ -31,7 +31,7 @@ def run(*, runs: int, seed: int, progress: Progress) -> list[Measured]:
     return found
 
 
-def kept(docs: Path, *, seed: int) -> list[Measured]:
+def read_kept(docs: Path, *, seed: int) -> list[Measured]:
     """Return what an earlier run measured on the same data, from its CSV files."""
     return [
         one
@@ -50,7 +50,7 @@ def write(measured: Sequence[Measured], about: About, docs: Path) -> None:
         write_csv([m for m in measured if m.experiment == name], directory / f"{name}.csv")
     for figure in FIGURES:
         draw(figure, measured, directory)
-    (docs / "results.md").write_text(document(measured, about), encoding="utf-8")
+    (docs / "results.md").write_text(write_page(measured, about), encoding="utf-8")
 
 
 def main() -> None:
@@ -63,10 +63,10 @@ def main() -> None:
     given = parser.parse_args()
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    origin = taxi.trips(seed=given.seed).origin
+    origin = taxi.read_trips(seed=given.seed).origin
     if given.page:
-        measured = kept(given.docs, seed=given.seed)
-        page = document(measured, About(max(one.runs for one in measured), given.seed, origin))
+        measured = read_kept(given.docs, seed=given.seed)
+        page = write_page(measured, About(max(one.runs for one in measured), given.seed, origin))
         (given.docs / "results.md").write_text(page, encoding="utf-8")
     else:
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:

@@ -25,26 +25,26 @@ class Rate:
         return "kept" if self.high <= self.asked else "broken" if self.low > self.asked else "on the bound"
 
 
-def missed(m: Measured) -> Rate:
+def compute_missed(m: Measured) -> Rate:
     """The share of true keys that was missed."""
-    return _rate(m.spreads["fnr"].mean, decisions=_answered(m) * m.positives, asked=m.fnr_asked)
+    return _bound_rate(m.spreads["fnr"].mean, decisions=_count_answered(m) * m.positives, asked=m.fnr_asked)
 
 
-def wrong(m: Measured) -> Rate:
+def compute_wrong(m: Measured) -> Rate:
     """The share returned of the keys that are false beyond the tolerance."""
-    return _rate(m.spreads["fpr_contract"].mean, decisions=_answered(m) * m.beyond, asked=m.fpr_asked)
+    return _bound_rate(m.spreads["fpr_contract"].mean, decisions=_count_answered(m) * m.beyond, asked=m.fpr_asked)
 
 
-def contradicts(m: Measured) -> bool:
+def is_contradicted(m: Measured) -> bool:
     """Whether one of both rates is above its bound with the confidence."""
-    return not m.refused and m.denied < 1.0 and "broken" in (missed(m).verdict, wrong(m).verdict)
+    return not m.refused and m.denied < 1.0 and "broken" in (compute_missed(m).verdict, compute_wrong(m).verdict)
 
 
-def _answered(m: Measured) -> int:
+def _count_answered(m: Measured) -> int:
     return round(m.runs * (1.0 - m.denied))
 
 
-def _rate(rate: float, *, decisions: int, asked: float) -> Rate:
+def _bound_rate(rate: float, *, decisions: int, asked: float) -> Rate:
     if decisions == 0:
         return Rate(rate=0.0, low=0.0, high=0.0, asked=asked)
     errors = round(rate * decisions)

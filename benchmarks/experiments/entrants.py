@@ -35,27 +35,27 @@ class Entrant:
     task: DecisionTask
     first_phase: Fraction | None = None
 
-    def prepared(self) -> tuple[Mechanism, Calibration]:
+    def prepare(self) -> tuple[Mechanism, Calibration]:
         """The mechanism and its calibration. Raises `Unachievable`."""
         mechanism = MECHANISMS[self.mechanism]
         if self.mechanism == "nlm":
-            return mechanism, at_tslms_epsilon(self.task)
+            return mechanism, calibrate_as_tslm(self.task)
         if self.mechanism in PROBES:
             reserved = mechanism.calibrate(self.task).worst_case_epsilon
             first_phase = self.first_phase or FIRST_PHASE
-            mechanism = with_limit(self.mechanism, most_epsilon=max(MOST_EPSILON, reserved), first_phase=first_phase)
+            mechanism = limit_loss(self.mechanism, most_epsilon=max(MOST_EPSILON, reserved), first_phase=first_phase)
         task = self.task
         if self.mechanism in OURS:
             task = replace(task, formula=minimise(task.formula).formula)
         return mechanism, mechanism.calibrate(task)
 
 
-def entrants(names: tuple[str, ...], task: DecisionTask) -> tuple[Entrant, ...]:
+def make_entrants(names: tuple[str, ...], task: DecisionTask) -> tuple[Entrant, ...]:
     """The named mechanisms on one task, each under its own name."""
     return tuple(Entrant(label=name, mechanism=name, task=task) for name in names)
 
 
-def at_tslms_epsilon(task: DecisionTask) -> Calibration:
+def calibrate_as_tslm(task: DecisionTask) -> Calibration:
     """NLM as MIDE runs it: TSLM's noise and loss without the shift; nothing is promised."""
     tslm = MECHANISMS["tslm"].calibrate(task)
     return replace(
@@ -63,7 +63,7 @@ def at_tslms_epsilon(task: DecisionTask) -> Calibration:
     )
 
 
-def with_limit(name: str, *, most_epsilon: float, first_phase: Fraction) -> Mechanism:
+def limit_loss(name: str, *, most_epsilon: float, first_phase: Fraction) -> Mechanism:
     """One of ProBE's with a limit on its loss; `first_phase` is beta's part for phase one, where there are two."""
     match name:
         case "probe_ent":

@@ -8,17 +8,17 @@ from benchmarks.experiments.questions import Setting
 from benchmarks.experiments.runs import Case, Measured
 
 EXPERIMENTS: dict[str, Callable[..., Sequence[Case]]] = {
-    mide.THRESHOLDS: mide.thresholds,
-    mide.SHIFTED: mide.shifted,
-    probe.SUB_QUERIES: probe.sub_queries,
-    probe.SHIFTS: probe.shifts,
-    probe.TREES: probe.trees,
-    probe.BETAS: probe.betas,
-    probe.ALPHAS: probe.alphas,
-    probe.AVERAGES: probe.averages,
-    probe.PHASES: probe.phases,
-    mim.FALSE_POSITIVES: mim.false_positives,
-    worst_case.WORST_CASE: worst_case.worst_case,
+    mide.THRESHOLDS: mide.make_threshold_cases,
+    mide.SHIFTED: mide.make_shifted_cases,
+    probe.SUB_QUERIES: probe.make_sub_query_cases,
+    probe.SHIFTS: probe.make_shift_cases,
+    probe.TREES: probe.make_tree_cases,
+    probe.BETAS: probe.make_beta_cases,
+    probe.ALPHAS: probe.make_alpha_cases,
+    probe.AVERAGES: probe.make_average_cases,
+    probe.PHASES: probe.make_phase_cases,
+    mim.FALSE_POSITIVES: mim.make_cases,
+    worst_case.WORST_CASE: worst_case.make_cases,
 }
 
 LOSSES_AND_RATES = ("epsilon_mean", "epsilon_max", "gamma", "fnr", "fpr")
@@ -42,11 +42,11 @@ class Figure:
     ticks: tuple[tuple[float, str], ...] = ()
     metrics: tuple[str, ...] = LOSSES_AND_RATES
 
-    def of(self, measured: Sequence[Measured]) -> list[Measured]:
+    def select(self, measured: Sequence[Measured]) -> list[Measured]:
         """Return the measurements it shows."""
         return [m for m in measured if m.experiment == self.experiment and m.panel.startswith(self.prefix)]
 
-    def tick(self, x: float) -> str:
+    def label_tick(self, x: float) -> str:
         """Return the label at a place of the axis."""
         return dict(self.ticks).get(x, f"{x:g}")
 

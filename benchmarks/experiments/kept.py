@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.experiments.runs import METRICS, Case, Measured, Spread, summed
+from benchmarks.experiments.runs import METRICS, Case, Measured, Spread, sum_runs
 
 
 def read_csv(path: Path, cases: Sequence[Case]) -> list[Measured]:
@@ -18,20 +18,20 @@ def read_csv(path: Path, cases: Sequence[Case]) -> list[Measured]:
     entries = [(case, entrant) for case in cases for entrant in case.entrants]
     found = []
     for row, (case, entrant) in zip(rows, entries, strict=True):
-        empty = summed(case, entrant, runs=0, worst_case=_number(row["worst_case"]), outcomes=[], refused="")
+        empty = sum_runs(case, entrant, runs=0, worst_case=_read_number(row["worst_case"]), outcomes=[], refused="")
         if (row["panel"], float(row["x"]), row["label"], int(row["keys"])) != (
             *(empty.panel, empty.x),
             *(empty.label, empty.keys),
         ):
             raise ValueError(f"{path} was not measured on these data: {row['panel']}, {row['x']}, {row['label']}")
         spreads = {
-            name: Spread(*(_number(row[f"{name}_{part}"]) for part in ("mean", "median", "q1", "q3")))
+            name: Spread(*(_read_number(row[f"{name}_{part}"]) for part in ("mean", "median", "q1", "q3")))
             for name in METRICS
         }
-        denied = _number(row["denied"])
+        denied = _read_number(row["denied"])
         found.append(replace(empty, runs=int(row["runs"]), denied=denied, refused=row["refused"], spreads=spreads))
     return found
 
 
-def _number(text: str) -> float:
+def _read_number(text: str) -> float:
     return float(text) if text else float("nan")

@@ -8,8 +8,8 @@ own, public beforehand, so the aggregate is the count less its threshold and the
 from collections.abc import Sequence
 
 from benchmarks.experiments import occupancy, taxi
-from benchmarks.experiments.entrants import ALL_MIDE, entrants
-from benchmarks.experiments.questions import task_of
+from benchmarks.experiments.entrants import ALL_MIDE, make_entrants
+from benchmarks.experiments.questions import make_task
 from benchmarks.experiments.runs import Case
 from mechanisms.formula import Cut, Integers
 
@@ -22,34 +22,36 @@ QUESTIONS = ("Q1", "Q2", "Q3", "Q4")
 THRESHOLDS, SHIFTED = "mide-5.6-5.7", "mide-5.8"
 
 
-def aggregates(question: str, *, share: float, seed: int) -> Integers:
+def count_less_share(question: str, *, share: float, seed: int) -> Integers:
     """Counts less `share` of the key's public limit, shape (1, keys)."""
     match question:
         case "Q1":
-            return occupancy.buildings_by_hour(seed=seed, day=occupancy.WEDNESDAY, share=share)
+            return occupancy.count_buildings_by_hour(seed=seed, day=occupancy.WEDNESDAY, share=share)
         case "Q2":
-            return occupancy.buildings_by_hour(seed=seed, day=occupancy.SATURDAY, share=share)
+            return occupancy.count_buildings_by_hour(seed=seed, day=occupancy.SATURDAY, share=share)
         case "Q3":
-            return taxi.pickups(taxi.AUTUMN, seed=seed, share=share)
+            return taxi.count_pickups(taxi.AUTUMN, seed=seed, share=share)
         case _:
-            return taxi.pickups(taxi.WINTER, seed=seed, share=share)
+            return taxi.count_pickups(taxi.WINTER, seed=seed, share=share)
 
 
-def thresholds(*, seed: int) -> Sequence[Case]:
+def make_threshold_cases(*, seed: int) -> Sequence[Case]:
     """Figures 5.6 and 5.7: u = 1."""
     return [
-        _case(THRESHOLDS, question, x=share, values=aggregates(question, share=share, seed=seed), shift=SHIFT)
+        _make_case(
+            THRESHOLDS, question, x=share, values=count_less_share(question, share=share, seed=seed), shift=SHIFT
+        )
         for question in QUESTIONS
         for share in SHARES
     ]
 
 
-def shifted(*, seed: int) -> Sequence[Case]:
+def make_shifted_cases(*, seed: int) -> Sequence[Case]:
     """Figure 5.8: Q3 with the low threshold over u."""
-    values = aggregates("Q3", share=SHARES[-1], seed=seed)
-    return [_case(SHIFTED, "Q3, low threshold", x=shift, values=values, shift=shift) for shift in SHIFTS]
+    values = count_less_share("Q3", share=SHARES[-1], seed=seed)
+    return [_make_case(SHIFTED, "Q3, low threshold", x=shift, values=values, shift=shift) for shift in SHIFTS]
 
 
-def _case(experiment: str, panel: str, *, x: float, values: Integers, shift: int) -> Case:
-    task = task_of(Cut(0, 0, above=True, tolerance=2 * shift), (1,), fnr=FNR, fpr=FPR)
-    return Case(experiment=experiment, panel=panel, x=x, aggregates=values, entrants=entrants(ALL_MIDE, task))
+def _make_case(experiment: str, panel: str, *, x: float, values: Integers, shift: int) -> Case:
+    task = make_task(Cut(0, 0, above=True, tolerance=2 * shift), (1,), fnr=FNR, fpr=FPR)
+    return Case(experiment=experiment, panel=panel, x=x, aggregates=values, entrants=make_entrants(ALL_MIDE, task))

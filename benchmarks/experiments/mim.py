@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.experiments.entrants import OURS, Entrant
-from benchmarks.experiments.questions import task_of
+from benchmarks.experiments.questions import make_task
 from benchmarks.experiments.runs import Case
 from mechanisms.formula import Cut, Integers
 from mechanisms.protocol import Knowledge
@@ -47,7 +47,7 @@ class Table1:
             near_distance=THRESHOLD - self.near_mean,
         )
 
-    def aggregates(self, *, seed: int) -> Integers:
+    def draw_aggregates(self, *, seed: int) -> Integers:
         """The keys' values, shape (1, keys)."""
         rng = np.random.default_rng([seed, self.far_keys])
         failing = [rng.poisson(self.far_mean, self.far_keys), rng.poisson(self.near_mean, self.near_keys)]
@@ -63,12 +63,12 @@ DATA_SETS = (
 )
 
 
-def false_positives(*, seed: int) -> Sequence[Case]:
+def make_cases(*, seed: int) -> Sequence[Case]:
     """Figures 2 and 3. At one epsilon two looks need the wider shift: `ln(1 / beta)`, not `ln(1 / 2 beta)`."""
-    return [_case(row, epsilon, seed=seed) for row in DATA_SETS for epsilon in EPSILONS]
+    return [_make_case(row, epsilon, seed=seed) for row in DATA_SETS for epsilon in EPSILONS]
 
 
-def expected(row: Table1, epsilon: float) -> tuple[float, float]:
+def predict_false_positives(row: Table1, epsilon: float) -> tuple[float, float]:
     """The model's expected false positives of one look and of two, equations 4 and 6 (first level as calibrated)."""
     known = row.knowledge
     first = min(-math.log(BETA) / known.near_distance, epsilon / 2)
@@ -76,27 +76,27 @@ def expected(row: Table1, epsilon: float) -> tuple[float, float]:
     return once, expect_false_positives_of_two_looks(known, first_rate=first, rate=epsilon, share=BETA)
 
 
-def _case(row: Table1, epsilon: float, *, seed: int) -> Case:
-    once, twice = (_tolerance(epsilon, parts=parts) for parts in (1, 2))
+def _make_case(row: Table1, epsilon: float, *, seed: int) -> Case:
+    once, twice = (_find_tolerance(epsilon, parts=parts) for parts in (1, 2))
     return Case(
         experiment=FALSE_POSITIVES,
         panel=row.name,
         x=epsilon,
-        aggregates=row.aggregates(seed=seed),
+        aggregates=row.draw_aggregates(seed=seed),
         entrants=(
-            _entrant("mim_baseline", once),
-            _entrant("mim_progressive", twice, row.knowledge),
-            _entrant("mim_progressive", once, row.knowledge, label=SAME_TOLERANCE),
-            *(_entrant(name, once) for name in OURS),
+            _make_entrant("mim_baseline", once),
+            _make_entrant("mim_progressive", twice, row.knowledge),
+            _make_entrant("mim_progressive", once, row.knowledge, label=SAME_TOLERANCE),
+            *(_make_entrant(name, once) for name in OURS),
         ),
     )
 
 
-def _entrant(name: str, tolerance: int, known: Knowledge | None = None, label: str = "") -> Entrant:
-    task = task_of(Cut(0, THRESHOLD, above=True, tolerance=tolerance), (1,), fnr=BETA, fpr=BETA)
+def _make_entrant(name: str, tolerance: int, known: Knowledge | None = None, label: str = "") -> Entrant:
+    task = make_task(Cut(0, THRESHOLD, above=True, tolerance=tolerance), (1,), fnr=BETA, fpr=BETA)
     return Entrant(label=label or name, mechanism=name, task=replace(task, knowledge=(known,)))
 
 
-def _tolerance(epsilon: float, *, parts: int) -> int:
+def _find_tolerance(epsilon: float, *, parts: int) -> int:
     """The least `2u` at which the last look costs at most `epsilon`."""
     return math.ceil(2.0 * math.log(parts / (2.0 * BETA)) / epsilon)

@@ -65,12 +65,12 @@ class Occupancy:
     capacity: Integers
 
 
-def occupancy(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Occupancy:
+def draw_occupancy(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Occupancy:
     """Draw the campus; the first rooms of every kind are dealt out in turn, so that any number of rooms is mixed."""
     rng = np.random.default_rng(seed)
-    kinds = _dealt(rooms)
+    kinds = _deal_kinds(rooms)
     capacity = np.array([rng.integers(*kind.capacity, endpoint=True) for kind in kinds], dtype=np.int64)
-    curve = np.array([_curve(kind) for kind in kinds])
+    curve = np.array([_make_curve(kind) for kind in kinds])
     weekend = np.array([[1.0 if day % 7 < 5 else kind.weekend for day in range(days)] for kind in kinds])
     popularity = rng.lognormal(sigma=0.35, size=rooms)
     shock = rng.gamma(16.0, 1 / 16.0, size=(rooms, days))
@@ -79,7 +79,7 @@ def occupancy(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Occupancy:
     visits = rng.poisson(expected * hourly)
     crowd = rng.random(visits.shape) < _CROWDED * weekend[:, :, None]
     visits += np.where(crowd, (capacity[:, None, None] * rng.uniform(0.7, 1.3, visits.shape)).astype(np.int64), 0)
-    shares = _shares(kinds, rng)
+    shares = _draw_shares(kinds, rng)
     attributes = [rng.binomial(visits, share[:, None, None]) for share in shares]
     evening = visits * (np.array(HOURS) >= EVENING)
     return Occupancy(visits=np.stack([visits, *attributes, evening]).astype(np.int64), capacity=capacity)
@@ -87,12 +87,12 @@ def occupancy(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Occupancy:
 
 def name_kinds(*, rooms: int) -> list[str]:
     """What kind of room each is."""
-    return [kind.name for kind in _dealt(rooms)]
+    return [kind.name for kind in _deal_kinds(rooms)]
 
 
-def rooms_by_day(*, seed: int) -> Measures:
+def count_rooms_by_day(*, seed: int) -> Measures:
     """ProBE's keys: 41 rooms x 14 days, six counts of one day's visits."""
-    daily = occupancy(seed=seed).visits.sum(axis=3)
+    daily = draw_occupancy(seed=seed).visits.sum(axis=3)
     return Measures(
         name="occupancy",
         origin="synthetic, benchmarks/experiments/occupancy.py",
@@ -105,26 +105,26 @@ def rooms_by_day(*, seed: int) -> Measures:
     )
 
 
-def buildings_by_hour(*, seed: int, day: int, share: float) -> Integers:
+def count_buildings_by_hour(*, seed: int, day: int, share: float) -> Integers:
     """MIDE's Q1 and Q2: per building and hour of one day, the people above `share` of its capacity; (1, keys)."""
-    drawn = occupancy(seed=seed, rooms=BUILDINGS)
+    drawn = draw_occupancy(seed=seed, rooms=BUILDINGS)
     threshold = np.floor(share * drawn.capacity).astype(np.int64)
     above = drawn.visits[0, :, day, :] - threshold[:, None]
     return np.asarray(above.reshape(1, -1), dtype=np.int64)
 
 
-def _dealt(rooms: int) -> list[_Kind]:
+def _deal_kinds(rooms: int) -> list[_Kind]:
     order = sorted((place / kind.rooms, number) for number, kind in enumerate(_KINDS) for place in range(kind.rooms))
     return [_KINDS[order[room % len(order)][1]] for room in range(rooms)]
 
 
-def _curve(kind: _Kind) -> npt.NDArray[np.float64]:
+def _make_curve(kind: _Kind) -> npt.NDArray[np.float64]:
     hours = np.array(HOURS, dtype=np.float64)
     humps = sum((np.exp(-0.5 * ((hours - peak) / kind.width) ** 2) for peak in kind.peaks), np.zeros(hours.size))
     return np.asarray(humps / humps.max())
 
 
-def _shares(kinds: list[_Kind], rng: np.random.Generator) -> list[npt.NDArray[np.float64]]:
+def _draw_shares(kinds: list[_Kind], rng: np.random.Generator) -> list[npt.NDArray[np.float64]]:
     """Per attribute but the first and last, each room's share: student, woman, 18 to 24, own group."""
     students = np.array([kind.students for kind in kinds])
     means = (students, np.full(len(kinds), 0.45), 0.75 * students, 0.55 - 0.35 * students)

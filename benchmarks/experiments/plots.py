@@ -55,7 +55,7 @@ STYLE: dict[Any, Any] = {
 
 def draw(figure: Figure, measured: Sequence[Measured], directory: Path) -> Path:
     """Write the figure's image and give its path."""
-    shown = figure.of(measured)
+    shown = figure.select(measured)
     panels = list(dict.fromkeys(m.panel for m in shown))
     labels = list(dict.fromkeys(m.label for m in shown))
     with mpl.rc_context(STYLE):
@@ -91,19 +91,19 @@ def _draw_panel(axes: Axes, figure: Figure, own: Sequence[Measured], metric: str
         medians, low, high = [s.median for s in spreads], [s.low for s in spreads], [s.high for s in spreads]
         axes.plot(at, medians, color=colour, linewidth=width, marker="o", markersize=2.5, label=name)
         axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes.set_xticks(range(len(xs)), [figure.tick(x) for x in xs])
+    axes.set_xticks(range(len(xs)), [figure.label_tick(x) for x in xs])
     if metric in _LOGARITHMIC:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(_plain))
-        axes.yaxis.set_minor_formatter(FuncFormatter(_some))
+        axes.yaxis.set_major_formatter(FuncFormatter(_format_plain))
+        axes.yaxis.set_minor_formatter(FuncFormatter(_format_some))
     else:
         axes.set_ylim(bottom=0.0, top=max(axes.get_ylim()[1], _LEAST_TOP))
 
 
-def _plain(value: float, _: int | None) -> str:
+def _format_plain(value: float, _: int | None) -> str:
     return f"{value:g}"
 
 
-def _some(value: float, _: int | None) -> str:
+def _format_some(value: float, _: int | None) -> str:
     """Between powers of ten, the ticks at 2 and 5."""
     return f"{value:g}" if f"{value:e}"[0] in "25" else ""

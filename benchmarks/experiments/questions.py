@@ -41,12 +41,12 @@ class Setting(Enum):
         }[self]
 
 
-def literals(measures: Measures, setting: Setting, *, shift: float = SHIFT) -> tuple[Cut, ...]:
+def make_literals(measures: Measures, setting: Setting, *, shift: float = SHIFT) -> tuple[Cut, ...]:
     """One literal `S > c` per functional; `shift` is the published u as a part of the range (unused for a tenth)."""
-    return tuple(_literal(measures, functional, setting, shift) for functional in range(len(measures.functionals)))
+    return tuple(_make_literal(measures, functional, setting, shift) for functional in range(len(measures.functionals)))
 
 
-def _literal(measures: Measures, functional: int, setting: Setting, shift: float) -> Cut:
+def _make_literal(measures: Measures, functional: int, setting: Setting, shift: float) -> Cut:
     values = measures.aggregates[functional]
     if setting is Setting.TENTH:
         return Cut(functional, measures.typed[functional], above=True, tolerance=measures.bands[functional])
@@ -59,17 +59,17 @@ def _literal(measures: Measures, functional: int, setting: Setting, shift: float
     )
 
 
-def conjunction(parts: Sequence[Cut]) -> Formula:
+def join_all(parts: Sequence[Cut]) -> Formula:
     """All of them."""
     return AllOf(tuple(parts)) if len(parts) > 1 else parts[0]
 
 
-def disjunction(parts: Sequence[Cut]) -> Formula:
+def join_any(parts: Sequence[Cut]) -> Formula:
     """Any of them."""
     return AnyOf(tuple(parts)) if len(parts) > 1 else parts[0]
 
 
-def mixed(parts: Sequence[Cut]) -> Formula:
+def join_mixed(parts: Sequence[Cut]) -> Formula:
     """`1`; `1 or 2`; `(1 or 2) and 3`; `(1 or 2) and (3 or 4)`; `... or 5`; `... or (5 and 6)`."""
     match tuple(parts):
         case (one,):
@@ -80,25 +80,25 @@ def mixed(parts: Sequence[Cut]) -> Formula:
             return AllOf((AnyOf((one, two)), three))
         case (one, two, three, four, *rest):
             both = AllOf((AnyOf((one, two)), AnyOf((three, four))))
-            return AnyOf((both, conjunction(rest))) if rest else both
+            return AnyOf((both, join_all(rest))) if rest else both
         case _:
             raise ValueError("a question has at least one sub-query")
 
 
 COMBINED: dict[str, Callable[[Sequence[Cut]], Formula]] = {
-    "conjunction": conjunction,
-    "disjunction": disjunction,
-    "mixed": mixed,
+    "conjunction": join_all,
+    "disjunction": join_any,
+    "mixed": join_mixed,
 }
 
 
-def grouped(parts: Sequence[Cut]) -> Formula:
+def join_grouped(parts: Sequence[Cut]) -> Formula:
     """ProBE's figure 4 (c): `1 or (2 and 3)`."""
     one, two, three = parts[:3]
     return AnyOf((one, AllOf((two, three))))
 
 
-def distributed(parts: Sequence[Cut]) -> Formula:
+def join_distributed(parts: Sequence[Cut]) -> Formula:
     """The same with the OR distributed: `(1 or 2) and (1 or 3)`."""
     one, two, three = parts[:3]
     return AllOf((AnyOf((one, two)), AnyOf((one, three))))
@@ -111,7 +111,7 @@ def has_or(formula: Formula) -> bool:
     return (isinstance(formula, AnyOf) and len(formula.children) > 1) or any(map(has_or, formula.children))
 
 
-def task_of(formula: Formula, sensitivities: Sequence[int], *, fnr: float = FNR, fpr: float = FPR) -> DecisionTask:
+def make_task(formula: Formula, sensitivities: Sequence[int], *, fnr: float = FNR, fpr: float = FPR) -> DecisionTask:
     """The contract on a formula; one record may touch every functional, so losses add up (no joint loss to gain)."""
     return DecisionTask(
         formula=formula,

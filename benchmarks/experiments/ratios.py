@@ -17,7 +17,7 @@ class Duel:
     ours: Measured
     theirs: Measured
 
-    def ratio(self, metric: str) -> float:
+    def compute_ratio(self, metric: str) -> float:
         """Our mean over runs by theirs; one where both are zero."""
         ours, theirs = self.ours.spreads[metric].mean, self.theirs.spreads[metric].mean
         return 1.0 if ours == theirs else ours / theirs if theirs else float("inf")
@@ -38,25 +38,25 @@ class Standing:
     met: int
 
 
-def duels(measured: Sequence[Measured], rival: str) -> list[Duel]:
+def list_duels(measured: Sequence[Measured], rival: str) -> list[Duel]:
     """All questions on which both took part with the same contract, in order."""
-    theirs = {_question(m): m for m in measured if m.label == rival and not m.refused}
+    theirs = {_identify_question(m): m for m in measured if m.label == rival and not m.refused}
     ours = [m for m in measured if m.label == DEFAULT and not m.refused]
-    return [Duel(m, theirs[_question(m)]) for m in ours if _question(m) in theirs]
+    return [Duel(m, theirs[_identify_question(m)]) for m in ours if _identify_question(m) in theirs]
 
 
-def standing(found: Sequence[Duel], metric: str) -> Standing:
+def sum_duels(found: Sequence[Duel], metric: str) -> Standing:
     """Sum up duels; at least one."""
     ours = sum(duel.ours.spreads[metric].mean for duel in found)
     theirs = sum(duel.theirs.spreads[metric].mean for duel in found)
-    ratios = [duel.ratio(metric) for duel in found]
+    ratios = [duel.compute_ratio(metric) for duel in found]
     return Standing(
         questions=len(found),
         pooled=ours / theirs if theirs else float("inf"),
         worst=max(ratios),
-        met=sum(duel.ratio(metric) <= duel.bar for duel in found),
+        met=sum(duel.compute_ratio(metric) <= duel.bar for duel in found),
     )
 
 
-def _question(m: Measured) -> tuple[object, ...]:
+def _identify_question(m: Measured) -> tuple[object, ...]:
     return m.experiment, m.panel, m.x, m.fnr_asked, m.fpr_asked, m.tolerances

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.experiments import probe
-from benchmarks.experiments.confidence import CONFIDENCE, contradicts
+from benchmarks.experiments.confidence import CONFIDENCE, is_contradicted
 from benchmarks.experiments.entrants import ALL_MIDE, ALL_PROBE, PROBE, PROBE_ENT
 from benchmarks.experiments.figures import FIGURES, Figure
 from benchmarks.experiments.questions import Setting
-from benchmarks.experiments.ratios import BAR, BAR_WITH_OR, duels, standing
+from benchmarks.experiments.ratios import BAR, BAR_WITH_OR, list_duels, sum_duels
 from benchmarks.experiments.runs import Measured
-from benchmarks.experiments.tables import markdown, named, percent
-from benchmarks.experiments.worst_case import KEYS, WORST_CASE, rate
+from benchmarks.experiments.tables import format_percent, quote_label, write_table
+from benchmarks.experiments.worst_case import KEYS, WORST_CASE, bound_rate
 from mechanisms.registry import DEFAULT
 
 MOSTLY = 0.5
@@ -28,15 +28,15 @@ class About:
     taxi: str
 
 
-def document(measured: Sequence[Measured], about: About) -> str:
+def write_page(measured: Sequence[Measured], about: About) -> str:
     """Return the whole page."""
-    parts = [_opening(about), _summary(measured), _settings(about), _rates(measured)]
-    parts += [_section(figure, figure.of(measured)) for figure in FIGURES]
-    parts += [_contract([m for m in measured if m.experiment == WORST_CASE]), _losses(measured)]
+    parts = [_write_opening(about), _write_summary(measured), _write_settings(about), _write_rates(measured)]
+    parts += [_write_section(figure, figure.select(measured)) for figure in FIGURES]
+    parts += [_write_contract([m for m in measured if m.experiment == WORST_CASE]), _write_losses(measured)]
     return "\n\n".join(parts) + "\n"
 
 
-def _opening(about: About) -> str:
+def _write_opening(about: About) -> str:
     return f"""# Results: the papers' experiments, with Keyhole beside them
 
 `make experiments` writes this page, its images and its CSV files: {about.runs} runs of everything, seed {about.seed}.
@@ -52,27 +52,27 @@ Other experiments: [streams](results/streams.md), [alarms](results/alarms.md),
 [bounds found privately](results/bounds.md)."""
 
 
-def _summary(measured: Sequence[Measured]) -> str:
+def _write_summary(measured: Sequence[Measured]) -> str:
     bars = (
         f"The bars were set beforehand, on the mean epsilon over keys and runs: at most {BAR_WITH_OR:g} of the rival's"
         f" on questions with an OR, and never above {BAR:g}. Losses are summed over the questions, and a denied run"
         " counts with its loss."
     )
     title = "## Summary: Keyhole's default to ProBE and ProBE-Ent"
-    return "\n\n".join([title, bars, _verdict(measured)])
+    return "\n\n".join([title, bars, _write_verdict(measured)])
 
 
-def _verdict(measured: Sequence[Measured]) -> str:
+def _write_verdict(measured: Sequence[Measured]) -> str:
     """All questions together, those that the rival answered apart from those that it denied."""
     lines = []
     for rival in (PROBE, PROBE_ENT):
-        found = [duel for duel in duels(measured, rival) if duel.ours.experiment != WORST_CASE]
+        found = [duel for duel in list_duels(measured, rival) if duel.ours.experiment != WORST_CASE]
         for heading, own in (
             ("answered", [duel for duel in found if duel.theirs.denied <= MOSTLY]),
             ("mostly denied", [duel for duel in found if duel.theirs.denied > MOSTLY]),
         ):
             if own:
-                mean = standing(own, "epsilon_mean")
+                mean = sum_duels(own, "epsilon_mean")
                 lines.append(
                     f"- On the {mean.questions} questions that `{rival}` {heading}, `{DEFAULT}` lost {mean.pooled:.2f}"
                     f" of what it lost (worst question {mean.worst:.2f}); the bar was met on {mean.met}."
@@ -80,11 +80,11 @@ def _verdict(measured: Sequence[Measured]) -> str:
     return "\n".join(lines)
 
 
-def _joint(share: float) -> str:
-    return percent(share).replace(" ", "")
+def _join_percent(share: float) -> str:
+    return format_percent(share).replace(" ", "")
 
 
-def _settings(about: About) -> str:
+def _write_settings(about: About) -> str:
     settings = "\n".join(f"- **{setting.value}**: {setting.explained}." for setting in Setting)
     names = ", ".join(f"`{name}`" for name in dict.fromkeys((*ALL_MIDE, *ALL_PROBE, *_OF_MIM)))
     return f"""## Data, settings and mechanisms
@@ -110,27 +110,27 @@ the region that ProBE gives it, and is in no ratio. The contract bounds FPR over
 tolerance; the images have FPR over all negatives, medians, middle halves, and accuracy of answered runs."""
 
 
-def _anchor(figure: Figure) -> str:
+def _make_anchor(figure: Figure) -> str:
     kept = "".join(c for c in figure.title.lower() if c.isalnum() or c in " -_")
     return kept.replace(" ", "-")
 
 
-def _section(figure: Figure, shown: Sequence[Measured]) -> str:
+def _write_section(figure: Figure, shown: Sequence[Measured]) -> str:
     parts = [f"## {figure.title}", f"{figure.text} ([CSV](results/{figure.experiment}.csv))"]
     parts.append(f"![{figure.short}](results/{figure.slug}.png)")
     if figure.experiment == probe.PHASES:
-        parts.append(_phases(shown))
+        parts.append(_write_phases(shown))
     return "\n\n".join(parts)
 
 
-def _rates(measured: Sequence[Measured]) -> str:
+def _write_rates(measured: Sequence[Measured]) -> str:
     """Return a row per figure: loss against each rival, rates of the worst question, and false positives."""
     headings = (
         *("figure", "mean loss by the rival's: together (least–greatest)", "FNR"),
         *("FPR", "rivals' runs denied"),
     )
-    rows = [_rates_row(figure, figure.of(measured)) for figure in FIGURES]
-    over = sorted({m.label for figure in FIGURES for m in figure.of(measured) if contradicts(m)})
+    rows = [_write_rates_row(figure, figure.select(measured)) for figure in FIGURES]
+    over = sorted({m.label for figure in FIGURES for m in figure.select(measured) if is_contradicted(m)})
     exceeded = ", ".join(f"`{label}`" for label in over) if over else "No mechanism"
     return f"""## Loss and rates, figure by figure
 
@@ -139,32 +139,34 @@ means over the runs on the worst question (in table 3, of all splits). FPR over 
 ours is mostly above the best rival's ([why](#where-we-lose)). {exceeded} exceeded a bound with
 {100.0 * CONFIDENCE:g} % confidence.
 
-{markdown(headings, rows, texts=2)}"""
+{write_table(headings, rows, texts=2)}"""
 
 
-def _rates_row(figure: Figure, shown: Sequence[Measured]) -> list[str]:
+def _write_rates_row(figure: Figure, shown: Sequence[Measured]) -> list[str]:
     label = None if figure.experiment == probe.PHASES else DEFAULT
     own = [m for m in shown if not m.refused and m.denied < 1.0 and label in (None, m.label)]
     missed, wrong = (max(m.spreads[metric].mean for m in own) for metric in ("fnr", "fpr_contract"))
-    rivals = [rival for rival in dict.fromkeys(m.label for m in shown) if rival in _COMPARED and duels(shown, rival)]
+    rivals = [
+        rival for rival in dict.fromkeys(m.label for m in shown) if rival in _COMPARED and list_duels(shown, rival)
+    ]
     denied = {m.label for m in shown if m.denied > 0.0}
     total = [m.denied for m in shown if m.label in denied]
     return [
-        f"[{figure.short}](#{_anchor(figure)})",
-        ", ".join(_against(shown, rival) for rival in rivals),
-        _joint(missed),
-        _joint(wrong),
-        _joint(sum(total) / len(total)) if total else "0%",
+        f"[{figure.short}](#{_make_anchor(figure)})",
+        ", ".join(_write_duels(shown, rival) for rival in rivals),
+        _join_percent(missed),
+        _join_percent(wrong),
+        _join_percent(sum(total) / len(total)) if total else "0%",
     ]
 
 
-def _against(shown: Sequence[Measured], rival: str) -> str:
-    found = duels(shown, rival)
-    ratios = [duel.ratio("epsilon_mean") for duel in found]
-    return f"`{rival}` {standing(found, 'epsilon_mean').pooled:.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+def _write_duels(shown: Sequence[Measured], rival: str) -> str:
+    found = list_duels(shown, rival)
+    ratios = [duel.compute_ratio("epsilon_mean") for duel in found]
+    return f"`{rival}` {sum_duels(found, 'epsilon_mean').pooled:.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
 
-def _phases(shown: Sequence[Measured]) -> str:
+def _write_phases(shown: Sequence[Measured]) -> str:
     """Return the cheapest and the most expensive splits, and how far their mean losses are apart."""
     ends, gaps = [], []
     for panel, x in dict.fromkeys((m.panel, m.x) for m in shown if not m.refused):
@@ -179,12 +181,12 @@ def _phases(shown: Sequence[Measured]) -> str:
     )
 
 
-def _contract(measured: Sequence[Measured]) -> str:
+def _write_contract(measured: Sequence[Measured]) -> str:
     """Return the section on worst-case data: how the intervals lie to the bounds."""
     verdicts: dict[str, list[str]] = {}
     for m in measured:
-        verdict = m.refused or ("always denied" if m.denied == 1.0 else rate(m).verdict)
-        verdicts.setdefault(verdict, []).append(named(m.label))
+        verdict = m.refused or ("always denied" if m.denied == 1.0 else bound_rate(m).verdict)
+        verdicts.setdefault(verdict, []).append(quote_label(m.label))
     broken = ", ".join(dict.fromkeys(verdicts.get("broken", ()))) or "no mechanism"
     denied = ", ".join(dict.fromkeys(verdicts.get("always denied", ()))) or "No mechanism"
     return f"""## The contract at worst-case data
@@ -194,19 +196,23 @@ def _contract(measured: Sequence[Measured]) -> str:
 questions in every run. ([CSV](results/{WORST_CASE}.csv))"""
 
 
-def _losses(measured: Sequence[Measured]) -> str:
+def _write_losses(measured: Sequence[Measured]) -> str:
     """Return the section on every rival that was cheaper than the default on some question."""
     lines = []
     for rival in dict.fromkeys(m.label for m in measured if m.label != DEFAULT and m.experiment != WORST_CASE):
         for metric, heading in (("epsilon_mean", "the mean over keys"), ("epsilon_max", "the largest of a key")):
-            found = [(duel, figure) for figure in FIGURES for duel in duels(figure.of(measured), rival)]
-            lost = [(duel, figure) for duel, figure in found if duel.ratio(metric) > 1.0]
+            found = [(duel, figure) for figure in FIGURES for duel in list_duels(figure.select(measured), rival)]
+            lost = [(duel, figure) for duel, figure in found if duel.compute_ratio(metric) > 1.0]
             if lost:
-                worst, figure = max(lost, key=lambda one: one[0].ratio(metric))
-                denied = f", denied in {percent(worst.theirs.denied)} of its runs there" if worst.theirs.denied else ""
+                worst, figure = max(lost, key=lambda one: one[0].compute_ratio(metric))
+                denied = (
+                    f", denied in {format_percent(worst.theirs.denied)} of its runs there"
+                    if worst.theirs.denied
+                    else ""
+                )
                 lines.append(
                     f"- `{rival}`, {heading}: cheaper on {len(lost)} of {len(found)} questions, at most by a factor of"
-                    f" {worst.ratio(metric):.2f} ({figure.short}{denied})."
+                    f" {worst.compute_ratio(metric):.2f} ({figure.short}{denied})."
                 )
     text = f"""## Where we lose
 

@@ -47,13 +47,13 @@ _KPIS = {
 _NOON = {"": "TRUE", " before noon": "hour(InvoiceDate) < 12"}
 
 
-def countries_by_day() -> Measures:
+def count_countries_by_day() -> Measures:
     """ProBE's sales indicators: 37 countries x 14 days, six counts of one day's sales."""
     return Measures(
         name="online retail",
         origin=ORIGIN,
         functionals=tuple(_KPIS),
-        aggregates=_aggregates("Country", COUNTRIES, tuple(_KPIS.values())),
+        aggregates=_aggregate("Country", COUNTRIES, tuple(_KPIS.values())),
         sensitivities=(1,) * 6,
         declared=(4000, 2000, 200, 250, 1500, 1200),
         typed=(50, 25, 10, 10, 20, 15),
@@ -61,7 +61,7 @@ def countries_by_day() -> Measures:
     )
 
 
-def averages() -> Measures:
+def compute_averages() -> Measures:
     """Figure 10: 43 product groups x 14 days, six averages `avg(x) > t` as sums of `x - t`, in hundredths.
 
     Every value is clipped to its declared range. A record changes a sum by at most the larger of `t` and `range - t`;
@@ -84,7 +84,7 @@ def averages() -> Measures:
         name="online retail, averages",
         origin=ORIGIN,
         functionals=tuple(names),
-        aggregates=_aggregates("left(StockCode, 3)", PRODUCT_GROUPS, tuple(expressions)),
+        aggregates=_aggregate("left(StockCode, 3)", PRODUCT_GROUPS, tuple(expressions)),
         sensitivities=tuple(sensitivities),
         declared=tuple(500 * sensitivity for sensitivity in sensitivities),
         typed=(0,) * len(names),
@@ -93,7 +93,7 @@ def averages() -> Measures:
 
 
 @lru_cache(maxsize=2)
-def _aggregates(key: str, domain: tuple[str, ...], expressions: tuple[str, ...]) -> Integers:
+def _aggregate(key: str, domain: tuple[str, ...], expressions: tuple[str, ...]) -> Integers:
     found = np.zeros((len(expressions), len(domain), len(DAYS)), dtype=np.int64)
     with duckdb.connect() as connection:
         rows = connection.execute(

@@ -43,7 +43,7 @@ class Spread:
     high: float
 
     @staticmethod
-    def of(values: Sequence[float]) -> "Spread":
+    def from_values(values: Sequence[float]) -> "Spread":
         if not values:
             return Spread(*[float("nan")] * 4)
         low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
@@ -98,18 +98,18 @@ def measure(cases: Sequence[Case], *, runs: int, seed: int, done: Callable[[], N
 def run_entrant(case: Case, entrant: Entrant, *, runs: int, seed: int) -> Measured:
     """All runs of one entrant, each on noise seeded by where it stands."""
     try:
-        mechanism, calibration = entrant.prepared()
+        mechanism, calibration = entrant.prepare()
     except Unachievable as refusal:
-        return summed(case, entrant, runs=0, worst_case=float("nan"), outcomes=[], refused=refusal.reason)
+        return sum_runs(case, entrant, runs=0, worst_case=float("nan"), outcomes=[], refused=refusal.reason)
     place = f"{seed}/{case.experiment}/{case.panel}/{case.x}/{entrant.label}"
     outcomes = [
         mechanism.decide(calibration, case.aggregates, noise=SeededNoise(_seed(place, run))) for run in range(runs)
     ]
     worst_case = calibration.worst_case_epsilon
-    return summed(case, entrant, runs=runs, worst_case=worst_case, outcomes=outcomes, refused="")
+    return sum_runs(case, entrant, runs=runs, worst_case=worst_case, outcomes=outcomes, refused="")
 
 
-def measures_of(formula: Formula, aggregates: Integers, outcome: Outcome) -> dict[str, float]:
+def compute_measures(formula: Formula, aggregates: Integers, outcome: Outcome) -> dict[str, float]:
     """The metrics of one run; accuracy only where an answer was given."""
     found = {
         "epsilon_max": float(outcome.epsilon.max()),
@@ -128,11 +128,11 @@ def measures_of(formula: Formula, aggregates: Integers, outcome: Outcome) -> dic
     return found
 
 
-def summed(
+def sum_runs(
     case: Case, entrant: Entrant, *, runs: int, worst_case: float, outcomes: Sequence[Outcome], refused: str
 ) -> Measured:
     """Sum up an entrant's outcomes on a case."""
-    each = [measures_of(entrant.task.formula, case.aggregates, outcome) for outcome in outcomes]
+    each = [compute_measures(entrant.task.formula, case.aggregates, outcome) for outcome in outcomes]
     truth = count_realised_rates(
         entrant.task.formula, case.aggregates, np.zeros(case.aggregates.shape[1], dtype=np.bool_)
     )
@@ -153,7 +153,7 @@ def summed(
         worst_case=worst_case,
         denied=sum(outcome.denied for outcome in outcomes) / max(runs, 1),
         refused=refused,
-        spreads={name: Spread.of([run[name] for run in each if name in run]) for name in METRICS},
+        spreads={name: Spread.from_values([run[name] for run in each if name in run]) for name in METRICS},
     )
 
 

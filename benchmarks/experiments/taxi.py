@@ -59,32 +59,32 @@ class Trips:
     origin: str
     real: bool
 
-    def between(self, period: tuple[date, date]) -> npt.NDArray[np.int64]:
+    def select_period(self, period: tuple[date, date]) -> npt.NDArray[np.int64]:
         """The counts of some days, both ends included."""
         return self.counts[:, :, (period[0] - FIRST).days : (period[1] - FIRST).days + 1]
 
 
-def trips(*, seed: int) -> Trips:
+def read_trips(*, seed: int) -> Trips:
     """The real trips where the variable names a file, else the stand-in."""
-    return _trips(os.environ.get(VARIABLE), seed)
+    return _read_trips(os.environ.get(VARIABLE), seed)
 
 
 @lru_cache(maxsize=2)
-def _trips(named: str | None, seed: int) -> Trips:
+def _read_trips(named: str | None, seed: int) -> Trips:
     if named:
-        return Trips(counts=_real(Path(named)), origin="real: NYC TLC green-taxi trip records, 2020", real=True)
+        return Trips(counts=_read_real(Path(named)), origin="real: NYC TLC green-taxi trip records, 2020", real=True)
     stand_in = "synthetic stand-in, benchmarks/experiments/taxi.py"
-    return Trips(counts=synthetic(seed=seed), origin=stand_in, real=False)
+    return Trips(counts=draw_synthetic(seed=seed), origin=stand_in, real=False)
 
 
-def zones_by_day(*, seed: int) -> Measures:
+def count_zones_by_day(*, seed: int) -> Measures:
     """ProBE's keys: 34 zones x 15 days, six counts of one day's trips."""
-    found = trips(seed=seed)
+    found = read_trips(seed=seed)
     return Measures(
         name="green taxi",
         origin=found.origin,
         functionals=tuple(_FILTERS),
-        aggregates=found.between(FORTNIGHT).reshape(len(_FILTERS), -1),
+        aggregates=found.select_period(FORTNIGHT).reshape(len(_FILTERS), -1),
         sensitivities=(1,) * 6,
         declared=(500, 300, 300, 300, 200, 300),
         typed=(100, 30, 40, 30, 30, 30),
@@ -92,15 +92,15 @@ def zones_by_day(*, seed: int) -> Measures:
     )
 
 
-def pickups(period: tuple[date, date], *, seed: int, share: float) -> Integers:
+def count_pickups(period: tuple[date, date], *, seed: int, share: float) -> Integers:
     """MIDE's Q3 and Q4: per zone and day, the trips above `share` of the zone's busiest baseline day; (1, keys)."""
-    found = trips(seed=seed)
-    busiest = found.between(BASELINE)[0].max(axis=1)
-    above = found.between(period)[0] - np.floor(share * busiest).astype(np.int64)[:, None]
+    found = read_trips(seed=seed)
+    busiest = found.select_period(BASELINE)[0].max(axis=1)
+    above = found.select_period(period)[0] - np.floor(share * busiest).astype(np.int64)[:, None]
     return np.asarray(above.reshape(1, -1), dtype=np.int64)
 
 
-def synthetic(*, seed: int) -> npt.NDArray[np.int64]:
+def draw_synthetic(*, seed: int) -> npt.NDArray[np.int64]:
     """The stand-in's counts, shape (filters, zones, days)."""
     rng = np.random.default_rng([seed, 34])
     rank = np.arange(1, len(ZONES) + 1)
@@ -111,7 +111,7 @@ def synthetic(*, seed: int) -> npt.NDArray[np.int64]:
     return np.stack([counts, *(rng.binomial(counts, share) for share in shares)]).astype(np.int64)
 
 
-def _real(path: Path) -> npt.NDArray[np.int64]:
+def _read_real(path: Path) -> npt.NDArray[np.int64]:
     counted = ", ".join(f"count(*) FILTER (WHERE {where})" for where in _FILTERS.values())
     counts = np.zeros((len(_FILTERS), len(ZONES), DAYS), dtype=np.int64)
     with duckdb.connect() as connection:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.experiments.confidence import Rate, missed, wrong
-from benchmarks.experiments.entrants import ALL_PROBE, entrants
-from benchmarks.experiments.questions import COMBINED, task_of
+from benchmarks.experiments.confidence import Rate, compute_missed, compute_wrong
+from benchmarks.experiments.entrants import ALL_PROBE, make_entrants
+from benchmarks.experiments.questions import COMBINED, make_task
 from benchmarks.experiments.runs import Case, Measured
 from mechanisms.formula import Cut
 
@@ -21,11 +21,11 @@ THRESHOLD, TOLERANCE = 100, 10
 NUMBERS = (1, 3, 6)
 
 
-def worst_case(*, seed: int) -> Sequence[Case]:
+def make_cases(*, seed: int) -> Sequence[Case]:
     """Conjunction, disjunction and mixed questions on both kinds of data."""
     del seed
     return [
-        _case(place, value, name, n)
+        _make_case(place, value, name, n)
         for place, value in ((ABOVE, THRESHOLD + 1), (BELOW, THRESHOLD - TOLERANCE))
         for name in COMBINED
         for n in NUMBERS
@@ -33,17 +33,17 @@ def worst_case(*, seed: int) -> Sequence[Case]:
     ]
 
 
-def rate(m: Measured) -> Rate:
+def bound_rate(m: Measured) -> Rate:
     """The error that the data provoke."""
-    return missed(m) if m.panel.startswith(ABOVE) else wrong(m)
+    return compute_missed(m) if m.panel.startswith(ABOVE) else compute_wrong(m)
 
 
-def _case(place: str, value: int, name: str, n: int) -> Case:
+def _make_case(place: str, value: int, name: str, n: int) -> Case:
     formula = COMBINED[name]([Cut(f, THRESHOLD, above=True, tolerance=TOLERANCE) for f in range(n)])
     return Case(
         experiment=WORST_CASE,
         panel=f"{place}, {name}",
         x=n,
         aggregates=np.full((n, KEYS), value, dtype=np.int64),
-        entrants=entrants(ALL_PROBE, task_of(formula, (1,) * n)),
+        entrants=make_entrants(ALL_PROBE, make_task(formula, (1,) * n)),
     )

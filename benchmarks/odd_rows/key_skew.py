@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 
-from benchmarks.odd_rows.worst_row import planned, read_ms
+from benchmarks.odd_rows.worst_row import plan_question, read_ms
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.shadow.wheel import postgres_server
@@ -73,7 +73,7 @@ QUESTIONS = {
 
 
 @contextmanager
-def opened(folder: Path, url: str) -> Iterator[Service]:
+def open_service(folder: Path, url: str) -> Iterator[Service]:
     """The policy over a shop."""
     policy = folder / f"{url.partition(':')[0]}.toml"
     policy.write_text(POLICY.format(url=url), encoding="utf-8")
@@ -92,7 +92,7 @@ def fill(execute: Callable[[str], object], *, odd: dict[str, str], rows: int) ->
 
 def measure(service: Service, *, repetitions: int) -> dict[str, float]:
     """Milliseconds at the source by question, the best of several."""
-    plans = {name: planned(service, sql) for name, sql in QUESTIONS.items()}
+    plans = {name: plan_question(service, sql) for name, sql in QUESTIONS.items()}
     return {name: min(read_ms(service, made) for _ in range(repetitions)) for name, made in plans.items()}
 
 
@@ -114,7 +114,7 @@ def main(rows: int, repetitions: int) -> None:
         for name, odd in SKEWED.items():
             with duckdb.connect(str(folder / "shop.duckdb")) as writer:
                 fill(writer.execute, odd=odd, rows=rows)
-            with opened(folder, "duckdb:///shop.duckdb") as service:
+            with open_service(folder, "duckdb:///shop.duckdb") as service:
                 found[name] = measure(service, repetitions=repetitions)
         show("DuckDB", found)
         server = postgres_server(folder / "postgres", cleanup_mode="stop")
@@ -124,7 +124,7 @@ def main(rows: int, repetitions: int) -> None:
             with psycopg.connect(server.get_uri(), autocommit=True) as owner:
                 fill(lambda sql: owner.execute(sql.encode()), odd=odd, rows=rows)
                 owner.execute("VACUUM ANALYZE")
-            with opened(folder, server.get_uri()) as service:
+            with open_service(folder, server.get_uri()) as service:
                 found[name] = measure(service, repetitions=repetitions)
         show("PostgreSQL", found)
         server.cleanup()

@@ -61,41 +61,43 @@ expression = "extract(month from visited)"
 """
 
 
-def any_of(tests: Iterator[str]) -> str:
+def join_any(tests: Iterator[str]) -> str:
     return " OR ".join(tests)
 
 
-def only_for_the_victim(dear: str) -> str:
+def make_dear_for_victim(dear: str) -> str:
     counted = f"count(*) FILTER (WHERE name = 'victim' AND ({dear}))"
     return f"SELECT ward FROM {{table}} GROUP BY ward HAVING {counted} > 1000"
 
 
 QUESTIONS: Mapping[str, str] = {
-    "nothing dear": only_for_the_victim("age > 70"),
-    "a text that is equal": only_for_the_victim("note = 'came at all'"),
-    "2,000 texts in a list": only_for_the_victim(
+    "nothing dear": make_dear_for_victim("age > 70"),
+    "a text that is equal": make_dear_for_victim("note = 'came at all'"),
+    "2,000 texts in a list": make_dear_for_victim(
         "note IN ('" + "', '".join(f"came at {i}" for i in range(2000)) + "')"
     ),
-    "18 patterns": only_for_the_victim(any_of(f"note LIKE '%{'a' * 9}{letter}%'" for letter in "bcdefghijklmnopqrs")),
-    "one long pattern": only_for_the_victim(f"note LIKE '%{'a' * 190}b%'"),
-    "a pattern of blanks": only_for_the_victim(f"note LIKE '%a{'_' * 180}Q0%'"),
-    "64 spellings": only_for_the_victim("note ILIKE '%abcdef%'"),
-    "patterns behind CASE": only_for_the_victim(
+    "18 patterns": make_dear_for_victim(
+        join_any(f"note LIKE '%{'a' * 9}{letter}%'" for letter in "bcdefghijklmnopqrs")
+    ),
+    "one long pattern": make_dear_for_victim(f"note LIKE '%{'a' * 190}b%'"),
+    "a pattern of blanks": make_dear_for_victim(f"note LIKE '%a{'_' * 180}Q0%'"),
+    "64 spellings": make_dear_for_victim("note ILIKE '%abcdef%'"),
+    "patterns behind CASE": make_dear_for_victim(
         f"CASE WHEN age = 150 THEN note LIKE '%{'a' * 90}b%' WHEN age = 151 THEN note LIKE '%{'a' * 90}c%' END"
     ),
     "patterns in WHERE": "SELECT ward FROM {table} WHERE age = 150 AND note LIKE '%" + "a" * 190 + "b%' GROUP BY ward "
     "HAVING count(*) > 1000",
-    "15 tests": only_for_the_victim(any_of(f"age = {i}" for i in range(103, 118))),
-    "2,000 tests": only_for_the_victim(any_of(f"age = {i}" for i in range(102, 2102))),
-    "300 months": only_for_the_victim(any_of(f"month = {i % 12 + 20}" for i in range(300))),
+    "15 tests": make_dear_for_victim(join_any(f"age = {i}" for i in range(103, 118))),
+    "2,000 tests": make_dear_for_victim(join_any(f"age = {i}" for i in range(102, 2102))),
+    "300 months": make_dear_for_victim(join_any(f"month = {i % 12 + 20}" for i in range(300))),
     "a number that nobody else has": "SELECT ward FROM {table} WHERE age > 149 GROUP BY ward HAVING count(*) > 1000",
     "the same under FILTER": "SELECT ward FROM {table} GROUP BY ward HAVING count(*) FILTER (WHERE age > 149) > 1000",
-    "300 patterns of blanks": only_for_the_victim(any_of(f"note LIKE '%{'_' * i}Q0%'" for i in range(100, 400))),
+    "300 patterns of blanks": make_dear_for_victim(join_any(f"note LIKE '%{'_' * i}Q0%'" for i in range(100, 400))),
 }
 
 
 @contextmanager
-def opened(folder: Path, url: str) -> Iterator[Service]:
+def open_service(folder: Path, url: str) -> Iterator[Service]:
     """The policy over both tables."""
     policy = folder / f"{url.partition(':')[0]}.toml"
     text = POLICY.format(url=url) + "".join(TABLE.format(table=table) for table in TABLES)
@@ -105,7 +107,7 @@ def opened(folder: Path, url: str) -> Iterator[Service]:
         yield service
 
 
-def planned(service: Service, sql: str) -> Plan:
+def plan_question(service: Service, sql: str) -> Plan:
     """The plan of a question at a tolerance at which it costs nearly nothing."""
     asked = Asked(
         question=read_bare_question(sql, service.catalog),
@@ -127,7 +129,7 @@ def read_ms(service: Service, plan: Plan) -> float:
 
 def measure(service: Service, sql: str, *, repetitions: int) -> tuple[list[float], list[float]]:
     """Milliseconds without and with the row, asked in pairs whose order is drawn."""
-    plans = [planned(service, sql.format(table=table)) for table in TABLES]
+    plans = [plan_question(service, sql.format(table=table)) for table in TABLES]
     took: tuple[list[float], list[float]] = ([], [])
     for plan in plans:
         read_ms(service, plan)
@@ -138,7 +140,7 @@ def measure(service: Service, sql: str, *, repetitions: int) -> tuple[list[float
     return took
 
 
-def told(without: list[float], with_: list[float]) -> float:
+def compute_told(without: list[float], with_: list[float]) -> float:
     """How often the larger of two times, one of each, is the one with the row."""
     wins = sum((b > a) + (b == a) / 2 for a in without for b in with_)
     return wins / (len(without) * len(with_))
@@ -154,7 +156,7 @@ def compare(engine: str, service: Service, *, repetitions: int) -> None:
             print(f"  {name:30}{refused.code:>11}")
             continue
         a, b = statistics.median(without), statistics.median(with_)
-        print(f"  {name:30}{a:8.2f} ms{b:8.2f} ms{b - a:+7.2f} ms{told(without, with_):7.2f}", flush=True)
+        print(f"  {name:30}{a:8.2f} ms{b:8.2f} ms{b - a:+7.2f} ms{compute_told(without, with_):7.2f}", flush=True)
 
 
 def fill(execute: Callable[[str], object], *, rows: int) -> None:
@@ -171,14 +173,14 @@ def main(rows: int, repetitions: int) -> None:
         folder.chmod(0o755)
         with duckdb.connect(str(folder / "visits.duckdb")) as writer:
             fill(writer.execute, rows=rows)
-        with opened(folder, "duckdb:///visits.duckdb") as service:
+        with open_service(folder, "duckdb:///visits.duckdb") as service:
             compare("DuckDB", service, repetitions=repetitions)
         server = postgres_server(folder / "postgres", cleanup_mode="stop")
         server.start()
         with psycopg.connect(server.get_uri(), autocommit=True) as owner:
             fill(lambda sql: owner.execute(sql.encode()), rows=rows)
             owner.execute("VACUUM ANALYZE")
-        with opened(folder, server.get_uri()) as service:
+        with open_service(folder, server.get_uri()) as service:
             compare("PostgreSQL", service, repetitions=repetitions)
         server.cleanup()
 

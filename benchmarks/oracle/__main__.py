@@ -26,16 +26,16 @@ from rich.progress import (
 )
 
 from benchmarks.oracle.judging import Disagreement, Tally, judge
-from benchmarks.oracle.scorecards import judge_scorecard, scorecard
-from benchmarks.oracle.statements import statement
-from benchmarks.oracle.worlds import TABLES, Engines, Row, engines, rows
+from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
+from benchmarks.oracle.statements import draw_statement
+from benchmarks.oracle.worlds import TABLES, Engines, Row, draw_rows, open_engines
 from proxy.shadow.wheel import postgres_server
 
 STATEMENTS_A_TABLE = 200
 
 
 @contextmanager
-def _postgres() -> Iterator[str]:
+def _start_postgres() -> Iterator[str]:
     given = os.environ.get("KEYHOLE_PG_DSN")
     if given:
         yield given
@@ -50,7 +50,7 @@ def _postgres() -> Iterator[str]:
             server.cleanup()
 
 
-def smallest(disagreement: Disagreement, found: Sequence[Row], judges: Engines) -> list[Row]:
+def find_smallest(disagreement: Disagreement, found: Sequence[Row], judges: Engines) -> list[Row]:
     """Rows of which none can be left out without the disagreement going away."""
     kept = list(found)
     for row in found:
@@ -61,7 +61,7 @@ def smallest(disagreement: Disagreement, found: Sequence[Row], judges: Engines) 
     return kept
 
 
-def as_test(disagreement: Disagreement, found: Sequence[Row]) -> str:
+def write_test(disagreement: Disagreement, found: Sequence[Row]) -> str:
     """The disagreement as a test for tests/end_to_end/answers/test_oracle.py."""
     asked = disagreement.statement
     body = [
@@ -80,15 +80,15 @@ def as_test(disagreement: Disagreement, found: Sequence[Row]) -> str:
 def _judge_scorecards(number: int, seed: int, console: Console, tally: Tally) -> int:
     """Judge random scorecards; 1 if there was a disagreement."""
     with (
-        _postgres() as url,
+        _start_postgres() as url,
         tempfile.TemporaryDirectory(prefix="keyhole-oracle-") as folder,
-        engines(url, Path(folder)) as judges,
+        open_engines(url, Path(folder)) as judges,
     ):
         drawn = random.Random(seed)
         for done in track(range(number), "scorecards", console=console):
             if done % STATEMENTS_A_TABLE == 0:
-                judges.load(rows(drawn))
-            card = scorecard(drawn)
+                judges.load(draw_rows(drawn))
+            card = draw_scorecard(drawn)
             disagreement = judge_scorecard(card, judges, tally)
             if disagreement is not None:
                 console.print(card.sql, disagreement, sep="\n", highlight=False, markup=False, soft_wrap=True)
@@ -111,21 +111,21 @@ def main() -> int:
     columns = (TextColumn("statements"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     disagreement: Disagreement | None = None
     with (
-        _postgres() as url,
+        _start_postgres() as url,
         tempfile.TemporaryDirectory(prefix="keyhole-oracle-") as folder,
-        engines(url, Path(folder)) as judges,
+        open_engines(url, Path(folder)) as judges,
         Progress(*columns, console=console) as progress,
     ):
         task = progress.add_task("statements", total=given.statements)
         drawn, found = random.Random(given.seed), list[Row]()
         for number in range(given.statements):
             if number % STATEMENTS_A_TABLE == 0:
-                found = rows(drawn)
+                found = draw_rows(drawn)
                 judges.load(found)
-            disagreement = judge(statement(drawn), judges, tally)
+            disagreement = judge(draw_statement(drawn), judges, tally)
             progress.advance(task)
             if disagreement is not None:
-                found = smallest(disagreement, found, judges)
+                found = find_smallest(disagreement, found, judges)
                 break
     refused = ", ".join(f"{code} {count:,}" for code, count in tally.refused.most_common())
     console.print(
@@ -134,7 +134,7 @@ def main() -> int:
         highlight=False,
     )
     if disagreement is not None:
-        console.print(as_test(disagreement, found), highlight=False, markup=False, soft_wrap=True)
+        console.print(write_test(disagreement, found), highlight=False, markup=False, soft_wrap=True)
         return 1
     console.print("no disagreement", highlight=False)
     return 0

@@ -12,7 +12,7 @@ import numpy as np
 import psycopg
 
 from benchmarks.oracle.statements import Branch, Statement
-from benchmarks.oracle.worlds import CATALOG, Engines, Key, bounded_name, domain
+from benchmarks.oracle.worlds import CATALOG, Engines, Key, list_domain, name_bounded
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula
 from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
@@ -51,7 +51,7 @@ class Disagreement:
 def judge(statement: Statement, engines: Engines, tally: Tally) -> Disagreement | None:
     """Both sources on one statement; None where they agree with PostgreSQL, or where there is nothing to judge."""
     try:
-        question = asked(statement.sql)
+        question = parse_question(statement.sql)
     except KeyholeError as error:
         if error.code in ("KH900", "KH100"):
             raise
@@ -61,19 +61,19 @@ def judge(statement: Statement, engines: Engines, tally: Tally) -> Disagreement 
         tally.refused["several"] += 1
         return None
     try:
-        held = _truth(statement, engines)
+        held = _find_true_keys(statement, engines)
     except psycopg.Error:
         tally.meaningless += 1
         return None
     tally.judged += 1
     tally.joined += len(statement.branches) > 1
-    for name, found in decided_by(question, question.formula, engines):
+    for name, found in list_decided(question, question.formula, engines):
         if found != held:
             return Disagreement(statement, name, frozenset(held - found), frozenset(found - held))
     return None
 
 
-def asked(sql: str) -> Question | None:
+def parse_question(sql: str) -> Question | None:
     """The one question that the statement is, with no tolerance; None if it is several. Raises KH1xx, KH2xx."""
     statement = classify(sql, CATALOG)
     assert isinstance(statement, Asking)
@@ -83,7 +83,7 @@ def asked(sql: str) -> Question | None:
     return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 
-def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
+def list_decided(question: Question, formula: Formula, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
     """By source and form, the keys for which one of the question's formulas holds on the exact integers."""
     keys = [question.keys.get_key(i) for i in range(question.keys.size)]
     formulas: dict[str, Formula] = {
@@ -91,13 +91,13 @@ def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterat
         "minimised": minimise(formula).formula,
     }
     for source in engines.sources:
-        compared = exact_values(question, source, engines)
+        compared = compute_exact_values(question, source, engines)
         for form, one in formulas.items():
-            held = evaluate_formula(one, partial(literal_holds, compared), keys=len(keys))
+            held = evaluate_formula(one, partial(decide_literal, compared), keys=len(keys))
             yield f"{source.dialect.name}, {form}", {key for key, truth in zip(keys, held, strict=True) if truth}
 
 
-def exact_values(question: Question, source: Source, engines: Engines) -> Integers:
+def compute_exact_values(question: Question, source: Source, engines: Engines) -> Integers:
     """The integers that a question compares, by functional and key, as a source computes them."""
     there = replace(question, table=replace(question.table, relation=engines.relations[source.dialect.name]))
     values = np.zeros((len(question.functionals), question.keys.size), dtype=np.int64)
@@ -109,49 +109,49 @@ def exact_values(question: Question, source: Source, engines: Engines) -> Intege
     return subtract_offsets(question, values)
 
 
-def literal_holds(values: Integers, cut: Cut) -> Booleans:
+def decide_literal(values: Integers, cut: Cut) -> Booleans:
     """Where a literal holds on these integers."""
     return cut.evaluate(values[cut.functional])
 
 
-def _truth(statement: Statement, engines: Engines) -> set[Key]:
-    held = held_in(statement, statement.branches[0], engines)
+def _find_true_keys(statement: Statement, engines: Engines) -> set[Key]:
+    held = find_held_keys(statement, statement.branches[0], engines)
     for operation, branch in zip(statement.operations, statement.branches[1:], strict=True):
-        other = held_in(statement, branch, engines)
+        other = find_held_keys(statement, branch, engines)
         held = {"UNION": held | other, "INTERSECT": held & other, "EXCEPT": held - other}[operation]
     return held
 
 
-def held_in(statement: Statement, branch: Branch, engines: Engines) -> set[Key]:
+def find_held_keys(statement: Statement, branch: Branch, engines: Engines) -> set[Key]:
     """The keys of the domain for which PostgreSQL says HAVING over their bounded rows, which may be none; there a ratio
     to COUNT(*) is NULL."""
     having = branch.having.replace("/ count(*)", "/ nullif(count(*), 0)")
     with engines.truth.cursor() as cursor:
-        cursor.execute(_of_each_key(statement, branch, "true", f" HAVING {having}").encode())
+        cursor.execute(_select_by_key(statement, branch, "true", f" HAVING {having}").encode())
         return {row[:-1] for row in cursor.fetchall()}
 
 
-def values_in(statement: Statement, branch: Branch, value: str, engines: Engines) -> dict[Key, Fraction]:
+def compute_values(statement: Statement, branch: Branch, value: str, engines: Engines) -> dict[Key, Fraction]:
     """What PostgreSQL computes of every key's bounded rows, which may be none."""
     with engines.truth.cursor() as cursor:
-        cursor.execute(_of_each_key(statement, branch, f"({value})::numeric", "").encode())
+        cursor.execute(_select_by_key(statement, branch, f"({value})::numeric", "").encode())
         return {row[:-1]: Fraction(row[-1]) for row in cursor.fetchall()}
 
 
-def _of_each_key(statement: Statement, branch: Branch, value: str, having: str) -> str:
+def _select_by_key(statement: Statement, branch: Branch, value: str, having: str) -> str:
     """The keys of the domain with a value of their bounded rows."""
-    keys, names = domain(statement.keys), statement.keys
-    values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in keys)
+    keys, names = list_domain(statement.keys), statement.keys
+    values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in keys)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
     where = f" AND ({branch.where})" if branch.where else ""
     return (
         f"SELECT {', '.join(f'd.{name}' for name in names)}, h.value FROM (VALUES {values}) AS d ({', '.join(names)}), "
-        f"LATERAL (SELECT {value} AS value FROM {bounded_name(statement.table, names)} v "
+        f"LATERAL (SELECT {value} AS value FROM {name_bounded(statement.table, names)} v "
         f"WHERE {ours}{where}{having}) h WHERE {branch.restriction or 'true'}"
     )
 
 
-def as_literal(value: Any) -> str:
+def write_literal(value: Any) -> str:
     """A key's value as PostgreSQL reads it."""
     text = str(value).replace("'", "''")
     return f"date '{text}'" if isinstance(value, date) else text if isinstance(value, int) else f"'{text}'"

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import psycopg
 
-from benchmarks.oracle.judging import Tally, asked, values_in
-from benchmarks.oracle.statements import Branch, Statement, aggregate, having, restriction, where
+from benchmarks.oracle.judging import Tally, compute_values, parse_question
+from benchmarks.oracle.statements import Branch, Statement, draw_aggregate, draw_having, draw_restriction, draw_where
 from benchmarks.oracle.worlds import KEYS, TABLES, Engines, Key
 from mechanisms.formula import Integers
 from planner.errors import KeyholeError
@@ -31,7 +31,7 @@ class RandomRanking:
         """As it is asked."""
         (only,) = self.question.branches
         by = " + ".join(f"{factor}{one}" for factor, one in self.summands) + self.constant
-        return f"SELECT {', '.join(self.question.keys)} {self.question.grouped(only)} ORDER BY {by} {self.way}"
+        return f"SELECT {', '.join(self.question.keys)} {self.question.write_grouped(only)} ORDER BY {by} {self.way}"
 
     @property
     def value(self) -> str:
@@ -39,12 +39,14 @@ class RandomRanking:
         return " + ".join(f"{factor}coalesce({one}, 0)" for factor, one in self.summands) + self.constant
 
 
-def ranking(drawn: random.Random) -> RandomRanking:
+def draw_ranking(drawn: random.Random) -> RandomRanking:
     """A random ranking by one to three aggregates."""
     table, keys = drawn.choice(TABLES), drawn.choice(KEYS)
-    only = Branch(restriction(drawn, keys), where(drawn, keys), having(drawn) if drawn.random() < 0.2 else "")
+    only = Branch(
+        draw_restriction(drawn, keys), draw_where(drawn, keys), draw_having(drawn) if drawn.random() < 0.2 else ""
+    )
     count = drawn.choice((1, 1, 2, 3))
-    summands = tuple((drawn.choice(_FACTORS), aggregate(drawn)) for _ in range(count))
+    summands = tuple((drawn.choice(_FACTORS), draw_aggregate(drawn)) for _ in range(count))
     if drawn.random() < 0.1:
         summands = (("", "count(DISTINCT person)"),)
     way = drawn.choice(("", "ASC", "DESC", "DESC NULLS LAST", "DESC LIMIT 3", "FETCH FIRST 2 ROWS ONLY"))
@@ -55,7 +57,7 @@ def judge_ranking(asked_for: RandomRanking, engines: Engines, tally: Tally) -> s
     """Both sources on the order of any two groups, with rows and without; None where they agree with PostgreSQL, or
     where there is nothing to judge."""
     try:
-        question = asked(asked_for.sql)
+        question = parse_question(asked_for.sql)
     except KeyholeError as error:
         if error.code in ("KH900", "KH100", "KH106"):
             raise
@@ -65,7 +67,7 @@ def judge_ranking(asked_for: RandomRanking, engines: Engines, tally: Tally) -> s
     assert question.ranked is not None, asked_for.sql
     (only,) = asked_for.question.branches
     try:
-        wanted = values_in(asked_for.question, only, asked_for.value, engines)
+        wanted = compute_values(asked_for.question, only, asked_for.value, engines)
     except psycopg.Error:
         tally.meaningless += 1
         return None
@@ -82,13 +84,13 @@ def judge_ranking(asked_for: RandomRanking, engines: Engines, tally: Tally) -> s
         found = source.aggregates(
             rewrite(there, dialect=source.dialect), question.keys, functionals=len(there.functionals), timeout_ms=60_000
         ).values[-1]
-        wrong = _parted(keys, sign * found, wanted)
+        wrong = _find_parted(keys, sign * found, wanted)
         if wrong is not None:
             return f"{source.dialect.name}: {wrong}"
     return None
 
 
-def _parted(keys: list[Key], found: Integers, wanted: dict[Key, Fraction]) -> str | None:
+def _find_parted(keys: list[Key], found: Integers, wanted: dict[Key, Fraction]) -> str | None:
     """Two keys that stand otherwise by the integers than by PostgreSQL's values; None where all pairs agree."""
     order = sorted(range(len(keys)), key=lambda place: (int(found[place]), wanted[keys[place]]))
     for one, other in pairwise(order):

@@ -16,9 +16,16 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.oracle.judging import TODAY, Tally, as_literal, asked, exact_values, literal_holds
-from benchmarks.oracle.statements import Branch, Statement, compared_aggregate, having, restriction, where
-from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, bounded_name, domain
+from benchmarks.oracle.judging import TODAY, Tally, compute_exact_values, decide_literal, parse_question, write_literal
+from benchmarks.oracle.statements import (
+    Branch,
+    Statement,
+    draw_compared_aggregate,
+    draw_having,
+    draw_restriction,
+    draw_where,
+)
+from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, list_domain, name_bounded
 from mechanisms.formula import Formula, evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Table
@@ -78,27 +85,28 @@ class RandomScorecard:
         """As it is asked."""
         (only,) = self.question.branches
         names = ", ".join(self.question.keys)
-        source = self.question.grouped(only)
+        source = self.question.write_grouped(only)
         if self.inside:
             listed = ", ".join(f"{one} AS a{place}" for place, one in enumerate(self.inside))
             source = f"FROM (SELECT {names}, {listed} {source}) AS s"
         return self._write(source, predicates=self.predicates, bands=self.bands)
 
-    def meant(self, groups: Iterable[tuple[Value, ...]]) -> str:
+    def write_meaning(self, groups: Iterable[tuple[Value, ...]]) -> str:
         """Return the SQL of what it must show for these groups, from the bounded rows of each."""
         (only,) = self.question.branches
         names = self.question.keys
         held = [
-            f"coalesce({_nullable(_inline(one, self.inside))}, false) AS p{n}" for n, one in enumerate(self.predicates)
+            f"coalesce({_make_nullable(_write_inline(one, self.inside))}, false) AS p{n}"
+            for n, one in enumerate(self.predicates)
         ]
-        held += [f"coalesce({_inline(one, self.inside)}, 0) AS w{place}" for place, one in enumerate(self.bands)]
+        held += [f"coalesce({_write_inline(one, self.inside)}, 0) AS w{place}" for place, one in enumerate(self.bands)]
         ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
-        values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in groups)
+        values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in groups)
         where_ = f" AND ({only.where})" if only.where else ""
         source = (
             f"FROM (VALUES {values}) AS d ({', '.join(names)}), "
-            f"LATERAL (SELECT {', '.join(held)} FROM {bounded_name(self.question.table, names)} v "
-            f"WHERE {ours}{where_} HAVING {_nullable(only.having or 'true')}) h WHERE {only.restriction or 'true'}"
+            f"LATERAL (SELECT {', '.join(held)} FROM {name_bounded(self.question.table, names)} v "
+            f"WHERE {ours}{where_} HAVING {_make_nullable(only.having or 'true')}) h WHERE {only.restriction or 'true'}"
         )
         truths = tuple(f"p{place}" for place in range(len(self.predicates)))
         return self._write(source, predicates=truths, bands=tuple(f"w{place}" for place in range(len(self.bands))))
@@ -110,14 +118,14 @@ class RandomScorecard:
         names = ", ".join(self.question.keys)
         conditions = f"({only.where or 'true'}) AND ({only.restriction or 'true'})"
         return (
-            f"SELECT DISTINCT {names} FROM {bounded_name(self.question.table, self.question.keys)} v WHERE {conditions}"
+            f"SELECT DISTINCT {names} FROM {name_bounded(self.question.table, self.question.keys)} v WHERE {conditions}"
         )
 
     @property
     def plain(self) -> str:
         """As it is asked, over the bounded rows of the groups that have some."""
         name = self.question.table.name
-        bounded = bounded_name(self.question.table, self.question.keys)
+        bounded = name_bounded(self.question.table, self.question.keys)
         return re.sub(rf"\bFROM {name}\b", f"FROM {bounded} AS {name}", self.sql)
 
     def _write(self, source: str, *, predicates: tuple[str, ...], bands: tuple[str, ...]) -> str:
@@ -135,31 +143,35 @@ class RandomScorecard:
         return self.around.format(card=card, key=self.question.keys[0], keys=", ".join(self.question.keys))
 
 
-def _nullable(formula: str) -> str:
+def _make_nullable(formula: str) -> str:
     """A formula as its own group without rows takes it: there a ratio to COUNT(*) is NULL."""
     return formula.replace("/ count(*)", "/ nullif(count(*), 0)")
 
 
-def scorecard(drawn: random.Random) -> RandomScorecard:
+def draw_scorecard(drawn: random.Random) -> RandomScorecard:
     """A random scorecard of one to three items, with up to two predicates or bands in each."""
     table, keys = drawn.choice(TABLES), drawn.choice(KEYS)
     only = Branch(
-        restriction(drawn, keys), where(drawn, keys), _predicate(drawn, table, ()) if drawn.random() < 0.3 else ""
+        draw_restriction(drawn, keys),
+        draw_where(drawn, keys),
+        _draw_predicate(drawn, table, ()) if drawn.random() < 0.3 else "",
     )
-    inside = tuple(compared_aggregate(drawn) for _ in range(drawn.choice((1, 2)))) if drawn.random() < 0.2 else ()
+    inside = tuple(draw_compared_aggregate(drawn) for _ in range(drawn.choice((1, 2)))) if drawn.random() < 0.2 else ()
     predicates: list[str] = []
     bands: list[str] = []
 
     def place_predicate() -> str:
         if predicates and drawn.random() < _SHOWN_AGAIN:
             return f"{{p{drawn.randrange(len(predicates))}}}"
-        predicates.append(_predicate(drawn, table, inside))
+        predicates.append(_draw_predicate(drawn, table, inside))
         return f"{{p{len(predicates) - 1}}}"
 
     items: list[str] = []
     for _ in range(drawn.choice((1, 1, 2, 3))):
         if drawn.random() < 0.15:
-            bands.append(_band(drawn, f"a{drawn.randrange(len(inside))}" if inside else compared_aggregate(drawn)))
+            bands.append(
+                _draw_band(drawn, f"a{drawn.randrange(len(inside))}" if inside else draw_compared_aggregate(drawn))
+            )
             items.append(f"{{w{len(bands) - 1}}}")
             continue
         template = drawn.choice(_ITEMS)
@@ -180,21 +192,21 @@ def scorecard(drawn: random.Random) -> RandomScorecard:
     )
 
 
-def _predicate(drawn: random.Random, table: Table, inside: tuple[str, ...]) -> str:
+def _draw_predicate(drawn: random.Random, table: Table, inside: tuple[str, ...]) -> str:
     """A formula that most probably needs no further guard: the first of some that is answered as HAVING is; with
     `inside`, over the aggregates of a subquery."""
     for _ in range(_TRIES):
-        formula = _around_columns(drawn, inside) if inside else having(drawn)
+        formula = _draw_around_columns(drawn, inside) if inside else draw_having(drawn)
         wrapped = drawn.choice(_WRAPPED).format(formula)
         try:
-            asked(f"SELECT ward FROM {table.name} GROUP BY ward HAVING {_inline(wrapped, inside)}")
+            parse_question(f"SELECT ward FROM {table.name} GROUP BY ward HAVING {_write_inline(wrapped, inside)}")
         except KeyholeError:
             continue
         return wrapped
     return f"a0 > {drawn.randint(0, 9)}" if inside else f"count(*) > {drawn.randint(0, 9)}"
 
 
-def _around_columns(drawn: random.Random, inside: tuple[str, ...]) -> str:
+def _draw_around_columns(drawn: random.Random, inside: tuple[str, ...]) -> str:
     """A formula over the aggregates of a subquery."""
     atoms = [
         f"a{drawn.randrange(len(inside))} {drawn.choice(('>', '>=', '<', '<=', '=', '<>'))} {drawn.randint(-1, 9)}"
@@ -203,12 +215,12 @@ def _around_columns(drawn: random.Random, inside: tuple[str, ...]) -> str:
     return drawn.choice((" AND ", " OR ")).join(atoms)
 
 
-def _inline(formula: str, inside: tuple[str, ...]) -> str:
+def _write_inline(formula: str, inside: tuple[str, ...]) -> str:
     """A formula with the aggregates themselves in the place of the subquery's columns."""
     return re.sub(r"\ba(\d)\b", lambda found: f"({inside[int(found[1])]})", formula)
 
 
-def _band(drawn: random.Random, value: str) -> str:
+def _draw_band(drawn: random.Random, value: str) -> str:
     thresholds = sorted({drawn.randint(-2, 12) for _ in range(drawn.randint(1, 4))})
     return f"width_bucket({value}, ARRAY[{', '.join(map(str, thresholds))}])"
 
@@ -229,9 +241,9 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
     try:
         with engines.truth.cursor() as cursor:
             cursor.execute(card.inhabited.encode())
-            if missing := {*cursor.fetchall()} & {*domain(card.question.keys)} - {*groups}:
+            if missing := {*cursor.fetchall()} & {*list_domain(card.question.keys)} - {*groups}:
                 return f"the question has no groups {missing}, which have rows"
-            cursor.execute(card.meant(groups).encode())
+            cursor.execute(card.write_meaning(groups).encode())
             wanted = cursor.fetchall()
             cursor.execute(f"SELECT * FROM ({card.plain}) p LIMIT 0".encode())
             columns = [(one.name, one.type_code) for one in cursor.description or ()]
@@ -242,7 +254,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
     tally.joined += bool(card.around)
     for source in engines.sources:
         for form in ("as typed", "minimised"):
-            relations = [_released(question, source, engines, form=form) for question in questions]
+            relations = [_release(question, source, engines, form=form) for question in questions]
             found, described = _run_around(asking, relations, engines)
             if described != columns:
                 return f"{source.dialect.name}, {form}: columns {described}, not {columns}"
@@ -258,14 +270,14 @@ def _ask(asking: Asking, place: int) -> Question:
     return ask(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 
-def _released(question: Question, source: Source, engines: Engines, *, form: str) -> list[tuple[str, ...]]:
+def _release(question: Question, source: Source, engines: Engines, *, form: str) -> list[tuple[str, ...]]:
     """The columns of the answer without noise: keys, then truths."""
     space = question.keys
-    values = exact_values(question, source, engines)
+    values = compute_exact_values(question, source, engines)
 
     def decide(formula: Formula) -> list[bool]:
         one = formula if form == "as typed" else minimise(formula).formula
-        return list(map(bool, evaluate_formula(one, partial(literal_holds, values), keys=space.size)))
+        return list(map(bool, evaluate_formula(one, partial(decide_literal, values), keys=space.size)))
 
     passed, *truths = (decide(formula) for formula in question.formulas)
     rows = [

@@ -58,15 +58,15 @@ class Statement:
     @property
     def sql(self) -> str:
         """As it is asked."""
-        made = self._question(self.branches[0])
+        made = self._write_question(self.branches[0])
         for operation, branch in zip(self.operations, self.branches[1:], strict=True):
-            made = f"({made}) {operation} ({self._question(branch)})"
+            made = f"({made}) {operation} ({self._write_question(branch)})"
         return made
 
-    def _question(self, branch: Branch) -> str:
-        return f"SELECT {', '.join(self.keys)} {self.grouped(branch)}"
+    def _write_question(self, branch: Branch) -> str:
+        return f"SELECT {', '.join(self.keys)} {self.write_grouped(branch)}"
 
-    def grouped(self, branch: Branch) -> str:
+    def write_grouped(self, branch: Branch) -> str:
         """A question from FROM on."""
         kept = " AND ".join(f"({part})" for part in (branch.restriction, branch.where) if part)
         where = f" WHERE {kept}" if kept else ""
@@ -74,24 +74,28 @@ class Statement:
         return f"FROM {self.table.name}{where} GROUP BY {', '.join(self.keys)}{having}"
 
 
-def statement(drawn: random.Random) -> Statement:
+def draw_statement(drawn: random.Random) -> Statement:
     """A random question, or a set operation between some."""
     table, keys = drawn.choice(TABLES), drawn.choice(KEYS)
-    common = restriction(drawn, keys)
+    common = draw_restriction(drawn, keys)
     count = drawn.choice([1, 1, 1, 1, 1, 2, 3])
     branches = tuple(
-        Branch(common if drawn.random() < 0.9 else restriction(drawn, keys), where(drawn, keys), having(drawn))
+        Branch(
+            common if drawn.random() < 0.9 else draw_restriction(drawn, keys),
+            draw_where(drawn, keys),
+            draw_having(drawn),
+        )
         for _ in range(count)
     )
     return Statement(table, keys, branches, tuple(drawn.choice(_OPERATIONS) for _ in range(count - 1)))
 
 
-def restriction(drawn: random.Random, keys: tuple[str, ...]) -> str:
+def draw_restriction(drawn: random.Random, keys: tuple[str, ...]) -> str:
     """A condition on keys, or none."""
     return drawn.choice(_KEY_CONDITIONS[drawn.choice(keys)]) if drawn.random() < 0.2 else ""
 
 
-def where(drawn: random.Random, keys: tuple[str, ...]) -> str:
+def draw_where(drawn: random.Random, keys: tuple[str, ...]) -> str:
     """A condition on rows; one on keys alone would restrict the keys instead."""
     if drawn.random() < 0.6:
         return ""
@@ -100,10 +104,10 @@ def where(drawn: random.Random, keys: tuple[str, ...]) -> str:
     return drawn.choice([" AND ", " OR "]).join(mixed)
 
 
-def having(drawn: random.Random) -> str:
+def draw_having(drawn: random.Random) -> str:
     """A formula, often with guards."""
     filters = (drawn.choice(_FILTERS),) if drawn.random() < 0.5 else _FILTERS
-    made = _formula(drawn, drawn.choice([0, 0, 0, 1, 1, 2]), filters)
+    made = _draw_formula(drawn, drawn.choice([0, 0, 0, 1, 1, 2]), filters)
     guards = drawn.choice(["", "", "count(*) >= 1", "count(age) >= 1", "count(*) > 0 AND count(cost) > 0"])
     if drawn.random() < 0.5:
         suffixes = ("", f" FILTER (WHERE {filters[0]})") if len(filters) == 1 else ("", " FILTER (WHERE insured)")
@@ -112,45 +116,47 @@ def having(drawn: random.Random) -> str:
     return f"{guards} AND {made}" if guards else made
 
 
-def _formula(drawn: random.Random, depth: int, filters: tuple[str, ...]) -> str:
+def _draw_formula(drawn: random.Random, depth: int, filters: tuple[str, ...]) -> str:
     if depth == 0:
-        return _atom(drawn, filters)
-    parts = [_formula(drawn, depth - 1, filters) for _ in range(drawn.randint(1, 3))]
+        return _draw_atom(drawn, filters)
+    parts = [_draw_formula(drawn, depth - 1, filters) for _ in range(drawn.randint(1, 3))]
     joined = f"({drawn.choice([' AND ', ' OR ']).join(parts)})"
     if drawn.random() < 0.3:
         return f"NOT {joined}"
     return f"({joined}) IS {drawn.choice(['TRUE', 'FALSE'])}" if drawn.random() < 0.05 else joined
 
 
-def compared_aggregate(drawn: random.Random) -> str:
+def draw_compared_aggregate(drawn: random.Random) -> str:
     """A count, sum or mean to compare with numbers."""
-    row, filter_ = drawn.choice(_ROWS), _filter(drawn, _FILTERS)
-    return drawn.choice((_aggregate(drawn, _FILTERS), f"avg({row}){filter_}", f"coalesce(sum({row}){filter_}, 0)"))
+    row, filter_ = drawn.choice(_ROWS), _draw_filter(drawn, _FILTERS)
+    return drawn.choice(
+        (_draw_filtered_aggregate(drawn, _FILTERS), f"avg({row}){filter_}", f"coalesce(sum({row}){filter_}, 0)")
+    )
 
 
-def _filter(drawn: random.Random, filters: tuple[str, ...]) -> str:
+def _draw_filter(drawn: random.Random, filters: tuple[str, ...]) -> str:
     return f" FILTER (WHERE {drawn.choice(filters)})" if drawn.random() < 0.4 else ""
 
 
-def _number(drawn: random.Random) -> str:
+def _draw_number(drawn: random.Random) -> str:
     whole = str(drawn.randint(-2, 9))
     return drawn.choice([whole, f"{drawn.uniform(-2, 9):.2f}", str(drawn.randint(0, 4)), f"{whole}.5", f"'{whole}'"])
 
 
-def _aggregate(drawn: random.Random, filters: tuple[str, ...]) -> str:
-    row, filter_ = drawn.choice(_ROWS), _filter(drawn, filters)
+def _draw_filtered_aggregate(drawn: random.Random, filters: tuple[str, ...]) -> str:
+    row, filter_ = drawn.choice(_ROWS), _draw_filter(drawn, filters)
     return drawn.choice([f"count(*){filter_}", f"count({row}){filter_}", f"sum({row}){filter_}", f"sum({row})"])
 
 
-def aggregate(drawn: random.Random) -> str:
+def draw_aggregate(drawn: random.Random) -> str:
     """An aggregate that adds up, often with a FILTER."""
-    return _aggregate(drawn, _FILTERS)
+    return _draw_filtered_aggregate(drawn, _FILTERS)
 
 
-def _atom(drawn: random.Random, filters: tuple[str, ...]) -> str:
-    operator, t = drawn.choice(["=", "<>", "<", "<=", ">", ">="]), _number(drawn)
-    row, column, filter_ = drawn.choice(_ROWS), drawn.choice(_MEASURED), _filter(drawn, filters)
-    one, other = _aggregate(drawn, filters), _aggregate(drawn, filters)
+def _draw_atom(drawn: random.Random, filters: tuple[str, ...]) -> str:
+    operator, t = drawn.choice(["=", "<>", "<", "<=", ">", ">="]), _draw_number(drawn)
+    row, column, filter_ = drawn.choice(_ROWS), drawn.choice(_MEASURED), _draw_filter(drawn, filters)
+    one, other = _draw_filtered_aggregate(drawn, filters), _draw_filtered_aggregate(drawn, filters)
     both = "FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL)"
     share = drawn.choice(["0.25", "0.5", "0.75", "1", "0.125"])
     negated = drawn.choice(["", "", "NOT "])
@@ -184,8 +190,8 @@ def _atom(drawn: random.Random, filters: tuple[str, ...]) -> str:
             f"avg({column}){filter_} {operator} avg({drawn.choice(_MEASURED)}) + {t}",
             f"{negated}bool_and(age > {drawn.randint(0, 5)}){filter_}",
             f"{drawn.choice(['bool_or', 'every'])}(insured){filter_} = {drawn.choice(['true', 'false'])}",
-            f"{one} {negated}BETWEEN {t} AND {_number(drawn)}",
-            f"{one} {negated}IN ({t}, {_number(drawn)}, {_number(drawn)})",
+            f"{one} {negated}BETWEEN {t} AND {_draw_number(drawn)}",
+            f"{one} {negated}IN ({t}, {_draw_number(drawn)}, {_draw_number(drawn)})",
             f"count(DISTINCT person){filter_} {operator} {t}",
             f"count(DISTINCT {drawn.choice(['kind', 'age', '(person, month)'])}){filter_} {operator} {t}",
             f"({one} {operator} {t}) = {drawn.choice(['true', 'false'])}",

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from benchmarks.oracle.judging import Tally, as_literal, asked
-from benchmarks.oracle.worlds import KEYS, TABLES, Engines, Key, bounded_name
+from benchmarks.oracle.judging import Tally, parse_question, write_literal
+from benchmarks.oracle.worlds import KEYS, TABLES, Engines, Key, name_bounded
 from mechanisms.formula import evaluate_formula
 from mechanisms.keyhole.cell_readings import evaluate_literal
 from planner.catalog.catalog import Table
@@ -116,7 +116,7 @@ def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[
 def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> WindowDisagreement | None:
     """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
     try:
-        question = asked(statement.sql)
+        question = parse_question(statement.sql)
     except KeyholeError as error:
         if error.code in ("KH900", "KH100"):
             raise
@@ -154,14 +154,14 @@ def _truth(statement: WindowStatement, question: Question, engines: Engines) -> 
     """Return the groups of the question for which PostgreSQL says that the comparison holds."""
     names = statement.keys
     listed = [question.keys.get_key(place) for place in range(question.keys.size)]
-    values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in listed)
+    values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in listed)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
     where = f" AND ({statement.where})" if statement.where else ""
     keys = ", ".join(names)
     sizes = (
         f"SELECT {', '.join(f'd.{name}' for name in names)}, h.n, h.m FROM (VALUES {values}) AS d ({keys}), LATERAL ("
         f"SELECT coalesce({statement.own}, 0)::numeric AS n, coalesce({statement.size}, 0)::numeric AS m "
-        f"FROM {bounded_name(statement.table, names)} v WHERE {ours}{where}) h"
+        f"FROM {name_bounded(statement.table, names)} v WHERE {ours}{where}) h"
     )
     windows = f"SELECT {keys}, n, {statement.window.format(size='m')} AS w FROM ({sizes}) s"
     with engines.truth.cursor() as cursor:

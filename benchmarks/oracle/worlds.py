@@ -106,7 +106,7 @@ CATALOG = Catalog(
 )
 
 
-def rows(drawn: random.Random) -> list[Row]:
+def draw_rows(drawn: random.Random) -> list[Row]:
     """Up to 60 rows: NULLs everywhere, ties, groups with one row, groups with none, keys outside the domain."""
     fill = drawn.choice([0.0, 0.1, 0.4])
 
@@ -134,7 +134,7 @@ def rows(drawn: random.Random) -> list[Row]:
     ]
 
 
-def bounded(found: Sequence[Row], table: Table, keys: tuple[str, ...]) -> list[Row]:
+def bound_rows(found: Sequence[Row], table: Table, keys: tuple[str, ...]) -> list[Row]:
     """The rows that count for groups by these keys, by the definition of bounding; clipped values as they count."""
     domains = {"ward": WARDS, "level": LEVELS, "month": MONTHS}
     units: dict[Key, dict[Key, list[Row]]] = defaultdict(lambda: defaultdict(list))
@@ -148,29 +148,29 @@ def bounded(found: Sequence[Row], table: Table, keys: tuple[str, ...]) -> list[R
         chosen = list(groups)
         if table.unit:
             named = dict(zip(table.unit, unit, strict=True))
-            chosen.sort(key=lambda key: _digest(table, named | dict(zip(keys, key, strict=True))))
+            chosen.sort(key=lambda key: _compute_digest(table, named | dict(zip(keys, key, strict=True))))
             chosen = chosen[: table.groups_per_unit]
         for key in chosen:
             group = groups[key]
             if table.row_cap is not None:
-                group = sorted(group, key=lambda row: _digest(table, {"id": row["id"]}))[: table.row_cap.rows]
-            kept += [row | {"fee": _clipped(row["fee"])} for row in group]
+                group = sorted(group, key=lambda row: _compute_digest(table, {"id": row["id"]}))[: table.row_cap.rows]
+            kept += [row | {"fee": _clip(row["fee"])} for row in group]
     return kept
 
 
-def _digest(table: Table, values: Mapping[str, Any]) -> str:
+def _compute_digest(table: Table, values: Mapping[str, Any]) -> str:
     texts = [f"{len(v)}:{v}" if isinstance(v, str) else str(v) for _, v in sorted(values.items())]
     return hashlib.md5("|".join([table.seed, *texts]).encode(), usedforsecurity=False).hexdigest()
 
 
-def _clipped(fee: Decimal | None) -> Decimal | None:
+def _clip(fee: Decimal | None) -> Decimal | None:
     if fee is None:
         return None
     steps = floor(Fraction(max(Decimal(0), min(Decimal(5), fee))) * 2 + Fraction(1, 2))
     return Decimal(steps) / 2
 
 
-def domain(keys: tuple[str, ...]) -> list[Key]:
+def list_domain(keys: tuple[str, ...]) -> list[Key]:
     """All keys, in order."""
     values: dict[str, tuple[Value, ...]] = {"ward": WARDS, "level": LEVELS, "month": MONTHS}
     return list(itertools.product(*(values[name] for name in keys)))
@@ -200,30 +200,30 @@ class Engines:
             types = TYPES | {"month": "date"}
             columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
             for table, keys in itertools.product(TABLES, KEYS):
-                name = bounded_name(table, keys)
+                name = name_bounded(table, keys)
                 cursor.execute(f"DROP TABLE IF EXISTS {name}; CREATE TEMP TABLE {name} ({columns})")
-                _insert(cursor.execute, name, bounded(found, table, keys), types)
+                _insert(cursor.execute, name, bound_rows(found, table, keys), types)
         self.relations = {"duckdb": f"read_parquet('{path}')", "postgres": "public.oracle_visits"}
 
 
-def bounded_name(table: Table, keys: tuple[str, ...]) -> str:
+def name_bounded(table: Table, keys: tuple[str, ...]) -> str:
     """Where the bounded rows are."""
     return f"{table.name}_by_{'_'.join(keys)}"
 
 
 def _insert(execute: Callable[[Any], object], name: str, found: Sequence[Row], types: Mapping[str, str]) -> None:
     if found:
-        tuples = ("(" + ", ".join(_spelled(row[column], kind) for column, kind in types.items()) + ")" for row in found)
+        tuples = ("(" + ", ".join(_spell(row[column], kind) for column, kind in types.items()) + ")" for row in found)
         execute(f"INSERT INTO {name} VALUES {', '.join(tuples)}")
 
 
-def _spelled(value: Any, kind: str) -> str:
+def _spell(value: Any, kind: str) -> str:
     text = str(value).replace("'", "''")
     return "NULL" if value is None else f"CAST('{text}' AS {kind})"
 
 
 @contextmanager
-def engines(postgres_url: str, folder: Path) -> Iterator[Engines]:
+def open_engines(postgres_url: str, folder: Path) -> Iterator[Engines]:
     """DuckDB over files in `folder`, and PostgreSQL as source and as judge."""
     sources = (open_source("duckdb://", directory=folder), open_source(postgres_url, directory=folder))
     try:

@@ -116,9 +116,9 @@ def score_world(world: World, directory: Path) -> Score:
         ) as connection,
     ):
         for wish in world.questions:
-            before = _largest_losses(service)
+            before = _find_largest_losses(service)
             told = _ask_twice(connection, wish, score)
-            score.group_epsilon, score.unit_epsilon = _largest_losses(service)
+            score.group_epsilon, score.unit_epsilon = _find_largest_losses(service)
             form = score.forms[wish.form]
             form.asked += 1
             form.answered += told is not None
@@ -126,7 +126,7 @@ def score_world(world: World, directory: Path) -> Score:
             answers += [] if told is None else [told]
     with duckdb.connect() as plain:
         plain.execute(f"ATTACH '{directory / world.database}' AS data (READ_ONLY); SET integer_division = true")
-        for view in _views(world):
+        for view in _write_views(world):
             plain.execute(view)
         for told in answers:
             if _THRESHOLD.search(told.wish.sql):
@@ -134,7 +134,7 @@ def score_world(world: World, directory: Path) -> Score:
     return score
 
 
-def _largest_losses(service: Service) -> tuple[float, float]:
+def _find_largest_losses(service: Service) -> tuple[float, float]:
     """Return what the most charged group and a unit have lost, in epsilon."""
     report = service.report_balances(None)
     group = max((max(one.lost_nano, default=0) for one in report.families), default=0)
@@ -161,7 +161,7 @@ def _ask_twice(connection: "psycopg.Connection[Row]", wish: Wish, score: Score) 
     raise AssertionError("the second refusal returns")
 
 
-def _views(world: World) -> list[str]:
+def _write_views(world: World) -> list[str]:
     """Write a view of each table, with the columns that the policy derives; without rows that have no privacy unit."""
     views = []
     for name, table in tomllib.loads(world.text)["tables"].items():
@@ -180,10 +180,10 @@ def _compare(plain: duckdb.DuckDBPyConnection, told: Told, score: Score) -> None
     shown = [place for place, column in enumerate(zip(*told.rows, strict=True)) if set(column) != {None}]
     predicates = told.wish.form == "scorecard"
     true, tolerated = (
-        _facts(plain.execute(relax(told.wish.sql, part)).fetchall(), shown, predicates=predicates)
+        _list_facts(plain.execute(relax(told.wish.sql, part)).fetchall(), shown, predicates=predicates)
         for part in (0.0, told.slack)
     )
-    returned = _facts(told.rows, shown, predicates=predicates)
+    returned = _list_facts(told.rows, shown, predicates=predicates)
     score.qualify += len(true)
     score.found += len(true & returned)
     score.returned += len(returned)
@@ -194,20 +194,20 @@ def _compare(plain: duckdb.DuckDBPyConnection, told: Told, score: Score) -> None
         score.poor.append(f"{question}: {missed} of {len(true)} missed, {wrong} of {len(returned)} wrong")
 
 
-def _facts(rows: list[Row], shown: list[int], *, predicates: bool) -> Facts:
+def _list_facts(rows: list[Row], shown: list[int], *, predicates: bool) -> Facts:
     """Return what rows say: each row itself, without the numbers that are not told; with predicates each truth."""
     facts = set()
     for row in rows:
         kept = [(place, row[place]) for place in shown] or list(enumerate(row))
         if predicates:
-            keys = tuple(_text(value) for _, value in kept if not isinstance(value, bool))
+            keys = tuple(_write_key(value) for _, value in kept if not isinstance(value, bool))
             facts |= {(*keys, str(place)) for place, value in kept if value is True}
         else:
-            facts.add(tuple(_text(value) for _, value in kept))
+            facts.add(tuple(_write_key(value) for _, value in kept))
     return frozenset(facts)
 
 
-def _text(value: object) -> str:
+def _write_key(value: object) -> str:
     """Write a key alike, whichever engine it comes from."""
     if isinstance(value, datetime):
         return str(value.date())

@@ -10,7 +10,7 @@ from benchmarks.risk.adult import read_people
 from benchmarks.risk.attacks import attack, attack_over_epsilon
 from benchmarks.risk.building import draw_building
 from benchmarks.risk.disclosures import count_disclosures, find_least_sizes, read_keyhole
-from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, document
+from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, write_page
 from benchmarks.risk.published_tables import (
     RETENTIONS,
     WITHIN,
@@ -76,7 +76,7 @@ def main() -> None:
     given.directory.mkdir(parents=True, exist_ok=True)
     draw_disclosures(disclosures.published, given.directory / "risk-disclosures.png")
     draw_attacks(places.found, places.over_epsilon, given.directory / "risk-places.png")
-    page = document(disclosures, places, secrets, tables, seed=given.seed)
+    page = write_page(disclosures, places, secrets, tables, seed=given.seed)
     (given.directory / "risk.md").write_text(page, encoding="utf-8")
 
 

@@ -46,7 +46,7 @@ class Cell:
 def read_people(*, seed: int) -> People:
     """Adult's complete rows, or the stand-in."""
     path = os.environ.get(VARIABLE)
-    return _stand_in(seed) if path is None else _adult(path)
+    return _draw_stand_in(seed) if path is None else _read_adult(path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +75,7 @@ def count_marginals(people: People, *, public: tuple[str, ...], sensitive: str) 
     return Marginals(cells, np.concatenate(answers))
 
 
-def _stand_in(seed: int) -> People:
+def _draw_stand_in(seed: int) -> People:
     generator = np.random.default_rng(seed)
     drawn = {}
     for name, values in _STAND_IN_VALUES.items():
@@ -88,7 +88,7 @@ def _stand_in(seed: int) -> People:
     return People(columns, "a synthetic stand-in for Adult")
 
 
-def _adult(path: str) -> People:
+def _read_adult(path: str) -> People:
     import duckdb
 
     with duckdb.connect() as connection:

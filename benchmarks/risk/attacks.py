@@ -43,7 +43,9 @@ class Found:
     joint: float
 
 
-def match(build: Callable[[float], Technique], building: Building, *, target: float, low: float, high: float) -> float:
+def find_setting(
+    build: Callable[[float], Technique], building: Building, *, target: float, low: float, high: float
+) -> float:
     """The setting whose utility is the target, by bisection; a larger setting is more useful.
 
     Raises:
@@ -61,20 +63,20 @@ def match(build: Callable[[float], Technique], building: Building, *, target: fl
 def find_utility(technique: Technique, building: Building) -> float:
     """The mean over five days of the same people."""
     published = [technique.publish(building, seed=seed) for seed in range(_MATCHING_RUNS)]
-    return float(np.mean([building.utility(seen) for seen in published]))
+    return float(np.mean([building.measure_utility(seen) for seen in published]))
 
 
 def count_improved(building: Building, attacker: str, technique: Technique, seen: Floats, *, joint: bool) -> int:
     """Person-hours found better than before: of the joint posterior, or of each room's count by itself."""
-    rooms = building.closed_to(attacker)
-    prior = building.prior(rooms)
+    rooms = building.list_closed_rooms(attacker)
+    prior = building.estimate_prior(rooms)
     improved = 0
     for hour in range(building.counts.shape[1]):
         counts, before = building.counts[rooms, hour], prior[:, hour]
         people = int(counts.sum())
         if people == 0:
             continue
-        told = [technique.likelihood(float(seen[room, hour]), room=int(room), most=people) for room in rooms]
+        told = [technique.compute_likelihood(float(seen[room, hour]), room=int(room), most=people) for room in rooms]
         if joint:
             after = find_joint_posterior(told, before, people=people).tolist()
         else:
@@ -89,7 +91,7 @@ def count_improved(building: Building, attacker: str, technique: Technique, seen
     return improved
 
 
-def at_utility(name: str, target: float) -> str:
+def name_at_utility(name: str, target: float) -> str:
     """What a technique is called when its utility is the target."""
     return f"{name}, {100 * target:g} %"
 
@@ -99,11 +101,11 @@ def attack(building: Building, *, runs: int, attackers: Iterable[str] = ATTACKER
     test = calibrate_test(sensitivity=1, tolerance=TOLERANCE, fnr=FNR, fpr=FPR, allow_block=False)
     behind = LaplaceCounts(float(test.rate))
     techniques: list[tuple[str, float | None, float | None, Technique]] = [(TRUE_COUNTS, None, 1.0, TrueCounts())]
-    for name, build, low, high in _families(building):
+    for name, build, low, high in _list_families(building):
         for target in TARGETS:
-            setting = match(build, building, target=target, low=low, high=high)
+            setting = find_setting(build, building, target=target, low=low, high=high)
             technique = build(setting)
-            techniques.append((at_utility(name, target), setting, find_utility(technique, building), technique))
+            techniques.append((name_at_utility(name, target), setting, find_utility(technique, building), technique))
     techniques.append((KEY_SET, test.epsilon, None, KeySet(test, CUT)))
     techniques.append((BEHIND, test.epsilon, find_utility(behind, building), behind))
     for name, told, utility, each in techniques:
@@ -124,7 +126,7 @@ def attack_over_epsilon(
                 yield Found(attacker, name, epsilon, utility, one, joint)
 
 
-def _families(building: Building) -> list[tuple[str, Callable[[float], Technique], float, float]]:
+def _list_families(building: Building) -> list[tuple[str, Callable[[float], Technique], float, float]]:
     return [
         (LAPLACE, LaplaceCounts, 0.005, 20.0),
         (PEGASUS, lambda epsilon: PegasusCounts(epsilon, building), 0.005, 20.0),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from benchmarks.risk.attacks import KEY_SET, LAPLACE, PEGASUS, TARGETS, TRUE_COUNTS, TTL, Found, at_utility
+from benchmarks.risk.attacks import KEY_SET, LAPLACE, PEGASUS, TARGETS, TRUE_COUNTS, TTL, Found, name_at_utility
 
 INSIDERS = ("student", "administrator")
 _TIMES = 1.5
@@ -33,8 +33,8 @@ def judge(found: Sequence[Found], over_epsilon: Sequence[Found]) -> Iterator[Bar
     epsilons = [epsilon for epsilon in GROWING if any(epsilon == one for _, one in curves)]
     for attacker in INSIDERS:
         for target in TARGETS:
-            private = max(table[attacker, at_utility(name, target)] for name in (LAPLACE, PEGASUS))
-            times = table[attacker, at_utility(TTL, target)] / max(private, 1.0)
+            private = max(table[attacker, name_at_utility(name, target)] for name in (LAPLACE, PEGASUS))
+            times = table[attacker, name_at_utility(TTL, target)] / max(private, 1.0)
             claim = (
                 f"{attacker}: at a utility of {100 * target:g} %, TTL helps {_TIMES:g} times as many as noise or more"
             )
@@ -47,6 +47,6 @@ def judge(found: Sequence[Found], over_epsilon: Sequence[Found]) -> Iterator[Bar
         claim = f"{attacker}: more is found with each epsilon of {', '.join(f'{epsilon:g}' for epsilon in epsilons)}"
         yield Bar(claim, ", ".join(f"{value:.0f}" for value in line), all(low < high for low, high in pairwise(line)))
     for attacker in dict.fromkeys(one.attacker for one in found):
-        keys, noisy = table[attacker, KEY_SET], table[attacker, at_utility(LAPLACE, TARGETS[-1])]
+        keys, noisy = table[attacker, KEY_SET], table[attacker, name_at_utility(LAPLACE, TARGETS[-1])]
         claim = f"{attacker}: a key set helps less than Laplace at {100 * TARGETS[-1]:g} %"
         yield Bar(claim, f"{keys:.0f} and {noisy:.0f}", keys < noisy)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.experiments.occupancy import ROOMS, name_kinds, occupancy
+from benchmarks.experiments.occupancy import ROOMS, draw_occupancy, name_kinds
 from proxy.play.heat_map import COLOURS, colour_counts
 
 ATTACKERS = {
@@ -34,16 +34,16 @@ class Building:
     counts: Integers
     kinds: tuple[str, ...]
 
-    def closed_to(self, attacker: str) -> Integers:
+    def list_closed_rooms(self, attacker: str) -> Integers:
         """The rooms that he does not see."""
         return np.flatnonzero([kind not in ATTACKERS[attacker] for kind in self.kinds])
 
-    def prior(self, rooms: Integers) -> Floats:
+    def estimate_prior(self, rooms: Integers) -> Floats:
         """Where somebody in one of these rooms is, by the hour: of shape (rooms, hours)."""
         before = self.known[rooms].sum(axis=1)
         return np.asarray(before / before.sum(axis=0))
 
-    def utility(self, seen: Floats) -> float:
+    def measure_utility(self, seen: Floats) -> float:
         """How near the ten colours of a heat map of the seen counts are to the true ones: 1 where they are the same.
 
         Eight colours share the usual, two standard deviations around the mean of that room and hour; the first and the
@@ -56,6 +56,6 @@ class Building:
 
 def draw_building(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Building:
     """The working days of a building."""
-    visits = occupancy(seed=seed, rooms=rooms, days=days).visits[0]
+    visits = draw_occupancy(seed=seed, rooms=rooms, days=days).visits[0]
     working = visits[:, [day for day in range(days) if day % 7 < _WORKING_DAYS]]
     return Building(working[:, :-1], working[:, -1], tuple(name_kinds(rooms=rooms)))

@@ -94,7 +94,7 @@ def read_keyhole(
         cells = count_marginals(people, public=public, sensitive=sensitive).cells
         telling = find_telling(cells)
         for threshold in thresholds:
-            rate = _rate_of_count(threshold)
+            rate = _compute_rate_of_count(threshold)
             learned = sum(
                 compute_chance_by_ratio(WIDTH, group=c.group, holders=c.holders, group_rate=rate, holders_rate=rate)
                 >= SURELY
@@ -139,7 +139,7 @@ def _find_least_scales(width: float, share: float) -> float:
     return high
 
 
-def _rate_of_count(threshold: int) -> float:
+def _compute_rate_of_count(threshold: int) -> float:
     """The noise rate of an optimal test of `count(*) > threshold` with a tolerance of 10 %."""
     return float(_calibrate(threshold // 10, sensitivity=1, parts=1).rate)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.experiments.tables import markdown, percent, short
+from benchmarks.experiments.tables import format_percent, format_short, write_table
 from benchmarks.risk.attacks import BEHIND, CUT, NEAR, TARGETS, TOLERANCE, TTL, Found
 from benchmarks.risk.bars import judge
 from benchmarks.risk.disclosures import (
@@ -65,7 +65,7 @@ class Tables:
     queries: Sequence[QueryRow]
 
 
-def document(disclosures: Disclosures, places: Places, secrets: Secrets, tables: Tables, *, seed: int) -> str:
+def write_page(disclosures: Disclosures, places: Places, secrets: Secrets, tables: Tables, *, seed: int) -> str:
     """Return the whole page."""
     sections = (
         *(_describe_disclosures(disclosures), _describe_places(places)),
@@ -91,7 +91,7 @@ Data: {found.origin}. Every pair of public columns makes groups. The attack coun
 each value of a sensitive column, with Laplace noise of scale 24 over epsilon. All these counts share one epsilon. A
 share is *disclosed* under two conditions:
 
-- the ratio of its two noisy counts is within {percent(WIDTH)} of it with a probability of {SURELY:g} or more;
+- the ratio of its two noisy counts is within {format_percent(WIDTH)} of it with a probability of {SURELY:g} or more;
 - the value is {JUMP:g} times as frequent in the group as everywhere.
 
 **Where answers are precise enough to be of use, disclosures are many** ([proof](../proofs/disclosure.md)). They hold
@@ -116,14 +116,14 @@ def _tabulate_keyhole(rows: Sequence[KeyholeRow]) -> str:
     table = [
         [
             row.reading,
-            short(row.epsilon),
+            format_short(row.epsilon),
             f"{row.disclosed:.0f}" if row.others is None else f"{row.disclosed:.1f} returned",
             "" if row.others is None else f"{row.others:.1f}",
         ]
         for row in rows
         if row.sensitive == rows[0].sensitive
     ]
-    return markdown(["how", "epsilon", "disclosures", "others returned"], table, texts=1)
+    return write_table(["how", "epsilon", "disclosures", "others returned"], table, texts=1)
 
 
 def _describe_places(places: Places) -> list[str]:
@@ -149,7 +149,7 @@ Each cell has the published attack, one room at a time, and in brackets the righ
 analyst who asks one threshold after the other gets *{BEHIND}* for the same epsilon.
 
 Of {len(bars)} claims that were set beforehand (`benchmarks/risk/bars.py`), {len(bars) - len(broken)} hold.""",
-        *([markdown(["claim that does not hold", "found"], broken, texts=2)] if broken else []),
+        *([write_table(["claim that does not hold", "found"], broken, texts=2)] if broken else []),
     ]
 
 
@@ -160,10 +160,10 @@ def _tabulate_places(found: Sequence[Found]) -> str:
         own = {one.attacker: one for one in found if one.technique == technique}
         first = own[attackers[0]]
         setting = "" if first.setting is None else _name_setting(technique, first.setting)
-        utility = "" if first.utility is None else percent(first.utility)
+        utility = "" if first.utility is None else format_percent(first.utility)
         cells = [f"{own[attacker].one_place:.0f} ({own[attacker].joint:.0f})" for attacker in attackers]
         table.append([technique, setting, utility, *cells])
-    return markdown(["published", "setting", "utility", *attackers], table, texts=2)
+    return write_table(["published", "setting", "utility", *attackers], table, texts=2)
 
 
 def _name_setting(technique: str, setting: float) -> str:
@@ -173,7 +173,12 @@ def _name_setting(technique: str, setting: float) -> str:
 def _describe_secrets(secrets: Secrets) -> list[str]:
     shown = [row for row in secrets.bits if row.epsilon is None or row.epsilon in _BITS_AT]
     bits = [
-        [row.attack, "" if row.epsilon is None else f"{row.epsilon:g}", percent(row.right), percent(row.bound)]
+        [
+            row.attack,
+            "" if row.epsilon is None else f"{row.epsilon:g}",
+            format_percent(row.right),
+            format_percent(row.bound),
+        ]
         for row in shown
     ]
     return [
@@ -183,18 +188,19 @@ Each of {PEOPLE} people has a secret bit. The attacker counts random halves whos
 together by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. No attack on one
 person exceeds the bound ([proof](../proofs/advantage.md)). **Many counts of many people find hardly more than a
 guess**, which is right half the time. One count of the victim alone reaches the bound.""",
-        markdown(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
+        write_table(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
     ]
 
 
 def _describe_tables(tables: Tables) -> list[str]:
     domains = ", ".join(f"{before} values to {after}" for before, after in tables.domains)
     beyond = "\n".join(
-        f"- At p {retention:g}, {percent(groups)} of the groups are too large, with {percent(records)} of the records."
+        f"- At p {retention:g}, {format_percent(groups)} of the groups are too large, with {format_percent(records)} of"
+        " the records."
         for retention, groups, records in tables.violations
     )
     rows = [
-        [row.method, row.protected, f"{row.error:.3g}", percent(row.told)]
+        [row.method, row.protected, f"{row.error:.3g}", format_percent(row.told)]
         for row in tables.rows
         if not row.method.endswith(("p 0.1", "p 0.9"))
     ]
@@ -203,15 +209,15 @@ def _describe_tables(tables: Tables) -> list[str]:
 
 Data: {tables.origin}. Education, occupation, race and sex are public. They are generalised as published, by a
 chi-square test: {domains}. An income above 50K is the sensitive value. A group is too large as printed if
-a Chernoff bound on the error of its largest share is below {UNSURE:g} for an error of {percent(WITHIN)}.
+a Chernoff bound on the error of its largest share is below {UNSURE:g} for an error of {format_percent(WITHIN)}.
 
 {beyond}""",
         f"""Each way to publish answers {QUERIES:,} random counts over one to three public columns and one sensitive
-value, of {percent(LEAST_SELECTIVITY)} of the records or more. Means of {tables.runs} runs. The last column is the part
-of the groups too large at p .5 whose largest share is revealed to within {percent(WITHIN)}. **Thinning costs accuracy
-and does not keep its promise.** Exact tails keep it, and leave hardly anything to count. Noise on every cell protects
-presence in the table. It errs less than either at p .5 from an epsilon of .2 on. Shares of large groups can still be
-read off it.""",
-        markdown(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
+value, of {format_percent(LEAST_SELECTIVITY)} of the records or more. Means of {tables.runs} runs. The last column is
+the part of the groups too large at p .5 whose largest share is revealed to within {format_percent(WITHIN)}. **Thinning
+costs accuracy and does not keep its promise.** Exact tails keep it, and leave hardly anything to count. Noise on every
+cell protects presence in the table. It errs less than either at p .5 from an epsilon of .2 on. Shares of large groups
+can still be read off it.""",
+        write_table(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
         """**Compare relative errors only for the same queries**: the noise is a large part of a small count.""",
     ]

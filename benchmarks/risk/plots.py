@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.experiments.plots import STYLE
-from benchmarks.risk.attacks import KEY_SET, LAPLACE, PEGASUS, TARGETS, TRUE_COUNTS, TTL, Found, at_utility
+from benchmarks.risk.attacks import KEY_SET, LAPLACE, PEGASUS, TARGETS, TRUE_COUNTS, TTL, Found, name_at_utility
 from benchmarks.risk.disclosures import PublishedRow
 
 _COLOURS = ("#006d5b", "#d9480f", "#1c7ed6", "#7048e8", "#f59f00")
@@ -41,7 +41,11 @@ def draw_disclosures(rows: Sequence[PublishedRow], path: Path) -> None:
 def draw_attacks(found: Sequence[Found], over_epsilon: Sequence[Found], path: Path) -> None:
     """Person-hours found better than before, over epsilon, a panel for each attacker; what has no epsilon is a line."""
     attackers = list(dict.fromkeys(one.attacker for one in found))
-    levels = ((TRUE_COUNTS, _LINE, ":"), (at_utility(TTL, TARGETS[0]), _COLOURS[4], "--"), (KEY_SET, _COLOURS[0], "-"))
+    levels = (
+        (TRUE_COUNTS, _LINE, ":"),
+        (name_at_utility(TTL, TARGETS[0]), _COLOURS[4], "--"),
+        (KEY_SET, _COLOURS[0], "-"),
+    )
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(2.9 * len(attackers), 3.3), layout="constrained")
         panels = canvas.subplots(1, len(attackers), squeeze=False, sharey=True)[0]

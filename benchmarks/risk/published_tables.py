@@ -107,7 +107,7 @@ def count_adult() -> Integers:
 
 def find_violations(groups: Integers, *, retention: float, within: float) -> tuple[float, float]:
     """The part of groups, and of records, that are in groups larger than the published criterion allows."""
-    asked = _criterion(retention, groups.shape[1], within=within)
+    asked = _make_criterion(retention, groups.shape[1], within=within)
     inhabited = groups[groups.sum(axis=1) > 0]
     sizes = inhabited.sum(axis=1)
     allowed = [compute_published_size(asked, float(group.max() / group.sum())) for group in inhabited]
@@ -129,9 +129,9 @@ def compare_tables(published: PublishedCounts, *, runs: int, seed: int, noise: N
     for retention in RETENTIONS:
         yield row(f"perturbed, p {retention:g}", "the sensitive value, somewhat", _perturb(groups, retention))
     for retention in RETENTIONS:
-        asked = _criterion(retention, values)
+        asked = _make_criterion(retention, values)
         yield row(f"SPS as printed, p {retention:g}", "nothing that holds", _sample(groups, asked))
-    asked = _criterion(USUAL, values, exact=True)
+    asked = _make_criterion(USUAL, values, exact=True)
     yield row(f"SPS, exact tails, p {USUAL:g}", "shares of large groups", _sample(groups, asked))
     for epsilon in EPSILONS:
         yield row(f"noisy table, epsilon {float(epsilon):g}", "presence and value", _add_noise(groups, epsilon))
@@ -192,7 +192,7 @@ def _find_told(groups: Integers, found: Counts) -> float:
     """Of groups that are too large by the published criterion, how many give their largest share away."""
     sizes = groups.sum(axis=1)
     shares = groups.max(axis=1) / np.maximum(sizes, 1)
-    asked = _criterion(USUAL, groups.shape[1])
+    asked = _make_criterion(USUAL, groups.shape[1])
     large = [
         place for place in np.flatnonzero(sizes) if sizes[place] > compute_published_size(asked, float(shares[place]))
     ]
@@ -203,7 +203,7 @@ def _find_told(groups: Integers, found: Counts) -> float:
     return float(np.mean(told))
 
 
-def _criterion(retention: float, values: int, *, within: float = WITHIN, exact: bool = False) -> Criterion:
+def _make_criterion(retention: float, values: int, *, within: float = WITHIN, exact: bool = False) -> Criterion:
     return Criterion(retention=retention, values=values, relative_error=within, least_tail=UNSURE, exact=exact)
 
 

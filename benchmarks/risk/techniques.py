@@ -37,7 +37,7 @@ class Technique(Protocol):
     def publish(self, building: Building, *, seed: int) -> Floats:
         """One day's numbers, of shape (rooms, hours)."""
 
-    def likelihood(self, seen: float, *, room: int, most: int) -> Floats:
+    def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:
         """Of a published number, for true counts from 0 to the most."""
 
 
@@ -48,7 +48,7 @@ class TrueCounts:
     def publish(self, building: Building, *, seed: int) -> Floats:  # noqa: ARG002
         return building.counts.astype(np.float64)
 
-    def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
+    def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
         return list_likelihoods_of_exact(int(seen), most=most)
 
 
@@ -63,7 +63,7 @@ class LaplaceCounts:
         noise = SeededNoise(seed).draw_discrete_laplace(rate=_round(self.epsilon), size=counts.size)
         return np.asarray(counts + noise.reshape(counts.shape), dtype=np.float64)
 
-    def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
+    def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
         return list_likelihoods_of_noisy(seen, rate=self.epsilon, most=most)
 
 
@@ -78,7 +78,7 @@ class PegasusCounts:
     def publish(self, building: Building, *, seed: int) -> Floats:
         return self._run(building.counts, SeededNoise(seed))
 
-    def likelihood(self, seen: float, *, room: int, most: int) -> Floats:
+    def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:
         if not self._learned:
             self._learn()
         near_counts, published, width = self._learned[room]
@@ -123,7 +123,7 @@ class ResaltedCounts:
         counted = count_resalted(building.counts, period=self.period, generator=np.random.default_rng(seed))
         return counted.astype(np.float64)
 
-    def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
+    def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
         table = tabulate_resalted(self.period, 1 << max(6, math.ceil(math.log2(seen + 1))))
         found = np.zeros(most + 1)
         reach = min(most + 1, len(table))
@@ -139,14 +139,14 @@ class KeySet:
     cut: int
 
     def publish(self, building: Building, *, seed: int) -> Floats:
-        chance = self._chances(int(building.counts.max()))[building.counts]
+        chance = self._compute_chances(int(building.counts.max()))[building.counts]
         return np.asarray(np.random.default_rng(seed).random(chance.shape) < chance, dtype=np.float64)
 
-    def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
-        returned = self._chances(most)
+    def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
+        returned = self._compute_chances(most)
         return returned if seen else 1.0 - returned
 
-    def _chances(self, most: int) -> Floats:
+    def _compute_chances(self, most: int) -> Floats:
         return _tabulate_returned(self.test, self.cut, 1 << math.ceil(math.log2(most + 2)))[: most + 1]
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.streams.data import all_streams
-from benchmarks.streams.experiments import picture, plan_jobs, run_jobs
+from benchmarks.streams.data import list_streams
+from benchmarks.streams.experiments import measure_picture, plan_jobs, run_jobs
 from benchmarks.streams.page import (
     COUNTS,
     CURVES,
@@ -19,7 +19,7 @@ from benchmarks.streams.page import (
     SMOOTHERS,
     WINDOWS,
     AboutStreams,
-    document,
+    write_page,
     write_rows,
 )
 from benchmarks.streams.rows import Row
@@ -37,7 +37,7 @@ def write(rows: Sequence[Row], about: AboutStreams, directory: Path) -> None:
     curves = [row for row in rows if row.experiment.startswith(CURVES)]
     write_rows([row for row in rows if row not in curves], directory / "streams.csv")
     write_rows(curves, directory / "streams-curves.csv", x="others reported, thousandths")
-    (directory / "streams.md").write_text(document(rows, about), encoding="utf-8")
+    (directory / "streams.md").write_text(write_page(rows, about), encoding="utf-8")
 
 
 def draw(rows: Sequence[Row], figures: Sequence[str], directory: Path) -> None:
@@ -70,10 +70,10 @@ def main() -> None:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("streams", total=len(jobs))
         rows = run_jobs(jobs, done=partial(progress.advance, task))
-    about = AboutStreams(given.runs, given.seed, all_streams(seed=given.seed))
+    about = AboutStreams(given.runs, given.seed, list_streams(seed=given.seed))
     write(rows, about, given.directory)
     draw(rows, tuple(FIGURES), given.directory)
-    draw_picture(*picture(seed=given.seed), given.directory / "streams-picture.png")
+    draw_picture(*measure_picture(seed=given.seed), given.directory / "streams-picture.png")
     console.print(f"wrote {given.directory / 'streams.md'}")
 
 

@@ -3,8 +3,8 @@
 **The stand-ins** have the thesis's printed totals a tick: connections to an access point by five minutes, 2,846,
 101,843 and 2,141,963 over 57,901 ticks. The rate of a tick is the product of a curve over the day (a hump around 13
 o'clock of 3.5 hours' width, .05 at night), .3 at weekends, and a log-normal shock of 40 % that forgets half of itself
-in two hours; counts are Poisson. Four weeks are drawn, 8,064 ticks. `hierarchy` draws 128 such streams, popular as one
-over the rank, with 646,254 over 20,000 ticks in all, in an order that has nothing to do with their size.
+in two hours; counts are Poisson. Four weeks are drawn, 8,064 ticks. `draw_hierarchy` draws 128 such streams, popular as
+one over the rank, with 646,254 over 20,000 ticks in all, in an order that has nothing to do with their size.
 
 **Real**: sale lines by hour of Online Retail (UCI, CC BY 4.0), as shipped with the demo, returns left out; and, where
 `KEYHOLE_GREEN_TAXI` names the file, trips from the busiest zone by hour.
@@ -47,35 +47,35 @@ class Stream:
     origin: str
 
 
-def stand_ins(*, seed: int, ticks: int = TICKS) -> tuple[Stream, ...]:
+def draw_stand_ins(*, seed: int, ticks: int = TICKS) -> tuple[Stream, ...]:
     """The thesis's three single streams."""
     found = []
     for place, (name, total) in enumerate(TOTALS.items()):
         rng = np.random.default_rng([seed, 5, place])
-        counts = rng.poisson(total / PRINTED_TICKS * _rates(rng, ticks))
+        counts = rng.poisson(total / PRINTED_TICKS * _draw_rates(rng, ticks))
         found.append(Stream(name=name, counts=counts.astype(np.int64), origin="synthetic, the printed total a tick"))
     return tuple(found)
 
 
-def hierarchy(*, seed: int, ticks: int = HIERARCHY_TICKS) -> Integers:
+def draw_hierarchy(*, seed: int, ticks: int = HIERARCHY_TICKS) -> Integers:
     """Counts of 128 states, shape (ticks, 128)."""
     rng = np.random.default_rng([seed, 5, 9])
     popularity = rng.permutation(1.0 / np.arange(1, LEAVES + 1))
     total = HIERARCHY_TOTAL / HIERARCHY_PRINTED_TICKS
-    rates = np.column_stack([_rates(rng, ticks) for _ in range(LEAVES)])
+    rates = np.column_stack([_draw_rates(rng, ticks) for _ in range(LEAVES)])
     return np.asarray(rng.poisson(total * rates * popularity / popularity.sum()), dtype=np.int64)
 
 
-def sales_by_hour() -> Stream:
+def count_sales_by_hour() -> Stream:
     """Online Retail's sale lines of every hour of its year."""
     return Stream(
         name="sales by hour",
-        counts=_by_hour(DATA, "InvoiceDate", "Quantity > 0"),
+        counts=_count_by_hour(DATA, "InvoiceDate", "Quantity > 0"),
         origin="real: Online Retail, UCI Machine Learning Repository, CC BY 4.0",
     )
 
 
-def trips_by_hour() -> Stream | None:
+def count_trips_by_hour() -> Stream | None:
     """The taxi trips of the busiest zone, if there is a file."""
     named = os.environ.get(VARIABLE)
     if not named:
@@ -84,18 +84,18 @@ def trips_by_hour() -> Stream | None:
     where = f"PULocationID = {BUSIEST_ZONE} AND CAST(lpep_pickup_datetime AS DATE) BETWEEN '{first}' AND '{last}'"
     return Stream(
         name="trips by hour",
-        counts=_by_hour(Path(named), "lpep_pickup_datetime", where),
+        counts=_count_by_hour(Path(named), "lpep_pickup_datetime", where),
         origin="real: NYC TLC green-taxi trip records, 2020",
     )
 
 
-def all_streams(*, seed: int) -> tuple[Stream, ...]:
+def list_streams(*, seed: int) -> tuple[Stream, ...]:
     """The stand-ins, and the real ones that there are."""
-    trips = trips_by_hour()
-    return (*stand_ins(seed=seed), sales_by_hour(), *((trips,) if trips else ()))
+    trips = count_trips_by_hour()
+    return (*draw_stand_ins(seed=seed), count_sales_by_hour(), *((trips,) if trips else ()))
 
 
-def _rates(rng: np.random.Generator, ticks: int) -> npt.NDArray[np.float64]:
+def _draw_rates(rng: np.random.Generator, ticks: int) -> npt.NDArray[np.float64]:
     """A mean of one, by the docstring's law."""
     tick = np.arange(ticks)
     hour = tick % TICKS_A_DAY / 12.0
@@ -115,7 +115,7 @@ def _rates(rng: np.random.Generator, ticks: int) -> npt.NDArray[np.float64]:
     return np.asarray(rates / mean)
 
 
-def _by_hour(path: Path, column: str, where: str) -> Integers:
+def _count_by_hour(path: Path, column: str, where: str) -> Integers:
     with duckdb.connect() as connection:
         rows = connection.execute(
             f"SELECT date_diff('hour', (SELECT min({column}) FROM read_parquet($1) WHERE {where}), {column}), count(*)"

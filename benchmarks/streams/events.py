@@ -21,14 +21,14 @@ import numpy as np
 from benchmarks.streams.measures import (
     Floats,
     WindowSums,
-    area_under_curve,
-    changes,
-    curve_of,
-    found_at,
-    window_sums,
+    compute_area_under_curve,
+    compute_changes,
+    compute_curve,
+    compute_found_share,
+    sum_windows,
 )
 from benchmarks.streams.rows import BLOCK_TREE, LAPLACE, PEGASUS, PEGASUS_LARGE, SLIDING, ZEROS, Row
-from benchmarks.streams.sliding import FNR, FPR, noisy_window_sums
+from benchmarks.streams.sliding import FNR, FPR, release_window_sums
 from mechanisms.formula import AnyOf, Booleans, Cut, Integers
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import DecisionTask, Unachievable
@@ -57,39 +57,40 @@ class Watched:
     sums: dict[str, WindowSums]
 
 
-def jump_rows(watched: Watched) -> Iterator[Row]:
+def measure_jumps(watched: Watched) -> Iterator[Row]:
     """Changes between the ends of a window, in either direction."""
     counts = watched.counts
     for place, (window, delta) in enumerate(JUMPS):
         change = counts[window - 1 :] - counts[: counts.size - window + 1]
         scores = {
-            label: changes(watched.estimates[label], window) for label in (LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS)
+            label: compute_changes(watched.estimates[label], window)
+            for label in (LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS)
         }
         for label, parts in ((CLOSE, 1), (EVERY_TICK, 2)):
             scores[label] = np.abs(_add_noise(watched, change, parts=parts, salt=place))
         events = np.abs(change) >= delta
-        yield from _score_rows(watched, f"jumps of {delta} in {window}", window, events, scores)
+        yield from _measure_scores(watched, f"jumps of {delta} in {window}", window, events, scores)
         literals = (Cut(0, delta - 1, above=True, tolerance=0), Cut(0, -delta, above=False, tolerance=0))
         yield from _close_rows(watched, f"jumps of {delta} in {window}", window, change, literals, most=delta)
 
 
-def low_signal_rows(watched: Watched, block_sums: dict[int, Floats]) -> Iterator[Row]:
+def measure_low_signals(watched: Watched, block_sums: dict[int, Floats]) -> Iterator[Row]:
     """Windows whose sum is low; `block_sums` by length are those of trees."""
     for place, (window, delta) in enumerate(LOW_SIGNALS):
-        total = window_sums(watched.counts[:, np.newaxis].astype(np.float64), window)[:, 0].astype(np.int64)
+        total = sum_windows(watched.counts[:, np.newaxis].astype(np.float64), window)[:, 0].astype(np.int64)
         scores = {
-            LAPLACE: -window_sums(watched.estimates[LAPLACE], window),
+            LAPLACE: -sum_windows(watched.estimates[LAPLACE], window),
             BLOCK_TREE: -block_sums[window],
-            PEGASUS: -watched.sums[PEGASUS].of(window)[window - 1 :],
-            PEGASUS_LARGE: -watched.sums[PEGASUS_LARGE].of(window)[window - 1 :],
-            ZEROS: window_sums(watched.estimates[ZEROS], window),
-            SLIDING: -noisy_window_sums(
+            PEGASUS: -watched.sums[PEGASUS].get_sums(window)[window - 1 :],
+            PEGASUS_LARGE: -watched.sums[PEGASUS_LARGE].get_sums(window)[window - 1 :],
+            ZEROS: sum_windows(watched.estimates[ZEROS], window),
+            SLIDING: -release_window_sums(
                 watched.counts, window, epsilon=watched.epsilon, runs=watched.runs, seed=watched.seed + window
             ),
         }
         for label, parts in ((CLOSE, 1), (EVERY_TICK, window)):
             scores[label] = -_add_noise(watched, total, parts=parts, salt=10 + place)
-        yield from _score_rows(watched, f"sums below {delta} in {window}", window, total < delta, scores)
+        yield from _measure_scores(watched, f"sums below {delta} in {window}", window, total < delta, scores)
         literals = (Cut(0, delta - 1, above=False, tolerance=0),)
         yield from _close_rows(watched, f"sums below {delta} in {window}", window, total, literals, most=_WIDEST)
 
@@ -102,20 +103,20 @@ def calibrate_close(epsilon: Fraction, literals: tuple[Cut, ...], *, most: int) 
     low, high = -1, most
     while high - low > 1:
         middle = (low + high) // 2
-        enough = _loss_with(literals, middle) <= float(epsilon)
+        enough = _price_literals(literals, middle) <= float(epsilon)
         low, high = (low, middle) if enough else (middle, high)
-    return None if high == most else decide_at_close(Keyhole(), _task(literals, high))
+    return None if high == most else decide_at_close(Keyhole(), _make_task(literals, high))
 
 
 @lru_cache(maxsize=256)
-def _loss_with(literals: tuple[Cut, ...], tolerance: int) -> float:
+def _price_literals(literals: tuple[Cut, ...], tolerance: int) -> float:
     try:
-        return Keyhole().calibrate(_task(literals, tolerance)).worst_case_epsilon
+        return Keyhole().calibrate(_make_task(literals, tolerance)).worst_case_epsilon
     except Unachievable:
         return math.inf
 
 
-def _task(literals: tuple[Cut, ...], tolerance: int) -> DecisionTask:
+def _make_task(literals: tuple[Cut, ...], tolerance: int) -> DecisionTask:
     tolerant = tuple(replace(one, tolerance=tolerance) for one in literals)
     return DecisionTask(AnyOf(tolerant), (1,), expose_all_at_once(1), fnr=FNR, fpr=FPR)
 
@@ -127,14 +128,16 @@ def _add_noise(watched: Watched, values: Integers, *, parts: int, salt: int) -> 
     return np.asarray(values[:, np.newaxis] + drawn.reshape(values.size, watched.runs), dtype=np.float64)
 
 
-def _score_rows(watched: Watched, what: str, window: int, events: Booleans, scores: dict[str, Floats]) -> Iterator[Row]:
+def _measure_scores(
+    watched: Watched, what: str, window: int, events: Booleans, scores: dict[str, Floats]
+) -> Iterator[Row]:
     for label, values in scores.items():
-        found = {"events": area_under_curve(values, events)}
-        found |= {f"found at {rate:g}": found_at(values, events, false_rate=rate) for rate in FALSE_RATES}
+        found = {"events": compute_area_under_curve(values, events)}
+        found |= {f"found at {rate:g}": compute_found_share(values, events, false_rate=rate) for rate in FALSE_RATES}
         for measure, by_run in found.items():
-            yield Row.of(f"{measure}, {what}", watched.data, watched.epsilon, label, by_run, x=window)
-        for x, by_run in zip(GRID, curve_of(values, events, np.array(GRID) / 1000.0), strict=True):
-            yield Row.of(f"curve, {what}", watched.data, watched.epsilon, label, by_run, x=x)
+            yield Row.from_values(f"{measure}, {what}", watched.data, watched.epsilon, label, by_run, x=window)
+        for x, by_run in zip(GRID, compute_curve(values, events, np.array(GRID) / 1000.0), strict=True):
+            yield Row.from_values(f"curve, {what}", watched.data, watched.epsilon, label, by_run, x=x)
 
 
 def _close_rows(
@@ -159,4 +162,4 @@ def _close_rows(
     if beyond.any():
         told["wrong"] = alerted[beyond].mean(axis=0)
     for measure, by_run in told.items():
-        yield Row.of(f"{measure}, {what}", watched.data, watched.epsilon, CLOSE, by_run, x=window)
+        yield Row.from_values(f"{measure}, {what}", watched.data, watched.epsilon, CLOSE, by_run, x=window)

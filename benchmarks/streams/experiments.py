@@ -10,18 +10,18 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.streams import events
-from benchmarks.streams.data import Stream, all_streams, hierarchy, stand_ins
+from benchmarks.streams.data import Stream, draw_hierarchy, draw_stand_ins, list_streams
 from benchmarks.streams.james_stein_as_printed import move_from_average
 from benchmarks.streams.measures import (
     Floats,
     WindowSums,
+    compute_scaled_error,
     estimate_counts,
     estimate_hierarchy,
-    scaled_error,
-    window_sums,
+    sum_windows,
 )
 from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, SLIDING, ZEROS, Row
-from benchmarks.streams.sliding import noisy_window_sums
+from benchmarks.streams.sliding import release_window_sums
 from mechanisms.formula import Integers
 from mechanisms.streams.block_tree import BlockTree
 from mechanisms.streams.hierarchy import make_balanced_hierarchy
@@ -54,7 +54,7 @@ class Job:
     stream: Stream | None = None
 
     def run(self) -> list[Row]:
-        return list(_hierarchy_rows(self) if self.stream is None else _stream_rows(self, self.stream))
+        return list(_measure_hierarchy(self) if self.stream is None else _measure_stream(self, self.stream))
 
     def seed_of(self, label: str) -> int:
         return crc32(f"{self.seed} {self.name} {self.epsilon} {label}".encode())
@@ -63,7 +63,7 @@ class Job:
 def plan_jobs(*, runs: int, seed: int) -> list[Job]:
     """The longest first."""
     jobs = [Job("Multi_5", epsilon, min(runs, HIERARCHY_RUNS), seed) for epsilon in EPSILONS]
-    streams = sorted(all_streams(seed=seed), key=lambda stream: -int(stream.counts.sum()))
+    streams = sorted(list_streams(seed=seed), key=lambda stream: -int(stream.counts.sum()))
     return jobs + [Job(stream.name, epsilon, runs, seed, stream) for stream in streams for epsilon in EPSILONS]
 
 
@@ -77,9 +77,9 @@ def run_jobs(jobs: Sequence[Job], *, done: Callable[[], None] = lambda: None) ->
     return found
 
 
-def picture(*, seed: int) -> tuple[Integers, dict[tuple[str, Fraction], Floats]]:
+def measure_picture(*, seed: int) -> tuple[Integers, dict[tuple[str, Fraction], Floats]]:
     """The busy stream, and one run of each mechanism on it, negative estimates cut, as figure 5.2 shows it."""
-    (busy,) = (stream for stream in stand_ins(seed=seed) if stream.name == BUSY)
+    (busy,) = (stream for stream in draw_stand_ins(seed=seed) if stream.name == BUSY)
     return busy.counts, {
         (mechanism.name, epsilon): np.maximum(0.0, estimate_counts(mechanism, busy.counts, runs=1, seed=seed)[:, 0])
         for epsilon in EPSILONS
@@ -92,24 +92,24 @@ def picture(*, seed: int) -> tuple[Integers, dict[tuple[str, Fraction], Floats]]
     }
 
 
-def _stream_rows(job: Job, stream: Stream) -> Iterator[Row]:
+def _measure_stream(job: Job, stream: Stream) -> Iterator[Row]:
     counts, epsilon = stream.counts, job.epsilon
     sums = {label: WindowSums() for label in (PEGASUS, PEGASUS_LARGE)}
     estimates: dict[str, Floats] = {}
     for label, mechanism in _count_mechanisms(epsilon).items():
         look = {"look": sums[label].look} if label in sums else {}
         estimates[label] = estimate_counts(mechanism, counts, runs=job.runs, seed=job.seed_of(label), **look)
-        error = scaled_error(estimates[label], counts)
+        error = compute_scaled_error(estimates[label], counts)
         if label not in (PRINTED, *SMOOTHERS) or label == PEGASUS:
-            yield Row.of("counts", stream.name, epsilon, label, error)
+            yield Row.from_values("counts", stream.name, epsilon, label, error)
         if label in (LAPLACE, PRINTED, ZEROS, *SMOOTHERS):
-            yield Row.of("smoothers", stream.name, epsilon, label, error)
+            yield Row.from_values("smoothers", stream.name, epsilon, label, error)
     if stream.name == BUSY:
         watched = events.Watched(stream.name, counts, epsilon, job.runs, job.seed_of("events"), estimates, sums)
-        yield from _window_rows(job, watched)
-        yield from events.jump_rows(watched)
-        block_sums = {window: _block_sums(job, counts, window) for window, _ in events.LOW_SIGNALS}
-        yield from events.low_signal_rows(watched, block_sums)
+        yield from _measure_windows(job, watched)
+        yield from events.measure_jumps(watched)
+        block_sums = {window: _estimate_block_sums(job, counts, window) for window, _ in events.LOW_SIGNALS}
+        yield from events.measure_low_signals(watched, block_sums)
 
 
 def _count_mechanisms(epsilon: Fraction) -> dict[str, StreamMechanism[Any]]:
@@ -124,36 +124,36 @@ def _count_mechanisms(epsilon: Fraction) -> dict[str, StreamMechanism[Any]]:
     return found
 
 
-def _block_sums(job: Job, counts: Integers, window: int) -> Floats:
+def _estimate_block_sums(job: Job, counts: Integers, window: int) -> Floats:
     tree = BlockTree(epsilon=job.epsilon, sensitivity=1, window=window)
     runs = min(job.runs, BLOCK_TREE_RUNS)
     return estimate_counts(tree, counts, runs=runs, seed=job.seed_of(f"block {window}"))[window - 1 :]
 
 
-def _window_rows(job: Job, watched: events.Watched) -> Iterator[Row]:
+def _measure_windows(job: Job, watched: events.Watched) -> Iterator[Row]:
     """The mean absolute error of a window's sum. MS adds up the estimates as they were released, WSS as known now."""
     counts, estimates, sums = watched.counts, watched.estimates, watched.sums
     for window in WINDOWS:
-        true = window_sums(counts[:, np.newaxis].astype(np.float64), window)
+        true = sum_windows(counts[:, np.newaxis].astype(np.float64), window)
         noisy: dict[str, Any] = {"epsilon": job.epsilon, "runs": job.runs, "seed": job.seed_of(f"sliding {window}")}
         entrants = {
-            LAPLACE: window_sums(estimates[LAPLACE], window),
-            SLIDING: noisy_window_sums(counts, window, **noisy),
-            BLOCK_TREE: _block_sums(job, counts, window),
-            "pegasus, MS": window_sums(estimates[PEGASUS], window),
-            "pegasus, WSS": sums[PEGASUS].of(window)[window - 1 :],
-            "pegasus, theta 40, WSS": sums[PEGASUS_LARGE].of(window)[window - 1 :],
+            LAPLACE: sum_windows(estimates[LAPLACE], window),
+            SLIDING: release_window_sums(counts, window, **noisy),
+            BLOCK_TREE: _estimate_block_sums(job, counts, window),
+            "pegasus, MS": sum_windows(estimates[PEGASUS], window),
+            "pegasus, WSS": sums[PEGASUS].get_sums(window)[window - 1 :],
+            "pegasus, theta 40, WSS": sums[PEGASUS_LARGE].get_sums(window)[window - 1 :],
             ZEROS: np.zeros_like(true),
         }
         for label, found in entrants.items():
             error = np.abs(found - true).mean(axis=0)
-            yield Row.of("windows", watched.data, job.epsilon, label, error, x=window)
+            yield Row.from_values("windows", watched.data, job.epsilon, label, error, x=window)
 
 
-def _hierarchy_rows(job: Job) -> Iterator[Row]:
+def _measure_hierarchy(job: Job) -> Iterator[Row]:
     """The thesis prints neither what pruning gets nor below what it prunes. Here a fifth of the loss, and either a low
     bound, or one twice as large as the noise that is compared with it."""
-    counts = hierarchy(seed=job.seed)
+    counts = draw_hierarchy(seed=job.seed)
     tree, low = make_balanced_hierarchy(branching=2, levels=8), int(2 / job.epsilon)
     budget: dict[str, Any] = {"hierarchy": tree, "epsilon": job.epsilon, "sensitivity": 1}
     paid: dict[str, Any] = {**budget, "prune_epsilon": job.epsilon / 5}
@@ -168,5 +168,5 @@ def _hierarchy_rows(job: Job) -> Iterator[Row]:
     }
     for label, mechanism in entrants.items():
         errors = estimate_hierarchy(mechanism, counts, runs=job.runs, seed=job.seed_of(label))
-        yield Row.of("hierarchy", job.name, job.epsilon, label, errors)
-    yield Row.of("hierarchy", job.name, job.epsilon, ZEROS, np.full(1, tree.aggregate(counts).mean()))
+        yield Row.from_values("hierarchy", job.name, job.epsilon, label, errors)
+    yield Row.from_values("hierarchy", job.name, job.epsilon, ZEROS, np.full(1, tree.aggregate(counts).mean()))

@@ -48,7 +48,7 @@ class WindowSums:
         self._sizes.append([len(state.noisy) for state in tick.states])
         self._medians.append([float(estimate) for estimate in tick.estimates])
 
-    def of(self, window: int) -> Floats:
+    def get_sums(self, window: int) -> Floats:
         """All sums of one length, shape (ticks, runs)."""
         sizes, medians = np.array(self._sizes), np.array(self._medians)
         places = np.arange(len(sizes))[:, np.newaxis]
@@ -76,23 +76,23 @@ def estimate_hierarchy(mechanism: HierarchyMechanism[Any], counts: Integers, *, 
     return errors / len(counts)
 
 
-def scaled_error(estimates: Floats, counts: Integers) -> Floats:
+def compute_scaled_error(estimates: Floats, counts: Integers) -> Floats:
     """The thesis's scaled total L1 error, by run."""
     return np.asarray(np.abs(estimates - counts[:, np.newaxis]).sum(axis=0) / counts.sum())
 
 
-def window_sums(values: Floats, window: int) -> Floats:
+def sum_windows(values: Floats, window: int) -> Floats:
     """Sums over the last ticks, at the ticks at which the window is full."""
     sums = np.cumsum(np.vstack((np.zeros((1, values.shape[1])), values)), axis=0)
     return np.asarray(sums[window:] - sums[:-window])
 
 
-def changes(values: Floats, window: int) -> Floats:
+def compute_changes(values: Floats, window: int) -> Floats:
     """By how much the ends of a window differ, at the ticks at which it is full."""
     return np.asarray(np.abs(values[window - 1 :] - values[: len(values) - window + 1]))
 
 
-def area_under_curve(scores: Floats, events: Booleans) -> Floats:
+def compute_area_under_curve(scores: Floats, events: Booleans) -> Floats:
     """By run, the chance that an event scores higher than what is none, ties counted half."""
     found = []
     for column in scores.T:
@@ -103,7 +103,7 @@ def area_under_curve(scores: Floats, events: Booleans) -> Floats:
     return np.array(found)
 
 
-def found_at(scores: Floats, events: Booleans, *, false_rate: float) -> Floats:
+def compute_found_share(scores: Floats, events: Booleans, *, false_rate: float) -> Floats:
     """By run, the share of events found at the least threshold that lets no more than so many others through."""
     found = []
     for column in scores.T:
@@ -113,7 +113,7 @@ def found_at(scores: Floats, events: Booleans, *, false_rate: float) -> Floats:
     return np.array(found)
 
 
-def curve_of(scores: Floats, events: Booleans, rates: Floats) -> Floats:
+def compute_curve(scores: Floats, events: Booleans, rates: Floats) -> Floats:
     """The share of events found at each rate at which others are reported, shape (rates, runs); at ties a chance."""
     found = []
     for column in scores.T:

@@ -11,7 +11,7 @@ from benchmarks.streams import events_page
 from benchmarks.streams.data import Stream
 from benchmarks.streams.experiments import PRINTED
 from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, SLIDING, Row
-from benchmarks.streams.sliding import block_of
+from benchmarks.streams.sliding import choose_block
 
 COUNTS, SMOOTHERS, WINDOWS, EVENTS, HIERARCHY = "counts", "smoothers", "windows", "events", "hierarchy"
 CURVES = "curve, "
@@ -45,25 +45,25 @@ def write_rows(rows: Sequence[Row], path: Path, *, x: str = "window") -> None:
             )
 
 
-def document(rows: Sequence[Row], about: AboutStreams) -> str:
+def write_page(rows: Sequence[Row], about: AboutStreams) -> str:
     """Return the whole page."""
     parts = (
-        _opening(about),
-        _section(
+        _write_opening(about),
+        _write_section(
             "Figure 5.2: a stream and what is made of it",
             "One run on the busy stand-in. Estimates below zero are cut.",
             "picture",
         ),
-        _section("Figure 5.3: counts", _counts_text(rows), "counts"),
-        _section("Figure 5.4: Smoothers", _smoothers_text(rows), "smoothers"),
-        _section("Figure 5.5: sums of windows", _windows_text(rows), "windows"),
-        _section("Figures 5.6 and 5.7: events", events_page.describe(rows), "events"),
-        _section("Figure 5.8: a hierarchy", _HIERARCHY_TEXT, "hierarchy"),
+        _write_section("Figure 5.3: counts", _write_counts(rows), "counts"),
+        _write_section("Figure 5.4: Smoothers", _write_smoothers(rows), "smoothers"),
+        _write_section("Figure 5.5: sums of windows", _write_windows(rows), "windows"),
+        _write_section("Figures 5.6 and 5.7: events", events_page.describe(rows), "events"),
+        _write_section("Figure 5.8: a hierarchy", _HIERARCHY_TEXT, "hierarchy"),
     )
     return "\n\n".join(parts) + "\n"
 
 
-def _opening(about: AboutStreams) -> str:
+def _write_opening(about: AboutStreams) -> str:
     lines = "\n".join(
         f"- **{stream.name}**: {stream.counts.size:,} ticks, {int(stream.counts.sum()):,} events ({stream.origin})."
         for stream in about.streams
@@ -83,11 +83,11 @@ larger error was of no use.
 `benchmarks/streams/data.py` draws the synthetic ones."""
 
 
-def _section(title: str, text: str, slug: str) -> str:
+def _write_section(title: str, text: str, slug: str) -> str:
     return f"## {title}\n\n{text}\n\n![{title}](streams-{slug}.png)"
 
 
-def _counts_text(rows: Sequence[Row]) -> str:
+def _write_counts(rows: Sequence[Row]) -> str:
     own = [row for row in rows if row.experiment == COUNTS]
     cases = list(dict.fromkeys((row.data, row.epsilon) for row in own))
     errors = {(row.data, row.epsilon, row.label): row.mean for row in own}
@@ -100,7 +100,7 @@ less than plain noise in {better} of {len(cases)} cases. It errs more than the m
 are longer: that helps calm streams and harms busy ones."""
 
 
-def _smoothers_text(rows: Sequence[Row]) -> str:
+def _write_smoothers(rows: Sequence[Row]) -> str:
     own = {(row.data, row.epsilon, row.label): row.mean for row in rows if row.experiment == SMOOTHERS}
     cases = list(dict.fromkeys((data, epsilon) for data, epsilon, _ in own))
     worse = sum(own[(*case, PRINTED)] > own[(*case, LAPLACE)] for case in cases)
@@ -110,7 +110,7 @@ def _smoothers_text(rows: Sequence[Row]) -> str:
 The median is slightly better than the average in {median}."""
 
 
-def _windows_text(rows: Sequence[Row]) -> str:
+def _write_windows(rows: Sequence[Row]) -> str:
     own = {(row.epsilon, row.x, row.label): row.mean for row in rows if row.experiment == WINDOWS}
     lengths = sorted({x for _, x, _ in own})
 
@@ -121,15 +121,15 @@ def _windows_text(rows: Sequence[Row]) -> str:
     plain = [list_below(LAPLACE, BLOCK_TREE, epsilon) for epsilon in EPSILONS]
     smoothed = [list_below("pegasus, WSS", BLOCK_TREE, epsilon) for epsilon in EPSILONS]
     better = [list_below("pegasus, WSS", "pegasus, MS", epsilon) for epsilon in EPSILONS]
-    of_blocks = [f"{block_of(x)} ticks (windows of {x:,})" for x in lengths if block_of(x) > 1]
+    of_blocks = [f"{choose_block(x)} ticks (windows of {x:,})" for x in lengths if choose_block(x) > 1]
     blocks = " to ".join(dict.fromkeys((*of_blocks[:1], *of_blocks[-1:])))
     longest = max(lengths)
     saved = [own[epsilon, longest, SLIDING] / own[epsilon, longest, LAPLACE] for epsilon in EPSILONS]
     errors = f"""The figure shows the mean absolute error of sums over the last ticks of the busy stand-in. MS adds up
 the estimates as they were released; WSS recomputes them with the medians of the current groups. `block_tree` is the
 thesis's SW_w, with a tree for each length. Three comparisons, for epsilon .1 and .01: WSS errs less than MS at
-{_both(better)}. WSS errs less than `block_tree` at {_both(smoothed)}. Plain noise errs less than `block_tree` at
-{_both(plain)}."""
+{_write_both(better)}. WSS errs less than `block_tree` at {_write_both(smoothed)}. Plain noise errs less than
+`block_tree` at {_write_both(plain)}."""
     sliding = f"""`sliding noise` is Keyhole's own noise for monitors of sliding windows. Short windows have noise on
 each tick, longer ones on single ticks and on blocks, from {blocks}. At {longest:,} ticks its error is {saved[0]:.2f}
 (epsilon .1) or {saved[1]:.2f} (.01) times that of plain noise. Like the trees, it is drawn for one length."""
@@ -140,7 +140,7 @@ def _wrap(text: str) -> str:
     return fill(text, width=120, break_long_words=False, break_on_hyphens=False)
 
 
-def _both(lengths: Sequence[str]) -> str:
+def _write_both(lengths: Sequence[str]) -> str:
     first, second = lengths
     return f"{first} for both" if first == second else f"{first} (epsilon .1) and {second} (.01)"
 

@@ -29,6 +29,6 @@ class Row:
     high: float
 
     @staticmethod
-    def of(experiment: str, data: str, epsilon: Fraction, label: str, values: Floats, *, x: int = 0) -> "Row":
+    def from_values(experiment: str, data: str, epsilon: Fraction, label: str, values: Floats, *, x: int = 0) -> "Row":
         low, high = np.quantile(values, (0.25, 0.75))
         return Row(experiment, data, epsilon, label, x, float(values.mean()), float(low), float(high))

@@ -17,12 +17,12 @@ from tests.seeded_noise import SeededNoise
 FNR, FPR = 0.05, 0.1  # of the contract for which a window's shape is the cheapest
 
 
-def block_of(window: int) -> int:
+def choose_block(window: int) -> int:
     """How many ticks a block has; 1 where noise on ticks alone is cheaper."""
     return shape_window(window, fnr=FNR, fpr=FPR).block
 
 
-def noisy_window_sums(counts: Integers, window: int, *, epsilon: Fraction, runs: int, seed: int) -> Floats:
+def release_window_sums(counts: Integers, window: int, *, epsilon: Fraction, runs: int, seed: int) -> Floats:
     """At the ticks at which the window is full, shape (ticks - window + 1, runs); one event loses epsilon in all."""
     shape, noise = shape_window(window, fnr=FNR, fpr=FPR), SeededNoise(seed)
     ends = np.arange(window, counts.size + 1)

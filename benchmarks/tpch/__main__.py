@@ -21,7 +21,7 @@ _LIMIT_S = 60.0  # what takes longer is not waited for: both engines should end 
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[str]:
+def _start_postgres(folder: Path) -> Iterator[str]:
     server = postgres_server(folder / "server", cleanup_mode="stop")
     server.start()
     try:
@@ -30,7 +30,7 @@ def _postgres(folder: Path) -> Iterator[str]:
         server.cleanup()
 
 
-def _tell(console: Console) -> Callable[[str], None]:
+def _make_teller(console: Console) -> Callable[[str], None]:
     """Return a function that prints a line behind the seconds since now."""
     began = time.perf_counter()
 
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="where to write the numbers as well")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    tell = _tell(Console(stderr=True))
+    tell = _make_teller(Console(stderr=True))
     tell(f"TPC-H's tables at scale {given.scale:g}")
     files = make_files(given.generator, scale=given.scale, folder=given.files)
     asked: list[Asked] = []
@@ -72,7 +72,7 @@ def main() -> None:
         if given.engine != "duckdb":
             on_postgres = folder / "postgresql"
             on_postgres.mkdir()
-            with _postgres(folder) as url:
+            with _start_postgres(folder) as url:
                 tell("PostgreSQL: load")
                 policy = load_postgres(files, on_postgres, url, limit_s=given.limit)
                 plain_postgres = PlainPostgres(url, limit_s=given.limit)

@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.tpch.data import Plain
-from benchmarks.tpch.processor import Processor, server_of
+from benchmarks.tpch.processor import Processor, find_server
 from benchmarks.tpch.statements import Statement, read_statements
 from planner.policy.file import Policy
 from proxy.cli.check import check
@@ -112,19 +112,19 @@ def ask_all(
     ):
         notices: list[str] = []
         connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-        processor = Processor((server_of(connection), *plain.servers()))
+        processor = Processor((find_server(connection), *plain.list_servers()))
         for table in service.catalog.public_tables:  # the shadow copies them when a session begins
             connection.execute(f"SELECT count(*) FROM {table.name}".encode())
         for statement in (one for one in read_statements() if not queries or one.number in queries):
             notices.clear()
             if statement.private:  # others never reach the source
                 refresh(declared, *declared.private_tables, now=datetime.now(UTC))
-                _warm(statement.sql(scale), plain, service.source)
+                _warm(statement.write_sql(scale), plain, service.source)
             asked = _ask(engine, statement, connection, plain, notices, processor, scale=scale)
             if statement.private and asked.plain_s is not None:
                 kept, rolled, *_ = (
                     *(
-                        _ask_again(statement.sql(scale, slack=lower), connection, service.source, processor)
+                        _ask_again(statement.write_sql(scale, slack=lower), connection, service.source, processor)
                         for lower in _LOWER[: rounds - 1]
                     ),
                     None,
@@ -150,13 +150,13 @@ def _ask_again(
     """Return the processor time of a question for which the source has built what it will; None where it is refused."""
     source.settle()
     connection.execute(b"SET keyhole.tolerance = '%s'" % _WIDE)
-    before = processor.used_s()
+    before = processor.measure_used_s()
     try:
         connection.execute(sql.encode()).fetchall()
     except psycopg.Error:
         return None
     else:
-        return processor.used_s() - before
+        return processor.measure_used_s() - before
     finally:
         connection.execute(b"RESET keyhole.tolerance")
 
@@ -172,7 +172,7 @@ def _ask(
     scale: float,
 ) -> Asked:
     query = f"{statement.number}{' instead' if statement.instead else ''}"
-    sql, before, began = statement.sql(scale), processor.used_s(), time.perf_counter()
+    sql, before, began = statement.write_sql(scale), processor.measure_used_s(), time.perf_counter()
     try:
         rows = connection.execute(sql.encode()).fetchall()
     except psycopg.Error as refusal:
@@ -184,18 +184,18 @@ def _ask(
         found = _PRICE.search(message)
         epsilon = None if found is None else float(found[1])
         return Asked(engine, query, f"planned; {message}", epsilon, keyhole_s=time.perf_counter() - began)
-    took, used = time.perf_counter() - began, processor.used_s() - before
+    took, used = time.perf_counter() - began, processor.measure_used_s() - before
     cost = next((one for text in notices if (one := _COST.search(text)) is not None), None)
     outcome, price, whole = "planned" if statement.private else PUBLIC, None, None
     if cost is not None:
         price, whole = float(cost[1]), float(cost[2] or cost[1])
     try:
-        relaxed_rows = plain.fetch(statement.sql(scale, slack=SLACK)) if statement.private else None
+        relaxed_rows = plain.fetch(statement.write_sql(scale, slack=SLACK)) if statement.private else None
         timed = []
         for _ in range(_TIMES):
-            before, began = processor.used_s(), time.perf_counter()
+            before, began = processor.measure_used_s(), time.perf_counter()
             true = plain.fetch(sql)
-            timed.append((time.perf_counter() - began, processor.used_s() - before))
+            timed.append((time.perf_counter() - began, processor.measure_used_s() - before))
     except TimeoutError:
         return Asked(engine, query, outcome, price, whole, returned=len(rows), keyhole_s=took, keyhole_processor_s=used)
     plain_s, plain_processor_s = map(min, zip(*timed, strict=True))

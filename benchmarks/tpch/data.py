@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import duckdb
 import psycopg
 
-from benchmarks.tpch.processor import server_of
+from benchmarks.tpch.processor import find_server
 
 HERE = Path(__file__).parent
 _KEYS = {
@@ -30,7 +30,7 @@ class Plain(Protocol):
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
         """Return all rows. Raises TimeoutError after the limit."""
 
-    def servers(self) -> tuple[int, ...]:
+    def list_servers(self) -> tuple[int, ...]:
         """Return the first processes of the servers that compute it, which are not this process."""
 
 
@@ -73,9 +73,9 @@ def load_postgres(files: Path, folder: Path, url: str, *, limit_s: float) -> Pat
     with duckdb.connect() as reading, psycopg.connect(url, autocommit=True) as connection:
         for table, key in _KEYS.items():
             described = reading.execute(f"DESCRIBE FROM '{files / table}.parquet'").fetchall()
-            columns = ", ".join(f"{name} {_postgres_type(kind)} NOT NULL" for name, kind, *_ in described)
+            columns = ", ".join(f"{name} {_write_postgres_type(kind)} NOT NULL" for name, kind, *_ in described)
             connection.execute(f"CREATE TABLE {table} ({columns})".encode())
-            for part in _csv(reading, f"FROM '{files / table}.parquet'", folder / "part.csv"):
+            for part in _write_csv(reading, f"FROM '{files / table}.parquet'", folder / "part.csv"):
                 with (
                     part.open("rb") as file,
                     connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT csv)".encode()) as copy,
@@ -87,11 +87,11 @@ def load_postgres(files: Path, folder: Path, url: str, *, limit_s: float) -> Pat
     return write_policy(folder, url, limit_s=limit_s)
 
 
-def _postgres_type(kind: str) -> str:
+def _write_postgres_type(kind: str) -> str:
     return {"VARCHAR": "text"}.get(kind, kind.replace("DECIMAL", "numeric"))
 
 
-def _csv(reading: duckdb.DuckDBPyConnection, source: str, path: Path) -> Iterator[Path]:
+def _write_csv(reading: duckdb.DuckDBPyConnection, source: str, path: Path) -> Iterator[Path]:
     reading.execute(f"COPY ({source}) TO '{path}' (FORMAT csv, HEADER false)")
     yield path
     path.unlink()
@@ -117,7 +117,7 @@ class PlainDuckDB:
         finally:
             timer.cancel()
 
-    def servers(self) -> tuple[int, ...]:
+    def list_servers(self) -> tuple[int, ...]:
         """Return none: DuckDB computes in this process."""
         return ()
 
@@ -137,7 +137,7 @@ class PlainPostgres:
             except psycopg.errors.QueryCanceled as error:
                 raise TimeoutError from error
 
-    def servers(self) -> tuple[int, ...]:
+    def list_servers(self) -> tuple[int, ...]:
         """Return the server's first process."""
         with psycopg.connect(self._url, autocommit=True) as connection:
-            return (server_of(connection),)
+            return (find_server(connection),)

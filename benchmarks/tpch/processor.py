@@ -23,7 +23,7 @@ class Processor:
 
     servers: tuple[int, ...]
 
-    def used_s(self) -> float:
+    def measure_used_s(self) -> float:
         """Return the seconds used so far, by all of them together. Without /proc only this process is seen."""
         ticks = 0
         for folder in Path("/proc").glob("[0-9]*"):
@@ -36,7 +36,7 @@ class Processor:
         return time.process_time() + ticks / _TICKS
 
 
-def server_of(connection: "psycopg.Connection[tuple[Any, ...]]") -> int:
+def find_server(connection: "psycopg.Connection[tuple[Any, ...]]") -> int:
     """Return the first process of the server behind a connection, which lies on this machine; 0 without /proc."""
     found = connection.execute("SELECT pg_backend_pid()").fetchone()
     assert found is not None

@@ -24,7 +24,7 @@ class Statement:
         """Return True if it reads a private table."""
         return self.number not in PUBLIC
 
-    def sql(self, scale: float, *, slack: float = 0.0) -> str:
+    def write_sql(self, scale: float, *, slack: float = 0.0) -> str:
         """Return the SQL at a scale, its thresholds lower by a part of each."""
 
         def write(found: re.Match[str]) -> str:

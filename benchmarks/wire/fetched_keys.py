@@ -21,8 +21,8 @@ import duckdb
 import httpx
 import psycopg
 
-from benchmarks.many_keys import POLICY, QUESTION, in_process, lay_out
-from benchmarks.served import Serving, keyhole
+from benchmarks.many_keys import POLICY, QUESTION, lay_out, run_in_process
+from benchmarks.served import Serving, run_keyhole
 from benchmarks.workload import ANALYST, PASSWORD
 from proxy.security.scram import make_verifier
 
@@ -71,17 +71,17 @@ def measure(directory: Path, *, places: int, products: int, rows: int, more: int
     )
     path = directory / "keyhole.toml"
     path.write_text(policy + served, encoding="utf-8")
-    in_process(lay_out, directory, places, products, rows)
-    plain_s = in_process(_write_plainly, directory, text)
-    with keyhole(path, workers=1) as serving:
+    run_in_process(lay_out, directory, places, products, rows)
+    plain_s = run_in_process(_write_plainly, directory, text)
+    with run_keyhole(path, workers=1) as serving:
         with psycopg.connect(serving.url, autocommit=True) as client:
             client.execute(f"SET keyhole.tolerance = '{_TOLERANCE}'".encode())
             client.execute(f"SELECT count(*) FROM ({text}) AS asked".encode())
         ways: dict[str, Callable[[], tuple[int, int | None, int | None]]] = {
             "COPY": partial(_copy, serving, text),
             "SELECT": partial(_select, serving, text),
-            "REST, NDJSON": partial(_request, serving, text, "application/x-ndjson"),
-            "REST, CSV": partial(_request, serving, text, "text/csv"),
+            "REST, NDJSON": partial(_count_answer, serving, text, "application/x-ndjson"),
+            "REST, CSV": partial(_count_answer, serving, text, "text/csv"),
         }
         return Measured(plain_s, {name: _watch(serving, way) for name, way in ways.items()})
 
@@ -98,14 +98,14 @@ def _watch(serving: Serving, fetch: Callable[[], tuple[int, int | None, int | No
     for process in serving.processes:
         with suppress(OSError):  # a kernel that does not forget the most: then it is that of all fetches before
             Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")
-    used, started = _used_s(serving), perf_counter()
+    used, started = _measure_used_s(serving), perf_counter()
     keys, size, session_bytes = fetch()
     return Fetched(
         clock_s=perf_counter() - started,
-        processor_s=_used_s(serving) - used,
+        processor_s=_measure_used_s(serving) - used,
         keys=keys,
         size=size,
-        own_bytes=sum(map(_most_bytes, serving.processes)),
+        own_bytes=sum(map(_read_most_bytes, serving.processes)),
         session_bytes=session_bytes,
     )
 
@@ -118,14 +118,14 @@ def _copy(serving: Serving, text: str) -> tuple[int, int, int]:
             for piece in copied:
                 size += len(piece)
                 keys += bytes(piece).count(b"\n")
-        return keys, size, _most_bytes(session)
+        return keys, size, _read_most_bytes(session)
 
 
 def _select(serving: Serving, text: str) -> tuple[int, None, int]:
     with psycopg.connect(serving.url, autocommit=True) as client:
         session = _open_session(client)
         keys = client.execute(text.encode()).rowcount
-        return keys, None, _most_bytes(session)
+        return keys, None, _read_most_bytes(session)
 
 
 def _open_session(client: psycopg.Connection) -> int:
@@ -136,7 +136,7 @@ def _open_session(client: psycopg.Connection) -> int:
     return int(found[0])
 
 
-def _request(serving: Serving, text: str, kind: str) -> tuple[int, int, None]:
+def _count_answer(serving: Serving, text: str, kind: str) -> tuple[int, int, None]:
     headers = {"Authorization": f"Bearer {PASSWORD}", "Accept": kind}
     asked = {"sql": text, "tolerance": _TOLERANCE}
     size = lines = 0
@@ -151,7 +151,7 @@ def _request(serving: Serving, text: str, kind: str) -> tuple[int, int, None]:
     return lines - 1, size, None  # the first is no key
 
 
-def _used_s(serving: Serving) -> float:
+def _measure_used_s(serving: Serving) -> float:
     ticks = 0
     for process in serving.processes:
         fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -159,7 +159,7 @@ def _used_s(serving: Serving) -> float:
     return ticks / _TICKS
 
 
-def _most_bytes(process: int) -> int:
+def _read_most_bytes(process: int) -> int:
     lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

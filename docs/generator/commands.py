@@ -43,10 +43,10 @@ def list_commands() -> Iterator[tuple[str, Any]]:
     group = typer.main.get_group(app)
     for section in SECTIONS.values():
         for listed in section:
-            yield from _commands_of(listed.name, group.commands[listed.name])
+            yield from _list_commands(listed.name, group.commands[listed.name])
 
 
-def _commands_of(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+def _list_commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(command, TyperGroup):
         for below, found in command.commands.items():
             yield f"{name} {below}", found
@@ -70,7 +70,7 @@ def write_reference(page: str) -> str:
     for title, section in SECTIONS.items():
         written += [f"## {title}", ""]
         for listed in section:
-            for name, command in _commands_of(listed.name, group.commands[listed.name]):
+            for name, command in _list_commands(listed.name, group.commands[listed.name]):
                 written += _describe(name, command)
                 if notes.get(name):
                     written += [NOTES, "", notes[name], ""]
@@ -90,7 +90,7 @@ def _describe(name: str, command: Any) -> Iterator[str]:
     yield " ".join(command.help.split())
     yield ""
     if own:
-        yield from (f"- {_name(found)}: {_meaning(found)}" for found in own)
+        yield from (f"- {_name(found)}: {_describe_parameter(found)}" for found in own)
         yield ""
     if shared:
         yield f"Takes {', '.join(shared)}."
@@ -114,7 +114,7 @@ def _name(parameter: Any) -> str:
     return ", ".join(f"`{spelling}`" for spelling in parameter.opts)
 
 
-def _meaning(parameter: Any) -> str:
+def _describe_parameter(parameter: Any) -> str:
     meaning = str(parameter.help)
     choices: Any = parameter.type_descriptor.annotation
     if isinstance(choices, EnumType):

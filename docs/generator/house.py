@@ -44,31 +44,31 @@ class Room:
         return f"{', '.join(f'`{name}`' for name in self.below)} and below"
 
 
-def rooms(house: str) -> list[Room]:
+def read_rooms(house: str) -> list[Room]:
     """Return the rooms of a house from the top layer down, as its contract in pyproject.toml has them."""
-    layers = [tuple(name.strip() for name in layer.split("|")) for layer in _contract(house)["layers"]]
+    layers = [tuple(name.strip() for name in layer.split("|")) for layer in _read_contract(house)["layers"]]
     below = [*layers[1:], ()]
     return [Room(house, name, under) for layer, under in zip(layers, below, strict=True) for name in layer]
 
 
-def _contract(house: str) -> dict[str, list[str]]:
+def _read_contract(house: str) -> dict[str, list[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     (found,) = (contract for contract in contracts if contract.get("containers") == [house])
     return dict(found)
 
 
-def sign(path: Path) -> str:
+def read_sign(path: Path) -> str:
     """Return the docstring of a package or module, empty if it has none."""
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
-def sentence(text: str) -> str:
+def take_first_sentence(text: str) -> str:
     """Return a sign's first paragraph in one line."""
     return " ".join(text.split("\n\n")[0].split())
 
 
-def line(text: str, beginning: str) -> str:
+def find_line(text: str, beginning: str) -> str:
     """Return the text of a sign after one of `LINES`, continued lines included; empty if it has none."""
     said: list[str] = []
     for found in text.splitlines():
@@ -81,10 +81,10 @@ def line(text: str, beginning: str) -> str:
     return " ".join(said).strip()
 
 
-def list_rooms(house: str) -> str:
+def write_list(house: str) -> str:
     """Return the packages of a house as a Markdown list, from the top layer down."""
-    packages = (room for room in rooms(house) if room.path.name == "__init__.py")
-    return "\n".join(f"- `{room.shown}`: {_shorten(sentence(sign(room.path)))}" for room in packages)
+    packages = (room for room in read_rooms(house) if room.path.name == "__init__.py")
+    return "\n".join(f"- `{room.shown}`: {_shorten(take_first_sentence(read_sign(room.path)))}" for room in packages)
 
 
 def _shorten(text: str) -> str:
@@ -93,11 +93,11 @@ def _shorten(text: str) -> str:
     return f"{noun}." if rest and len(noun.split()) >= _LEAST_WORDS else text
 
 
-def with_lists(page: str) -> str:
+def replace_lists(page: str) -> str:
     """Return the page with every house's list as it is now, between the comments that mark its place."""
     for house in HOUSES:
         begin, end = f"<!-- {house}: made by docs.generator -->", f"<!-- {house}: end -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n{list_rooms(house)}\n{end}{after}"
+        page = f"{before}{begin}\n{write_list(house)}\n{end}{after}"
     return page

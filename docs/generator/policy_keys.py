@@ -79,10 +79,10 @@ def write_reference(page: str) -> str:
 def read_meanings(page: str) -> dict[str, dict[str, str]]:
     """Return what the page says of each key, by heading and key; empty for a key without a meaning."""
     reference = page.partition(BEGIN)[2].partition(END)[0]
-    return {chapter[1]: _meanings(chapter[0]) for chapter in _CHAPTER.finditer(reference)}
+    return {chapter[1]: _read_meanings(chapter[0]) for chapter in _CHAPTER.finditer(reference)}
 
 
-def _meanings(chapter: str) -> dict[str, str]:
+def _read_meanings(chapter: str) -> dict[str, str]:
     return {item[1]: " ".join(item[2].split()) for item in _ITEM.finditer(chapter)}
 
 
@@ -90,7 +90,7 @@ def _write_chapter(chapter: re.Match[str]) -> str:
     """Return one section of the reference: what stands around its list stays."""
     items = list(_ITEM.finditer(chapter[0]))
     start, end = (items[0].start(), items[-1].end()) if items else (len(chapter[0]), len(chapter[0]))
-    meanings = _meanings(chapter[0])
+    meanings = _read_meanings(chapter[0])
     return chapter[0][:start] + "".join(_write_keys(SECTIONS[chapter[1]], meanings)) + chapter[0][end:]
 
 
@@ -142,7 +142,7 @@ def _name_range(metadata: Sequence[object]) -> str:
     >>> _name_range([annotated_types.Ge(1), annotated_types.Le(64)])
     '1 to 64'
     """
-    ends: dict[str, Any] = {type(one).__name__.lower(): value for one in metadata for value in _end_of(one)}
+    ends: dict[str, Any] = {type(one).__name__.lower(): value for one in metadata for value in _list_ends(one)}
     match ends:
         case {"ge": 1, "le": int(most)} if most >= _HARDLY_A_LIMIT:
             return ""
@@ -155,7 +155,7 @@ def _name_range(metadata: Sequence[object]) -> str:
     return ""
 
 
-def _end_of(one: object) -> Iterator[Any]:
+def _list_ends(one: object) -> Iterator[Any]:
     """Yield the value of one end of a range; nothing for other metadata."""
     match one:
         case (

@@ -103,27 +103,27 @@ WORDS = (
 )
 
 
-def width_of(text: str, size: int) -> float:
+def estimate_width(text: str, size: int) -> float:
     """About how wide a line of text is drawn."""
     return len(text) * size * WIDEST_LETTER
 
 
-def question_way() -> str:
+def draw_question_way() -> str:
     """Return the picture as SVG text; the same on every run."""
     parts = [f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="10"/>']
     for x, y, width, height, name in FRAMES:
         parts.append(f'<rect class="frame" x="{x}" y="{y}" width="{width}" height="{height}" rx="10"/>')
-        parts.append(_text(x + width // 2, y + 24, name, "title", SMALL + 1))
+        parts.append(_draw_text(x + width // 2, y + 24, name, "title", SMALL + 1))
     for box in (*STAGES.values(), *OTHERS):
-        parts += _drawn(box)
+        parts += _draw_box(box)
     parts += [f'<path class="way" d="{way}" marker-end="url(#tip)"/>' for way in WAYS]
     parts.append(f'<path class="way" d="{AGAIN}" stroke-dasharray="5 4" marker-end="url(#tip)"/>')
-    parts += [_text(x, y, text, "small", SMALL, anchor) for x, y, text, anchor in WORDS]
+    parts += [_draw_text(x, y, text, "small", SMALL, anchor) for x, y, text, anchor in WORDS]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
         ' aria-labelledby="what how">',
         '<title id="what">The way of a question through Keyhole</title>',
-        f'<desc id="how">{escape(_description())}</desc>',
+        f'<desc id="how">{escape(_describe_way())}</desc>',
         f"<style>{STYLE}</style>",
         '<defs><marker id="tip" markerWidth="9" markerHeight="8" refX="7" refY="4" orient="auto">',
         '<path class="tip" d="M0 0L8 4L0 8z"/></marker></defs>',
@@ -131,17 +131,17 @@ def question_way() -> str:
     return "\n".join((*head, *parts, "</svg>\n"))
 
 
-def _description() -> str:
+def _describe_way() -> str:
     stages = ", ".join(f"{box.title} ({' '.join(box.lines)})" for box in STAGES.values())
     return f"SQL comes from the analyst and passes the stages {stages}. Keys go back, and nothing else."
 
 
-def _drawn(box: Box) -> list[str]:
+def _draw_box(box: Box) -> list[str]:
     rectangle = f'<rect class="{box.kind}" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="8"/>'
     top = box.y + (box.height - TITLE - 17 * len(box.lines)) // 2 + TITLE - 2
-    lines = [_text(box.middle, top + 17 * n, text, "small", SMALL) for n, text in enumerate(box.lines, start=1)]
-    return [rectangle, _text(box.middle, top, box.title, "title", TITLE), *lines]
+    lines = [_draw_text(box.middle, top + 17 * n, text, "small", SMALL) for n, text in enumerate(box.lines, start=1)]
+    return [rectangle, _draw_text(box.middle, top, box.title, "title", TITLE), *lines]
 
 
-def _text(x: int, y: int, text: str, kind: str, size: int, anchor: str = "middle") -> str:
+def _draw_text(x: int, y: int, text: str, kind: str, size: int, anchor: str = "middle") -> str:
     return f'<text class="{kind}" x="{x}" y="{y}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'

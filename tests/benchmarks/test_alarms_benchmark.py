@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from benchmarks.alarms.measured import AboutAlarms, Taxis, replay_pickups, watch_pickups, watch_retail
-from benchmarks.alarms.page import document
-from benchmarks.alarms.pickups import HOURS, pickups
+from benchmarks.alarms.page import write_page
+from benchmarks.alarms.pickups import HOURS, read_pickups
 from benchmarks.alarms.prices import LOOKS, WINDOWS, describe_windows, price_regimes, price_rivals
 from benchmarks.alarms.replay import expect, replay
-from benchmarks.alarms.retail import DAYS, customers_by_day, lines_by_day
-from benchmarks.alarms.side_by_side import AROUND, WAYS, Answers, alarm_loss, best_tree, realise, watch_all
+from benchmarks.alarms.retail import DAYS, count_customers_by_day, count_lines_by_day
+from benchmarks.alarms.side_by_side import (
+    AROUND,
+    WAYS,
+    Answers,
+    find_best_tree,
+    measure_answers,
+    price_alarm,
+    watch_all,
+)
 from benchmarks.experiments.taxi import VARIABLE
 from tests.effort import is_quick, rounds
 from tests.seeded_noise import SeededNoise
@@ -51,7 +59,7 @@ def test_a_replay_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window is late with probability .05 at most, wrong with .1: of some fifty true ones more than twenty are late
     with probability 1e-12, of hundreds of others more than a quarter wrong with one far smaller."""
     monkeypatch.delenv(VARIABLE, raising=False)
-    by_hour = pickups(seed=1).by_hour
+    by_hour = read_pickups(seed=1).by_hour
     assert by_hour.shape == (258 * 40, HOURS)
     assert np.all(np.diff(by_hour, axis=1) >= 0)
     by_hour = by_hour[: rounds(2_000, quick=240)]
@@ -67,7 +75,7 @@ def test_a_replay_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_shops_months_grow_day_by_day() -> None:
-    lines, customers = lines_by_day(), customers_by_day()
+    lines, customers = count_lines_by_day(), count_customers_by_day()
     assert lines.shape == customers.shape == (38 * 13, DAYS)
     assert np.all(np.diff(lines, axis=1) >= 0)
     assert lines[:, -1].sum() == 531_285
@@ -77,7 +85,7 @@ def test_a_shops_months_grow_day_by_day() -> None:
 def test_what_answers_are_worth() -> None:
     by_look = np.array([[0, 5, 12, 13], [0, 11, 12, 12], [0, 11, 11, 11], [0, 1, 1, 2]])
     held = np.array([[0, 1, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 0]], dtype=np.bool_)
-    found = realise("any", Answers(held, 1.0, 0.5), by_look, cut=10, tolerance=5)
+    found = measure_answers("any", Answers(held, 1.0, 0.5), by_look, cut=10, tolerance=5)
     assert (found.late, found.never, found.delay, found.most_delay, found.wrong) == pytest.approx(
         (2 / 3, 1 / 3, 0.5, 1, 1.0)
     )
@@ -85,7 +93,7 @@ def test_what_answers_are_worth() -> None:
 
 
 def test_a_signed_tree_has_its_best_branching() -> None:
-    price, branching, nodes = best_tree(24)
+    price, branching, nodes = find_best_tree(24)
     assert (round(price, 1), branching, nodes) == (20.0, 7, 6)
 
 
@@ -100,7 +108,7 @@ def test_every_way_keeps_its_contract() -> None:
     kept = ("alarm", "ladder", "afresh, to contract", "signed tree, to contract")
     assert all(found[name].late <= 60 / 400 for name in kept)
     assert found["alarm"].wrong <= 100 / 400
-    same = float(alarm_loss(6, cut=50, tolerance=20))
+    same = float(price_alarm(6, cut=50, tolerance=20))
     assert [one.epsilon for name, one in found.items() if "at the alarm's loss" in name] == pytest.approx([same] * 2)
     assert (found["zeros"].late, found["zeros"].never, found["zeros"].wrong, found["zeros"].epsilon) == (1, 1, 0, 0)
     assert found["alarm"].epsilon < found["signed tree, to contract"].epsilon < found["afresh, to contract"].epsilon
@@ -115,7 +123,7 @@ def test_the_page_is_written_and_its_images_drawn(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr("benchmarks.alarms.page.WINDOWS", WINDOWS[:2])
     taxis = Taxis((replay_pickups(0, seed=1, every=101),), watch_pickups(seed=1, every=101))
     shops = () if is_quick() else watch_retail(seed=1, repeated=1)
-    page = document(taxis, shops, ABOUT)
+    page = write_page(taxis, shops, ABOUT)
     assert "| loss of a window at most 0.65 | 0.645 | met |" in page
     assert all(f"`{name}`" in page for name in WAYS)
     assert all(f"(alarms-{name}.png)" in page for name in ("prices", "delays"))
@@ -134,4 +142,4 @@ def test_a_bar_that_is_not_met_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     taxis = Taxis((replay_pickups(0, seed=1, every=211),), watch_pickups(seed=1, every=211))
     cut, tolerance, found, expected = taxis.replayed[0]
     worse = replace(taxis, replayed=((cut, tolerance, replace(found, alarm=0.7), expected),))
-    assert "| 0.700 | NOT MET |" in document(worse, (), ABOUT)
+    assert "| 0.700 | NOT MET |" in write_page(worse, (), ABOUT)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from benchmarks.diagnostics import data, experiments, residual_plots
-from benchmarks.diagnostics.__main__ import Results, document
-from benchmarks.diagnostics.data import linear
+from benchmarks.diagnostics.__main__ import Results, write_page
+from benchmarks.diagnostics.data import draw_linear
 from benchmarks.diagnostics.experiments import (
     AreaRow,
     SeparationRow,
-    area_by_ranks,
     compare_areas,
     compare_separation,
+    compute_area_by_ranks,
     measure_shape,
     separate_without_noise,
 )
@@ -26,10 +26,10 @@ from tests.seeded_noise import SeededNoise
 
 def test_a_quarter_of_the_stand_in_is_positive_and_scores_separate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(data.VARIABLE, raising=False)
-    found = data.scored(seed=5)
+    found = data.read_scored(seed=5)
     assert found.outcomes.mean() == pytest.approx(0.25, abs=0.02)
-    assert area_by_ranks(found) == pytest.approx(0.9, abs=0.02)
-    assert found.cells().sum() == len(found.scores)
+    assert compute_area_by_ranks(found) == pytest.approx(0.9, abs=0.02)
+    assert found.count_cells().sum() == len(found.scores)
 
 
 def test_calibration_tells_a_wrong_model_at_2000(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_the_page_has_every_method() -> None:
     plots = [ResidualRow(500, "prirp", (0.1, 0.6, 0.5), (0.9, 0.8))]
     saturated = [AreaRow(684, Fraction(1, 10), "16 bins", 0.3, 0.04)]
     shapes, plain = [SeparationRow(2000, "32 bins", 0.9)], [SeparationRow(500, "without noise", 0.55)]
-    page = document(Results(areas, saturated, shapes, plain, plots), origin="made up", runs=3)
+    page = write_page(Results(areas, saturated, shapes, plain, plots), origin="made up", runs=3)
     assert "| `prirp` | 500 | 0.100 | 0.600 | 0.500 | 0.90 | 0.80 |" in page
     for image in ("diagnostics-areas.png", "diagnostics-saturated.png", "diagnostics-separations.png"):
         assert f"({image})" in page
@@ -108,7 +108,7 @@ def test_distances_are_between_nothing_and_all() -> None:
     assert 0.8 < ideal.measure(whole) <= 1
     assert ideal.measure(ResidualGrid((0, 1024), (0, 1024), np.array([[-3.0]]), 1.0)) == 1.0
     edges = tuple(range(512, 720, 4)), tuple(range(432, 596, 4))
-    predicted, residual = linear("I", rows=5000, generator=np.random.default_rng(3))
+    predicted, residual = draw_linear("I", rows=5000, generator=np.random.default_rng(3))
     units = [(np.array(one) - 512) * width for one, width in zip(edges, (0.25, 1 / 16), strict=True)]
     counts, *_ = np.histogram2d(predicted, residual, bins=units)
     assert ideal.measure(ResidualGrid(edges[0], edges[1], counts, 0.0)) < 0.1

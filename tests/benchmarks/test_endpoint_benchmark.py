@@ -39,7 +39,7 @@ def test_the_report_is_printed_and_is_a_document(report: endpoint.Report) -> Non
         endpoint.show(report, console)
     for each in report.measured:
         assert each.workload in printed.get()
-    document = json.loads(json.dumps(report.document()))
+    document = json.loads(json.dumps(report.make_document()))
     assert len(document["measured"]) == len(report.measured)
     assert all(trips["keyhole_per_s"] > 0 for trips in document["round_trips"])
 

@@ -13,13 +13,13 @@ from rich.progress import Progress
 
 from benchmarks.experiments import __main__ as command
 from benchmarks.experiments import mim, probe
-from benchmarks.experiments.confidence import contradicts, missed
-from benchmarks.experiments.entrants import ALL_MIDE, ALL_PROBE, MOST_EPSILON, PROBES, entrants
+from benchmarks.experiments.confidence import compute_missed, is_contradicted
+from benchmarks.experiments.entrants import ALL_MIDE, ALL_PROBE, MOST_EPSILON, PROBES, make_entrants
 from benchmarks.experiments.figures import EXPERIMENTS, FIGURES
 from benchmarks.experiments.kept import read_csv
-from benchmarks.experiments.questions import task_of
-from benchmarks.experiments.ratios import duels, standing
-from benchmarks.experiments.report import About, document
+from benchmarks.experiments.questions import make_task
+from benchmarks.experiments.ratios import list_duels, sum_duels
+from benchmarks.experiments.report import About, write_page
 from benchmarks.experiments.runs import Case, Measured, Spread, measure, run_entrant
 from benchmarks.experiments.tables import write_csv
 from benchmarks.experiments.taxi import VARIABLE
@@ -99,11 +99,11 @@ def test_the_page_the_images_and_the_files_are_written(
 
 
 def test_the_page_says_which_taxi_trips_were_used(measured: list[Measured]) -> None:
-    assert "(made up for this)" in document(measured, About(runs=2, seed=SEED, taxi="made up for this"))
+    assert "(made up for this)" in write_page(measured, About(runs=2, seed=SEED, taxi="made up for this"))
 
 
 def test_measurements_are_read_back_from_their_file(tmp_path: Path) -> None:
-    case = _smaller(probe.sub_queries(seed=SEED)[20])
+    case = _smaller(probe.make_sub_query_cases(seed=SEED)[20])
     found = measure([case], runs=2, seed=SEED)
     write_csv(found, tmp_path / "kept.csv")
     read = read_csv(tmp_path / "kept.csv", [case])
@@ -119,7 +119,7 @@ def test_measurements_are_read_back_from_their_file(tmp_path: Path) -> None:
 
 
 def test_results_follow_from_the_seed_alone() -> None:
-    case = _smaller(probe.sub_queries(seed=SEED)[20])
+    case = _smaller(probe.make_sub_query_cases(seed=SEED)[20])
     first, again, other = (repr(measure([case], runs=3, seed=seed)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
@@ -128,24 +128,24 @@ def test_results_follow_from_the_seed_alone() -> None:
 @pytest.mark.parametrize("name", PROBES)
 def test_probe_may_spend_at_least_its_published_limit(name: str) -> None:
     for tolerance in (1, 1000):
-        task = task_of(AnyOf((Cut(0, 100, True, tolerance), Cut(1, 100, True, tolerance))), (1, 1))
-        _, calibration = entrants((name,), task)[0].prepared()
+        task = make_task(AnyOf((Cut(0, 100, True, tolerance), Cut(1, 100, True, tolerance))), (1, 1))
+        _, calibration = make_entrants((name,), task)[0].prepare()
         assert calibration.mechanism == name
         registered = MECHANISMS[name].calibrate(task).worst_case_epsilon
         assert calibration.worst_case_epsilon == pytest.approx(max(MOST_EPSILON, registered))
 
 
 def test_nlm_costs_what_tslm_costs() -> None:
-    task = task_of(Cut(0, 100, True, 10), (1,))
-    (_, nlm), (_, tslm) = (entrant.prepared() for entrant in entrants(("nlm", "tslm"), task))
+    task = make_task(Cut(0, 100, True, 10), (1,))
+    (_, nlm), (_, tslm) = (entrant.prepare() for entrant in make_entrants(("nlm", "tslm"), task))
     assert nlm.worst_case_epsilon == tslm.worst_case_epsilon
     assert nlm.fnr is None
     assert [test.shift for test in nlm.tests] == [0]
 
 
 def test_a_contract_that_nobody_can_meet_is_reported_as_refused() -> None:
-    task = task_of(Cut(0, 100, True, 0), (1,))
-    case = Case("any", "any", 1.0, np.zeros((1, 3), dtype=np.int64), entrants(("tslm",), task))
+    task = make_task(Cut(0, 100, True, 0), (1,))
+    case = Case("any", "any", 1.0, np.zeros((1, 3), dtype=np.int64), make_entrants(("tslm",), task))
     measured = run_entrant(case, case.entrants[0], runs=2, seed=SEED)
     assert measured.refused
     assert measured.runs == 0
@@ -177,16 +177,16 @@ def _one(label: str, loss: float, *, tolerances: tuple[int, ...] = (10,), fnr: f
 
 def test_ratios_compare_equal_contracts_only() -> None:
     ours = _one(DEFAULT, 1.0)
-    found = duels([ours, _one("probe", 2.0), _one("naive", 2.0, tolerances=(4,))], "probe")
-    assert [duel.ratio("epsilon_mean") for duel in found] == [0.5]
-    assert standing(found, "epsilon_mean").met == 1
-    assert standing(duels([ours, _one("probe", 1.5)], "probe"), "epsilon_mean").met == 0
-    assert not duels([ours, _one("naive", 2.0, tolerances=(4,))], "naive")
+    found = list_duels([ours, _one("probe", 2.0), _one("naive", 2.0, tolerances=(4,))], "probe")
+    assert [duel.compute_ratio("epsilon_mean") for duel in found] == [0.5]
+    assert sum_duels(found, "epsilon_mean").met == 1
+    assert sum_duels(list_duels([ours, _one("probe", 1.5)], "probe"), "epsilon_mean").met == 0
+    assert not list_duels([ours, _one("naive", 2.0, tolerances=(4,))], "naive")
 
 
 def test_chance_is_not_taken_for_a_broken_promise() -> None:
     """10,000 decisions at a rate of 5 %: 5.2 % is within the 99.9 % interval of the bound, 8 % is far outside."""
-    assert not contradicts(_one("any", 1.0, fnr=0.052))
-    assert missed(_one("any", 1.0, fnr=0.052)).verdict == "on the bound"
-    assert contradicts(_one("any", 1.0, fnr=0.08))
-    assert missed(_one("any", 1.0, fnr=0.01)).verdict == "kept"
+    assert not is_contradicted(_one("any", 1.0, fnr=0.052))
+    assert compute_missed(_one("any", 1.0, fnr=0.052)).verdict == "on the bound"
+    assert is_contradicted(_one("any", 1.0, fnr=0.08))
+    assert compute_missed(_one("any", 1.0, fnr=0.01)).verdict == "kept"

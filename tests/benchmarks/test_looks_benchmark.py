@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from benchmarks.alarms.looks import MONITORS, ROWS, compare, many, shapes
+from benchmarks.alarms.looks import MONITORS, ROWS, compare, list_shapes, make_many_looks
 from benchmarks.rewriting import TABLE
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
@@ -23,15 +23,15 @@ def test_every_shape_sees_the_watched_day(tmp_path: Path, monkeypatch: pytest.Mo
             "SELECT count(*) FROM visits WHERE age >= 5 AND added BETWEEN '2026-01-20' AND '2026-01-20 17:59:59'"
         ).fetchall()
     duck = open_source("duckdb:///visits.duckdb", directory=tmp_path)
-    for name, look in shapes():
+    for name, look in list_shapes():
         sql = rewrite(look, dialect=DUCKDB)
         read = duck.aggregates(sql, look.keys, functionals=3, timeout_ms=60_000)
         assert int(read.values[0].sum()) == seen[0], name
-    assert len(list(compare(duck, DUCKDB, lambda sql: None, named="duckdb"))) == len(list(shapes())) + 4
+    assert len(list(compare(duck, DUCKDB, lambda sql: None, named="duckdb"))) == len(list(list_shapes())) + 4
     duck.close()
 
 
 def test_a_hundred_standing_questions_are_two_scans() -> None:
-    shared = share_scans(many(TABLE), dialect=DUCKDB)
+    shared = share_scans(make_many_looks(TABLE), dialect=DUCKDB)
     assert sum(len(look.places) for look in shared) == MONITORS
     assert len(shared) == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import planning as planning_benchmark
-from benchmarks.planning import TODAY, catalogs, in_unit, large, measure, typical
+from benchmarks.planning import TODAY, adapt_to_unit, compile_catalogs, draw_typical, make_large, measure
 from mechanisms.formula import list_literals
 from mechanisms.registry import DEFAULT
 from planner.bind.bind_question import ask
@@ -17,9 +17,11 @@ from tests.effort import rounds
 
 def test_every_unit_and_mechanism_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """At quick one of the large formulas, and few typical questions to begin with."""
-    shapes = rounds(len(large(0)), quick=1)
-    monkeypatch.setattr(planning_benchmark, "large", lambda shift: dict(list(large(shift).items())[:shapes]))
-    monkeypatch.setattr(planning_benchmark, "typical", lambda number, seed: typical(rounds(number, quick=2), seed=seed))
+    shapes = rounds(len(make_large(0)), quick=1)
+    monkeypatch.setattr(planning_benchmark, "make_large", lambda shift: dict(list(make_large(shift).items())[:shapes]))
+    monkeypatch.setattr(
+        planning_benchmark, "draw_typical", lambda number, seed: draw_typical(rounds(number, quick=2), seed=seed)
+    )
     rows = list(measure(2, 1))
     assert len({(unit, mechanism) for unit, mechanism, *_ in rows}) == 4
     assert len(rows) == 4 * (1 + shapes)
@@ -27,20 +29,20 @@ def test_every_unit_and_mechanism_is_measured(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six() -> None:
-    for unit, catalog in catalogs().items():
+    for unit, catalog in compile_catalogs().items():
         accuracy = settings.read_accuracy({"keyhole.mechanism": DEFAULT}, catalog.defaults)
-        for sql in (*large(0).values(), *(in_unit(one, unit) for one in typical(30, seed=3))):
+        for sql in (*make_large(0).values(), *(adapt_to_unit(one, unit) for one in draw_typical(30, seed=3))):
             statement = classify(sql, catalog)
             assert isinstance(statement, Asking)
             question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
             literals = len(list(list_literals(question.formula)))
-            assert literals == 64 if sql in large(0).values() else 1 <= literals <= 12
+            assert literals == 64 if sql in make_large(0).values() else 1 <= literals <= 12
 
 
 def test_ordered_thresholds_fold_into_one() -> None:
-    catalog = catalogs()["row"]
+    catalog = compile_catalogs()["row"]
     accuracy = settings.read_accuracy({}, catalog.defaults)
-    statement = classify(large(0)["64 thresholds on one aggregate, ordered"], catalog)
+    statement = classify(make_large(0)["64 thresholds on one aggregate, ordered"], catalog)
     assert isinstance(statement, Asking)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
     made = planning.plan(question, dialect=DUCKDB)

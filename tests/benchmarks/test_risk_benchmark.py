@@ -18,12 +18,12 @@ from benchmarks.risk.attacks import (
     TRUE_COUNTS,
     TTL,
     Found,
-    at_utility,
     attack,
     attack_over_epsilon,
     count_improved,
+    find_setting,
     find_utility,
-    match,
+    name_at_utility,
 )
 from benchmarks.risk.bars import judge
 from benchmarks.risk.building import ATTACKERS, Building, draw_building
@@ -35,7 +35,7 @@ from benchmarks.risk.disclosures import (
     find_telling,
     read_keyhole,
 )
-from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, document
+from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, write_page
 from benchmarks.risk.published_tables import (
     QueryRow,
     TableRow,
@@ -137,17 +137,17 @@ def test_true_counts_find_as_many_as_was_published(building: Building) -> None:
     seen = truth.publish(building, seed=0)
     for attacker, published in INSIDERS_AND_OTHERS.items():
         assert count_improved(building, attacker, truth, seen, joint=False) == published
-    assert [len(building.closed_to(attacker)) for attacker in INSIDERS_AND_OTHERS] == [41, 24, 15]
+    assert [len(building.list_closed_rooms(attacker)) for attacker in INSIDERS_AND_OTHERS] == [41, 24, 15]
 
 
 def test_settings_are_matched_by_utility(building: Building) -> None:
     """Published are epsilon .109 and .456, and 6.7 minutes; a utility's band of .002 leaves them a tenth."""
-    found = [match(LaplaceCounts, building, target=target, low=0.005, high=20.0) for target in TARGETS]
+    found = [find_setting(LaplaceCounts, building, target=target, low=0.005, high=20.0) for target in TARGETS]
     assert found == pytest.approx([0.109, 0.456], rel=0.12)
     assert find_utility(LaplaceCounts(found[0]), building) == pytest.approx(TARGETS[0], abs=NEAR)
-    assert match(ResaltedCounts, building, target=0.9, low=5.0, high=10.0) == pytest.approx(6.7, rel=0.12)
+    assert find_setting(ResaltedCounts, building, target=0.9, low=5.0, high=10.0) == pytest.approx(6.7, rel=0.12)
     with pytest.raises(ValueError, match="no setting"):
-        match(LaplaceCounts, building, target=0.9, low=0.01, high=0.02)
+        find_setting(LaplaceCounts, building, target=0.9, low=0.01, high=0.02)
 
 
 def test_attackers_stand_in_the_published_order(building: Building) -> None:
@@ -175,10 +175,10 @@ def test_counts_with_new_salts_follow_their_law() -> None:
     technique = ResaltedCounts(3.25)
     crowd = Building(np.zeros((1, 2, 4000), np.int64), np.full((1, 4000), 30), ("office",))
     seen = technique.publish(crowd, seed=SEED)
-    law = np.array([technique.likelihood(float(value), room=0, most=30)[30] for value in range(30, 121)])
+    law = np.array([technique.compute_likelihood(float(value), room=0, most=30)[30] for value in range(30, 121)])
     assert law.sum() == pytest.approx(1.0)
     assert law @ np.arange(30, 121) == pytest.approx(seen.mean(), abs=0.3)
-    assert technique.likelihood(29.0, room=0, most=30)[30] == 0.0
+    assert technique.compute_likelihood(29.0, room=0, most=30)[30] == 0.0
 
 
 def test_pegasus_is_known_by_its_work_on_the_days_before() -> None:
@@ -186,16 +186,18 @@ def test_pegasus_is_known_by_its_work_on_the_days_before() -> None:
     building = draw_building(seed=7, rooms=2, days=14)
     technique = PegasusCounts(20.0, building)
     count = int(np.median(building.known[0]))
-    likely = technique.likelihood(float(count), room=0, most=count + 50)
+    likely = technique.compute_likelihood(float(count), room=0, most=count + 50)
     assert int(likely.argmax()) == pytest.approx(count, abs=2)
-    assert np.ptp(technique.likelihood(1e6, room=0, most=9)) == 0.0
+    assert np.ptp(technique.compute_likelihood(1e6, room=0, most=9)) == 0.0
 
 
 def made_up(*, keys: float) -> tuple[list[Found], list[Found]]:
     """What would be found if noise helped 100 at a utility, TTL 150, and a key set so many."""
     values = {TRUE_COUNTS: 500.0, KEY_SET: keys}
     for target in TARGETS:
-        values |= {at_utility(name, target): 100.0 for name in (LAPLACE, PEGASUS)} | {at_utility(TTL, target): 150.0}
+        values |= {name_at_utility(name, target): 100.0 for name in (LAPLACE, PEGASUS)} | {
+            name_at_utility(TTL, target): 150.0
+        }
     found = [Found(who, name, None, None, value, value) for who in ATTACKERS for name, value in values.items()]
     curve = [Found(who, LAPLACE, e, 0.9, v, v) for who in ATTACKERS for e, v in ((0.1, 50.0), (5.0, 495.0))]
     return found, curve
@@ -264,7 +266,7 @@ def test_the_page_has_everything(disclosures: Disclosures) -> None:
     asked = [QueryRow("any", ((Fraction(1, 2), 0.0219),), 0.0519)]
     tables = Tables("Adult", [(16, 7)], [(0.5, 0.344, 0.928)], 1, [TableRow("SPS", "nothing", 0.0991, 0.991)], asked)
     places, secrets = Places(1, 9255, *made_up(keys=1.0)), Secrets(1, bits, histograms)
-    page = document(disclosures, places, secrets, tables, seed=SEED)
+    page = write_page(disclosures, places, secrets, tables, seed=SEED)
     assert "16 values to 7" in page
     assert "At p 0.5, 34.4 % of the groups are too large, with 92.8 % of the records." in page
     assert "| SPS | nothing | 0.0991 | 99.1 % |" in page

@@ -13,7 +13,7 @@ from tests.effort import rounds
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> soak.Soaked:
-    return soak.soak(tmp_path_factory.mktemp("soak"), seconds=rounds(5, quick=2), connections=10, workers=2)
+    return soak.run_soak(tmp_path_factory.mktemp("soak"), seconds=rounds(5, quick=2), connections=10, workers=2)
 
 
 def test_no_descriptor_is_left_and_the_ledger_is_exact(run: soak.Soaked) -> None:
@@ -32,18 +32,18 @@ def test_the_run_is_printed_and_is_a_document(run: soak.Soaked) -> None:
     with console.capture() as printed:
         soak.show(run, console)
     assert "descriptors" in printed.get()
-    assert json.loads(json.dumps(run.document()))["workers"] == 2
+    assert json.loads(json.dumps(run.make_document()))["workers"] == 2
 
 
 def test_a_line_is_fitted_to_what_grows() -> None:
     def samples(growing: int) -> list[soak.Sample]:
         return [soak.Sample(at_s, 1000 + growing * at_s, 0, 0) for at_s in range(10)]
 
-    assert soak._slope(samples(7)) == pytest.approx(7)
-    assert soak._slope(samples(0)) == 0
+    assert soak._compute_slope(samples(7)) == pytest.approx(7)
+    assert soak._compute_slope(samples(0)) == 0
 
 
 def test_descriptors_are_counted(tmp_path: Path) -> None:
-    before = soak._descriptors((os.getpid(),))
+    before = soak._count_descriptors((os.getpid(),))
     with (tmp_path / "open").open("w"):
-        assert soak._descriptors((os.getpid(),)) == before + 1
+        assert soak._count_descriptors((os.getpid(),)) == before + 1

@@ -12,20 +12,20 @@ from benchmarks.experiments.taxi import VARIABLE
 from benchmarks.streams import data, events, experiments
 from benchmarks.streams.__main__ import FIGURES, draw, write
 from benchmarks.streams.events import CLOSE, EVERY_TICK, calibrate_close
-from benchmarks.streams.experiments import BUSY, PRINTED, Job, picture
+from benchmarks.streams.experiments import BUSY, PRINTED, Job, measure_picture
 from benchmarks.streams.measures import (
     WindowSums,
-    area_under_curve,
-    changes,
-    curve_of,
+    compute_area_under_curve,
+    compute_changes,
+    compute_curve,
+    compute_found_share,
+    compute_scaled_error,
     estimate_counts,
-    found_at,
-    scaled_error,
-    window_sums,
+    sum_windows,
 )
 from benchmarks.streams.page import COUNTS, CURVES, EVENTS, HIERARCHY, SMOOTHERS, AboutStreams
 from benchmarks.streams.rows import EPSILONS, PEGASUS, SLIDING, ZEROS, Row
-from benchmarks.streams.sliding import block_of, noisy_window_sums
+from benchmarks.streams.sliding import choose_block, release_window_sums
 from mechanisms.formula import Cut
 from mechanisms.standing.window_noise import shape_window
 from mechanisms.streams.pegasus import Pegasus, PegasusState
@@ -40,26 +40,26 @@ MADE_UP = data.Stream(BUSY, np.tile([0, 0, 1, 2, 40, 41], 10), "made up")
 
 def test_stand_ins_have_the_printed_totals_a_tick() -> None:
     """Over four weeks within a quarter: rates follow a shock of 40 % that is forgotten in hours. The seed is fixed."""
-    for stream in data.stand_ins(seed=SEED):
+    for stream in data.draw_stand_ins(seed=SEED):
         assert stream.counts.size == data.TICKS
         assert stream.counts.min() >= 0
         assert stream.counts.sum() / data.TICKS == pytest.approx(
             data.TOTALS[stream.name] / data.PRINTED_TICKS, rel=0.25
         )
-    again, other = (data.stand_ins(seed=seed)[2].counts for seed in (SEED, SEED + 1))
-    assert np.array_equal(again, data.stand_ins(seed=SEED)[2].counts)
+    again, other = (data.draw_stand_ins(seed=seed)[2].counts for seed in (SEED, SEED + 1))
+    assert np.array_equal(again, data.draw_stand_ins(seed=SEED)[2].counts)
     assert not np.array_equal(again, other)
 
 
 def test_a_hierarchy_has_128_streams_of_all_sizes() -> None:
-    counts = data.hierarchy(seed=SEED, ticks=2 * data.TICKS_A_DAY)
+    counts = data.draw_hierarchy(seed=SEED, ticks=2 * data.TICKS_A_DAY)
     totals = counts.sum(axis=0)
     assert counts.shape == (2 * data.TICKS_A_DAY, 128)
     assert totals.max() > 20 * np.median(totals)
 
 
 def test_real_sales_come_by_hour() -> None:
-    stream = data.sales_by_hour()
+    stream = data.count_sales_by_hour()
     assert stream.counts.sum() == 531_285
     assert stream.counts.size == 8_957
     assert np.median(stream.counts) == 0
@@ -67,28 +67,28 @@ def test_real_sales_come_by_hour() -> None:
 
 def test_trips_are_there_where_a_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert data.trips_by_hour() is None
-    assert [stream.name for stream in data.all_streams(seed=SEED)] == [*data.TOTALS, "sales by hour"]
+    assert data.count_trips_by_hour() is None
+    assert [stream.name for stream in data.list_streams(seed=SEED)] == [*data.TOTALS, "sales by hour"]
 
 
 def test_measures_are_what_they_say() -> None:
     rng = np.random.default_rng(SEED)
     counts, estimates = rng.integers(0, 9, 30), rng.normal(size=(30, 2))
     expected = [sum(abs(estimates[t, run] - counts[t]) for t in range(30)) / counts.sum() for run in range(2)]
-    assert scaled_error(estimates, counts) == pytest.approx(expected)
-    assert window_sums(estimates, 4)[3] == pytest.approx(estimates[3:7].sum(axis=0))
-    assert changes(estimates, 4)[3] == pytest.approx(np.abs(estimates[6] - estimates[3]))
+    assert compute_scaled_error(estimates, counts) == pytest.approx(expected)
+    assert sum_windows(estimates, 4)[3] == pytest.approx(estimates[3:7].sum(axis=0))
+    assert compute_changes(estimates, 4)[3] == pytest.approx(np.abs(estimates[6] - estimates[3]))
     events = rng.random(30) < 0.4
     scores = rng.integers(0, 5, (30, 2)).astype(np.float64)
     alert, quiet = int(events.sum()), int((~events).sum())
     for run in range(2):
         ranked = stats.mannwhitneyu(scores[events, run], scores[~events, run]).statistic
-        assert area_under_curve(scores, events)[run] == pytest.approx(ranked / (alert * quiet))
+        assert compute_area_under_curve(scores, events)[run] == pytest.approx(ranked / (alert * quiet))
         cut = np.sort(scores[~events, run])[::-1][int(0.1 * quiet)]
-        assert found_at(scores, events, false_rate=0.1)[run] == (scores[events, run] > cut).mean()
-        corners = curve_of(scores, events, np.linspace(0.0, 1.0, 2001))[:, run]
-        assert float(np.mean(corners)) == pytest.approx(area_under_curve(scores, events)[run], abs=2e-3)
-    assert curve_of(np.zeros((30, 1)), events, np.array([0.0, 0.25, 1.0]))[:, 0] == pytest.approx([0.0, 0.25, 1.0])
+        assert compute_found_share(scores, events, false_rate=0.1)[run] == (scores[events, run] > cut).mean()
+        corners = compute_curve(scores, events, np.linspace(0.0, 1.0, 2001))[:, run]
+        assert float(np.mean(corners)) == pytest.approx(compute_area_under_curve(scores, events)[run], abs=2e-3)
+    assert compute_curve(np.zeros((30, 1)), events, np.array([0.0, 0.25, 1.0]))[:, 0] == pytest.approx([0.0, 0.25, 1.0])
 
 
 def test_window_sums_are_those_of_the_smoother() -> None:
@@ -108,7 +108,7 @@ def test_window_sums_are_those_of_the_smoother() -> None:
 
     estimate_counts(Pegasus(epsilon=Fraction(1, 2), sensitivity=1), counts, runs=3, seed=SEED, look=look)
     for window in smoothers:
-        assert sums.of(window) == pytest.approx(np.array(expected[window]))
+        assert sums.get_sums(window) == pytest.approx(np.array(expected[window]))
 
 
 @pytest.mark.parametrize("window", [3, 70])
@@ -117,10 +117,10 @@ def test_sliding_noise_is_drawn_once_for_ticks_and_blocks(window: int) -> None:
     mean is off by five of its standard deviations with probability 1e-6, a variance by a quarter with one far smaller.
     The seed is fixed."""
     counts, epsilon = np.arange(90, dtype=np.int64), Fraction(1, 4)
-    noise = noisy_window_sums(counts, window, epsilon=epsilon, runs=2000, seed=SEED)
-    noise = noise - window_sums(counts[:, np.newaxis].astype(np.float64), window)
+    noise = release_window_sums(counts, window, epsilon=epsilon, runs=2000, seed=SEED)
+    noise = noise - sum_windows(counts[:, np.newaxis].astype(np.float64), window)
     shape = shape_window(window, fnr=0.05, fpr=0.1)
-    assert (block_of(window) > 1) == (window == 70)
+    assert (choose_block(window) > 1) == (window == 70)
     variances = [
         sum(
             2.0 * count * math.exp(-rate) / (1.0 - math.exp(-rate)) ** 2
@@ -149,7 +149,7 @@ def rows() -> list[Row]:
         patch.setattr(experiments, "WINDOWS", (2, 4))
         patch.setattr(events, "JUMPS", ((3, 20),))
         patch.setattr(events, "LOW_SIGNALS", ((4, 40),))
-        patch.setattr(experiments, "hierarchy", lambda seed: data.hierarchy(seed=seed, ticks=2))
+        patch.setattr(experiments, "draw_hierarchy", lambda seed: data.draw_hierarchy(seed=seed, ticks=2))
         found: list[Row] = []
         for epsilon in EPSILONS:
             found += Job(BUSY, epsilon, 2, SEED, MADE_UP).run()
@@ -171,8 +171,8 @@ def test_zeros_stand_in_every_figure(rows: list[Row]) -> None:
 
 
 def test_zeros_stand_in_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiments, "stand_ins", lambda seed: (MADE_UP,))
-    counts, found = picture(seed=SEED)
+    monkeypatch.setattr(experiments, "draw_stand_ins", lambda seed: (MADE_UP,))
+    counts, found = measure_picture(seed=SEED)
     labels = [label for label, _ in found]
     assert labels == [*labels[:4], *labels[:4]]
     assert ZEROS in labels
@@ -212,8 +212,8 @@ def test_images_are_drawn(rows: list[Row], tmp_path: Path, monkeypatch: pytest.M
     few = [row for row in rows if row.label in ("hs_laplace", ZEROS)]
     draw(few if is_quick() else rows, figures, tmp_path)
     if not is_quick():
-        monkeypatch.setattr(experiments, "stand_ins", lambda seed: (MADE_UP,))
-        draw_picture(*picture(seed=SEED), tmp_path / "streams-picture.png")
+        monkeypatch.setattr(experiments, "draw_stand_ins", lambda seed: (MADE_UP,))
+        draw_picture(*measure_picture(seed=SEED), tmp_path / "streams-picture.png")
         figures.append("picture")
     for slug in figures:
         assert (tmp_path / f"streams-{slug}.png").read_bytes().startswith(b"\x89PNG")

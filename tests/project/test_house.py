@@ -40,12 +40,12 @@ def test_all_of_the_house_was_found() -> None:
 
 def test_a_package_has_a_sign_that_says_what_it_does_and_where_to_begin() -> None:
     for path in SIGNS:
-        text = house.sign(path)
+        text = house.read_sign(path)
         assert len(text) >= SHORTEST_SIGN, shown(path)
-        assert house.sentence(text).endswith("."), shown(path)
+        assert house.take_first_sentence(text).endswith("."), shown(path)
         if path.parents[2] != ROOT and path.parents[1] != ROOT:
             continue  # a folder inside a room: the room's own sign says where to begin
-        first = re.fullmatch(r"`([^`]+)`\.", house.line(text, "Read first:"))
+        first = re.fullmatch(r"`([^`]+)`\.", house.find_line(text, "Read first:"))
         assert first is not None, shown(path)
         assert (path.parent / first[1]).is_file(), shown(path)
 
@@ -72,7 +72,7 @@ def exceptions_raised(package: Path) -> Iterator[str]:
                     yield raised.id
 
 
-ROOMS = [room for name in house.HOUSES for room in house.rooms(name) if room.path.name == "__init__.py"]
+ROOMS = [room for name in house.HOUSES for room in house.read_rooms(name) if room.path.name == "__init__.py"]
 
 
 def test_a_sign_names_what_may_be_refused() -> None:
@@ -82,7 +82,7 @@ def test_a_sign_names_what_may_be_refused() -> None:
 
 def insist_refusals(room: house.Room) -> None:
     package = room.path.parent
-    refused = house.line(house.sign(room.path), "May refuse:")
+    refused = house.find_line(house.read_sign(room.path), "May refuse:")
     written = "\n".join(path.read_text(encoding="utf-8") for path in modules(package) if path != room.path)
     codes = set(re.findall(r"KH\d{3}", refused))
     raised = set(codes_raised(package))
@@ -95,14 +95,14 @@ def insist_refusals(room: house.Room) -> None:
 
 def test_a_sign_says_what_its_layer_allows() -> None:
     for room in ROOMS:
-        assert house.line(house.sign(room.path), "May import:") == f"{room.may_import}.", shown(room.path)
+        assert house.find_line(house.read_sign(room.path), "May import:") == f"{room.may_import}.", shown(room.path)
 
 
 def test_the_lists_of_the_architecture_page_are_the_signs() -> None:
     page = house.PAGE.read_text(encoding="utf-8")
-    assert house.with_lists(page) == page, "run `make pages`"
+    assert house.replace_lists(page) == page, "run `make pages`"
     for name in house.HOUSES:
-        assert page.count(house.list_rooms(name)) == 1
+        assert page.count(house.write_list(name)) == 1
 
 
 @pytest.mark.parametrize("name", house.HOUSES)
@@ -112,7 +112,7 @@ def test_every_room_stands_on_a_layer_and_a_new_one_fails_the_linter(name: str) 
     assert contract["type"] == "layers"
     assert contract["exhaustive"] is True
     rooms = {path.stem if path.suffix else path.name for path in (ROOT / name).iterdir()} - {"__init__", "__pycache__"}
-    assert {room.name for room in house.rooms(name)} == rooms
+    assert {room.name for room in house.read_rooms(name)} == rooms
 
 
 def test_the_houses_stand_on_layers_too() -> None:

@@ -13,8 +13,8 @@ from docs.generator.question_way import (
     STAGES,
     TITLE,
     WIDTH,
-    question_way,
-    width_of,
+    draw_question_way,
+    estimate_width,
 )
 from proxy.observe.telemetry import Stage
 
@@ -23,7 +23,7 @@ BOXES = (*STAGES.values(), *OTHERS)
 
 
 def test_the_picture_is_the_one_that_the_stages_give() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == question_way(), "run `make pages`"
+    assert PICTURE.read_text(encoding="utf-8") == draw_question_way(), "run `make pages`"
 
 
 def test_every_stage_has_a_box_by_its_own_name_in_its_own_order() -> None:
@@ -41,7 +41,7 @@ def test_the_order_is_that_of_the_pipeline() -> None:
 
 
 def test_it_is_an_image_with_a_title_for_those_who_do_not_see_it() -> None:
-    image = ET.fromstring(question_way())
+    image = ET.fromstring(draw_question_way())
     space = "{http://www.w3.org/2000/svg}"
     assert image.tag == f"{space}svg"
     assert image.findtext(f"{space}title")
@@ -50,12 +50,12 @@ def test_it_is_an_image_with_a_title_for_those_who_do_not_see_it() -> None:
 
 def test_what_is_written_fits_into_its_box_and_boxes_into_the_picture() -> None:
     for box in BOXES:
-        assert width_of(box.title, TITLE) < box.width
-        assert all(width_of(text, SMALL) < box.width - 4 for text in box.lines), box.title
+        assert estimate_width(box.title, TITLE) < box.width
+        assert all(estimate_width(text, SMALL) < box.width - 4 for text in box.lines), box.title
         assert 0 <= box.x < box.x + box.width <= WIDTH
         assert 0 <= box.y < box.y + box.height <= HEIGHT
     for x, y, width, height, name in FRAMES:
-        assert width_of(name, SMALL + 1) < width
+        assert estimate_width(name, SMALL + 1) < width
         assert x + width <= WIDTH
         assert y + height <= HEIGHT
 

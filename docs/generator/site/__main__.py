@@ -22,7 +22,7 @@ def build(zensical: Path, work: Path, into: Path) -> list[str]:
     move_inline_scripts(work / "site")
     if not adopt_style_of_search(work / "site"):
         return ["the tool's script gives the search its style in another way: see adopt_style_of_search"]
-    faults = list(BuiltSite(work / "site").faults())
+    faults = list(BuiltSite(work / "site").find_faults())
     if not faults:
         shutil.rmtree(into, ignore_errors=True)
         shutil.move(work / "site", into)

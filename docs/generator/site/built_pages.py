@@ -99,7 +99,7 @@ class BuiltSite:
         paths = sorted(self.folder.rglob("*.html"))
         return {path.relative_to(self.folder).as_posix(): read_page(path.read_text(encoding="utf-8")) for path in paths}
 
-    def faults(self) -> Iterator[str]:
+    def find_faults(self) -> Iterator[str]:
         """Yield what the server's policy would forbid, references to other hosts, and links that lead nowhere."""
         for name, page in self.pages.items():
             for inline in page.inline:
@@ -108,14 +108,14 @@ class BuiltSite:
                 if _ELSEWHERE.match(reference) and not reference.startswith("data:"):
                     yield f"{name}: loads {reference}"
             for reference in (*page.loaded, *page.links):
-                if not _ELSEWHERE.match(reference) and not self._leads_somewhere(name, reference):
+                if not _ELSEWHERE.match(reference) and not self._has_target(name, reference):
                     yield f"{name}: leads nowhere: {reference}"
         for path in self.folder.rglob("*.css"):
             for found in _OF_STYLES.finditer(path.read_text(encoding="utf-8")):
                 if found[1] or found[0].startswith("@"):
                     yield f"{path.name}: loads {found[0]}"
 
-    def _leads_somewhere(self, name: str, reference: str) -> bool:
+    def _has_target(self, name: str, reference: str) -> bool:
         path, _, fragment = reference.partition("#")
         path = unquote(path.partition("?")[0])
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name

@@ -29,15 +29,15 @@ def adapt_page(text: str, page: str, places: Mapping[str, str], *, root: Path) -
     return "\n".join(part if is_code else rewrite_links(part, page, places, root=root) for is_code, part in joined)
 
 
-def title(text: str) -> str:
+def find_title(text: str) -> str:
     """Return the heading of a page."""
     return next(found[2] for line in text.splitlines() if (found := _HEADING.match(line)))
 
 
-def anchor(heading: str) -> str:
+def make_anchor(heading: str) -> str:
     """Return the anchor that GitHub gives to a heading.
 
-    >>> anchor("Health, `/readyz` and logs")
+    >>> make_anchor("Health, `/readyz` and logs")
     'health-readyz-and-logs'
     """
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -70,7 +70,7 @@ def _adapt_lines(lines: list[str]) -> Iterator[tuple[bool, str]]:
             fence = opened[2]
             yield True, deeper + line
         elif heading:
-            name = anchor(heading[2])
+            name = make_anchor(heading[2])
             yield False, f"{line.rstrip()} {{#{name}{f'-{used[name]}' if used[name] else ''}}}"
             used[name] += 1
         else:

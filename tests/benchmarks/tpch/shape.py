@@ -39,7 +39,7 @@ def count_parts(catalog: Catalog) -> Iterator[list[str]]:
             query = f"{statement.number}{' instead' if statement.instead else ''}"
             if not statement.private or query in REFUSED:
                 continue
-            written = plan(asked(statement.sql(1.0), catalog=catalog), dialect=dialect).rewritten
+            written = plan(asked(statement.write_sql(1.0), catalog=catalog), dialect=dialect).rewritten
             forms = {"first": written.sql}
             for name, one in (("steps kept", written), ("heavy units apart", written.apart)):
                 if one is not None and one.steps:

@@ -68,7 +68,7 @@ def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
     hints = {one.query: one.hint for one in asked if one.hint is not None}
     for statement in read_statements():
         if statement.instead:
-            assert hints[str(statement.number)] == f"Instead you can ask: {' '.join(statement.sql(1.0).split())};"
+            assert hints[str(statement.number)] == f"Instead you can ask: {' '.join(statement.write_sql(1.0).split())};"
             assert outcomes[f"{statement.number} instead"] == "planned"
 
 

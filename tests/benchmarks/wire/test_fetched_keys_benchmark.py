@@ -12,7 +12,7 @@ from benchmarks.wire.fetched_keys import measure
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_every_way_fetches_the_same_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is laid out in this process, whose memory is no matter."""
-    monkeypatch.setattr(fetched_keys, "in_process", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(fetched_keys, "run_in_process", lambda work, *arguments: work(*arguments))
     found = measure(tmp_path, places=40, products=30, rows=4_800, more=2)
     assert list(found.ways) == ["COPY", "SELECT", "REST, NDJSON", "REST, CSV"]
     (keys,) = {one.keys for one in found.ways.values()}

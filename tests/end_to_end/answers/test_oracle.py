@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.oracle.judging import Tally, judge
-from benchmarks.oracle.rankings import judge_ranking, ranking
-from benchmarks.oracle.scorecards import judge_scorecard, scorecard
-from benchmarks.oracle.statements import statement
+from benchmarks.oracle.rankings import draw_ranking, judge_ranking
+from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
+from benchmarks.oracle.statements import draw_statement
 from benchmarks.oracle.windows import judge_window, window_statement
-from benchmarks.oracle.worlds import TABLES, Engines, engines, rows
+from benchmarks.oracle.worlds import TABLES, Engines, draw_rows, open_engines
 from tests.effort import rounds
 
 WORLDS = rounds(8, quick=1)
@@ -20,7 +20,7 @@ RANKINGS = rounds(120, quick=15)
 
 @pytest.fixture(scope="module")
 def judges(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    with engines(postgres_url, tmp_path_factory.mktemp("oracle")) as opened:
+    with open_engines(postgres_url, tmp_path_factory.mktemp("oracle")) as opened:
         yield opened
 
 
@@ -33,9 +33,9 @@ def test_integers_say_what_postgresql_says(judges: Engines) -> None:
     drawn = random.Random(20260103)
     used = set()
     for _ in range(WORLDS):
-        judges.load(rows(drawn))
+        judges.load(draw_rows(drawn))
         for _ in range(STATEMENTS):
-            asked = statement(drawn)
+            asked = draw_statement(drawn)
             before = tally.judged
             assert judge(asked, judges, tally) is None, asked.sql
             if tally.judged > before:
@@ -54,9 +54,9 @@ def test_every_predicate_of_a_scorecard_is_true_where_postgresql_says_so(judges:
     drawn = random.Random(20261123)
     cards = rounds(80, quick=8)
     for _ in range(WORLDS):
-        judges.load(rows(drawn))
+        judges.load(draw_rows(drawn))
         for _ in range(cards):
-            card = scorecard(drawn)
+            card = draw_scorecard(drawn)
             assert judge_scorecard(card, judges, tally) is None, card.sql
     assert 2 * tally.judged >= cards * WORLDS, tally
     assert tally.meaningless <= 20, tally
@@ -68,9 +68,9 @@ def test_any_two_groups_of_a_ranking_stand_as_postgresql_has_them(judges: Engine
     tally = Tally()
     drawn = random.Random(20261124)
     for _ in range(WORLDS):
-        judges.load(rows(drawn))
+        judges.load(draw_rows(drawn))
         for _ in range(RANKINGS):
-            asked = ranking(drawn)
+            asked = draw_ranking(drawn)
             assert judge_ranking(asked, judges, tally) is None, asked.sql
     assert tally.judged >= 20 * RANKINGS // 120 * WORLDS, tally
     assert tally.meaningless <= 20, tally
@@ -85,7 +85,7 @@ def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
     drawn = random.Random(20261130)
     statements = rounds(100, quick=40)
     for _ in range(WORLDS):
-        judges.load(rows(drawn))
+        judges.load(draw_rows(drawn))
         for _ in range(statements):
             asked = window_statement(drawn)
             assert judge_window(asked, judges, tally) is None, asked.sql
@@ -96,10 +96,10 @@ def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
 def test_the_oracle_can_fail(judges: Engines) -> None:
     """Where the judge sees other rows than the sources, it says so."""
     drawn = random.Random(5)
-    judges.load(rows(random.Random(3)))
+    judges.load(draw_rows(random.Random(3)))
     kept = dict(judges.relations)
-    found = rows(random.Random(4))
+    found = draw_rows(random.Random(4))
     judges.load(found)
     judges.relations["duckdb"] = kept["duckdb"]
-    disagreed = (judge(statement(drawn), judges, Tally()) for _ in range(150))
+    disagreed = (judge(draw_statement(drawn), judges, Tally()) for _ in range(150))
     assert any(one is not None and one.source.startswith("duckdb") for one in disagreed)

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from scipy.stats import binom
 
-from benchmarks.oracle.judging import held_in as truth_of
+from benchmarks.oracle.judging import find_held_keys as truth_of
 from benchmarks.oracle.statements import Branch, Statement
-from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, engines, rows
+from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, draw_rows, open_engines
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Table
@@ -73,7 +73,7 @@ def drawn(random_: random.Random) -> Asked:
 
 @pytest.fixture(scope="module")
 def judges(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    with engines(postgres_url, tmp_path_factory.mktemp("variance")) as opened_:
+    with open_engines(postgres_url, tmp_path_factory.mktemp("variance")) as opened_:
         yield opened_
 
 
@@ -129,7 +129,7 @@ def test_no_group_that_qualifies_is_missed_and_none_beyond_the_tolerance_is_retu
     random_ = random.Random(20260711)
     judged = 0
     for _ in range(WORLDS):
-        judges.load(rows(random_))
+        judges.load(draw_rows(random_))
         for _ in range(STATEMENTS):
             table, keys, one = random_.choice(TABLES), random_.choice(KEYS), drawn(random_)
             names = ", ".join(keys)
@@ -157,7 +157,7 @@ def test_what_is_taken_away_errs_to_the_other_side(judges: Engines) -> None:
     pairs = rounds(60, quick=4)
     for number in range(pairs):
         if number % 30 == 0:
-            judges.load(rows(random_))
+            judges.load(draw_rows(random_))
         table, keys = random_.choice(TABLES), random_.choice(KEYS)
         names = ", ".join(keys)
         function, column = random_.choice(FUNCTIONS), random_.choice(["age", "cost", "fee"])

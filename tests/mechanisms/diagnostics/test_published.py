@@ -87,7 +87,7 @@ def test_priroc_finds_the_area_about_as_well_as_is_printed(
     scored = sample(rows=20_000).sample(positives=385, negatives=299, generator=np.random.default_rng(1))
     errors = []
     for seed in range(rounds(20, quick=3)):
-        curve = make_roc_curve(release(scored.cells(), epsilon=Fraction(1), most_rows=1, noise=SeededNoise(seed)))
+        curve = make_roc_curve(release(scored.count_cells(), epsilon=Fraction(1), most_rows=1, noise=SeededNoise(seed)))
         errors.append(0.5 if curve is None else abs(curve.area - area_by_ranks(scored)))
     assert abs(float(np.mean(errors)) - printed) < rounds(20, quick=63) / 1000
 
@@ -116,7 +116,7 @@ def test_a_bin_is_summarised_from_its_low_end() -> None:
 
 
 def test_pribrp_finds_residuals() -> None:
-    counts = sample(rows=20_000).cells()
+    counts = sample(rows=20_000).count_cells()
     found = release_pribrp(counts, rows=20_000, epsilon=Fraction(4), most_rows=1, noise=SeededNoise(3))
     assert found[0].low == 0
     assert found[-1].high == len(counts)

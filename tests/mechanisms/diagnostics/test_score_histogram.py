@@ -90,7 +90,7 @@ def test_the_area_knows_its_error(bins: int, epsilon: str, printed: float) -> No
     Of 100 runs (quick) the standard deviation is known to 7 %; a quarter is three and a half times that, and the seeds
     are fixed.
     """
-    counts = sample().cells()
+    counts = sample().count_cells()
     found = [curve(released(counts, bins=bins, epsilon=epsilon, seed=seed)) for seed in range(rounds(400, quick=100))]
     told = float(np.mean([one.noise_sd for one in found]))
     assert told == pytest.approx(float(np.std([one.area for one in found])), rel=0.25)
@@ -101,7 +101,7 @@ def test_the_area_knows_its_error(bins: int, epsilon: str, printed: float) -> No
 def test_the_rates_know_their_errors(epsilon: str) -> None:
     """Between the first tenth and the last, where cumulative counts seldom have to be made to rise, what the curve says
     of its points is what repetitions show, to within a quarter, in the root mean square; the ends are exact."""
-    counts = sample().cells()
+    counts = sample().count_cells()
     found = [curve(released(counts, bins=32, epsilon=epsilon, seed=seed)) for seed in range(rounds(400, quick=100))]
     for name, of_rates in (("false_sds", "false_positives"), ("true_sds", "true_positives")):
         rates = np.array([getattr(one, of_rates) for one in found])
@@ -118,13 +118,13 @@ def test_the_bias_of_bins_is_bounded() -> None:
     for seed in range(20):
         scored = sample(rows=400, seed=seed)
         for bins in (4, 16, 64):
-            found = curve(released(scored.cells(), bins=bins, epsilon="60", seed=1))
+            found = curve(released(scored.count_cells(), bins=bins, epsilon="60", seed=1))
             assert abs(found.area - area_by_ranks(scored)) <= found.binning_bias + 1e-9
 
 
 def test_a_curve_rises_from_nothing_to_all() -> None:
     for seed in range(20):
-        found = curve(released(sample(rows=300).cells(), bins=32, epsilon="0.5", seed=seed))
+        found = curve(released(sample(rows=300).count_cells(), bins=32, epsilon="0.5", seed=seed))
         for shares in (found.false_positives, found.true_positives):
             assert (shares[0], shares[-1]) == (0.0, 1.0)
             assert np.all(np.diff(shares) >= 0)
@@ -148,10 +148,10 @@ def test_saturated_scores_are_told_and_adaptive_edges_help() -> None:
     """
     scored = sample()
     saturated = Scored(scored.scores**12, scored.outcomes, "saturated")
-    equal = [curve(released(saturated.cells(), bins=32, epsilon="1", seed=seed)) for seed in range(20)]
+    equal = [curve(released(saturated.count_cells(), bins=32, epsilon="1", seed=seed)) for seed in range(20)]
     assert all(one.is_saturated for one in equal)
     logits = np.clip(np.log(saturated.scores) - np.log1p(-saturated.scores), -16, 16)
-    spread = Scored((logits + 16) / 32 * (1 - 1e-12), scored.outcomes, "spread").cells()
+    spread = Scored((logits + 16) / 32 * (1 - 1e-12), scored.outcomes, "spread").count_cells()
     adaptive = [
         curve(release_adaptive(spread, epsilon=Fraction(1), most_rows=1, noise=SeededNoise(seed))) for seed in range(20)
     ]
@@ -170,7 +170,7 @@ def test_a_calibrated_model_stays_within_its_bands() -> None:
             generator = np.random.default_rng(seed)
             scores = generator.uniform(0, 1, 4000)
             outcomes = (generator.random(4000) < np.clip(scores + shift, 0, 1)).astype(np.int64)
-            histogram = released(Scored(scores, outcomes, "drawn").cells(), bins=16, epsilon="1", seed=seed)
+            histogram = released(Scored(scores, outcomes, "drawn").count_cells(), bins=16, epsilon="1", seed=seed)
             middles = [(place + 0.5) / 16 for place in range(16)]
             inside += [
                 not one.is_outside_band

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.oracle.statements import statement
+from benchmarks.oracle.statements import draw_statement
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import read_tokens, split
@@ -187,7 +187,7 @@ def test_random_questions_are_postgresqls_sql() -> None:
     """What the oracle asks, which Keyhole reads, is what PostgreSQL's grammar reads: 2,000 statements, 75 at quick."""
     drawn = random.Random(20261122)
     for _ in range(rounds(2_000, quick=75)):
-        sql = statement(drawn).sql
+        sql = draw_statement(drawn).sql
         assert accepted(sql), sql
         parse(sql, read_tokens(sql))
 

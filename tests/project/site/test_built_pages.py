@@ -23,9 +23,9 @@ def test_what_the_policy_of_the_server_would_forbid_is_found(tmp_path: Path) -> 
     }
     for text, count in faults.items():
         (tmp_path / "index.html").write_text(text, encoding="utf-8")
-        assert len(list(BuiltSite(tmp_path).faults())) == count, text
+        assert len(list(BuiltSite(tmp_path).find_faults())) == count, text
     (tmp_path / "a.css").write_text("@import 'b.css'; p { background: url('//elsewhere.test/x') url(data:x) }")
-    assert len(list(BuiltSite(tmp_path).faults())) == 1 + 2
+    assert len(list(BuiltSite(tmp_path).find_faults())) == 1 + 2
 
 
 def test_inline_scripts_become_files(tmp_path: Path) -> None:

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from docs.generator.site.markdown import BrokenLink, adapt_page, anchor
-from docs.generator.site.pages import READERS, ROOT, all_places, missing_and_repeated, read_groups, write_pages
+from docs.generator.site.markdown import BrokenLink, adapt_page, make_anchor
+from docs.generator.site.pages import READERS, ROOT, find_missing_and_repeated, map_places, read_groups, write_pages
 
 PLACES = {"README.md": "index.md", "docs/a.md": "a.md", "docs/bi/b.md": "bi/b.md", "docs/bi": "bi/index.md"}
 _LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 
 
 def test_the_navigation_has_every_page_once() -> None:
-    assert missing_and_repeated() == ([], [])
+    assert find_missing_and_repeated() == ([], [])
     groups = read_groups()
     assert len(groups) >= 4
-    assert next(groups[0].pages()) == "README.md"
-    places = all_places(groups)
+    assert next(groups[0].list_pages()) == "README.md"
+    places = map_places(groups)
     assert len(set(places.values())) == len(places) - 1  # docs/bi is the place of its README, too
 
 
@@ -68,7 +68,7 @@ def test_a_page_is_read_as_github_reads_it() -> None:
     )
     code = "```\n# no heading\n[no](link)\n  - item\n```\n"
     assert adapt_page(code, "docs/a.md", PLACES, root=ROOT) == code
-    assert anchor("`[server.tls]`, & more") == "servertls--more"
+    assert make_anchor("`[server.tls]`, & more") == "servertls--more"
 
 
 def test_the_tool_is_pinned() -> None:
