@@ -46,7 +46,7 @@ def price_both_ways(conditions: list[str], *, both: str) -> tuple[float, float]:
     assert isinstance(statement, Asking)
     accuracy = settings.read_accuracy({"keyhole.mechanism": MECHANISM}, catalog.defaults)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=_TODAY)
-    made = planning.plan(question, dialect=DUCKDB)
+    made = planning.plan_question(question, dialect=DUCKDB)
     task = made.calibration.task
     plain = DecisionTask(
         formula=task.formula,

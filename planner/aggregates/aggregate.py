@@ -20,8 +20,8 @@ from planner.predicates.computed.number_arithmetic import NoTermError
 from planner.predicates.computed.read import read_measure
 from planner.predicates.condition import read_row_condition
 from planner.predicates.row_scope import RowScope
-from planner.question.condition import ALWAYS, Condition, all_of, fixed_columns
-from planner.question.condition_text import canonical
+from planner.question.condition import ALWAYS, Condition, find_fixed_columns, join_all
+from planner.question.condition_text import write_canonical
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.name_resolution import Scope, find_column
@@ -68,7 +68,7 @@ def identify_sum(parts: tuple[SumPart, ...]) -> tuple[object, ...]:
     """Return the identity of the sum of the parts, whatever their order."""
     return tuple(
         sorted(
-            (part.column.name if part.column else "", canonical(part.condition), part.power, part.coefficient)
+            (part.column.name if part.column else "", write_canonical(part.condition), part.power, part.coefficient)
             for part in parts
         )
     )
@@ -189,7 +189,7 @@ def _read_distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: 
     chosen = _split_distinct_case(distinct)
     if chosen is not None:  # what BI tools write for FILTER
         when, counts = chosen
-        condition = all_of((read_row_condition(when, within.scope, within.constants), call.condition))
+        condition = join_all((read_row_condition(when, within.scope, within.constants), call.condition))
         earlier = call.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
         both = f"({earlier}) AND ({write_node(when)})" if earlier else write_node(when)
         suffix = f" FILTER (WHERE {both})"
@@ -197,7 +197,7 @@ def _read_distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: 
     items = [part for item in distinct.expressions for part in _list_parts(strip_parentheses(item))]
     found = [find_column(item, within.scope) for item in items]
     counted = {column.name for column in found if column is not None}
-    keys = {column.name for column in within.keys} | within.fixed_columns | fixed_columns(call.condition)
+    keys = {column.name for column in within.keys} | within.fixed_columns | find_fixed_columns(call.condition)
     unit = set(within.scope.table.unit)
     names = ", ".join(write_node(item) for item in items)
     if len(items) == 1 and found[0] is not None and not (unit and unit <= counted | keys and counted <= unit | keys):

@@ -36,11 +36,11 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import find_position, find_start, strip_parentheses, write_node
 from planner.predicates.where_refusals import refuse_subquery
-from planner.question.condition import And, Condition, IsNull, Not, any_of
-from planner.question.condition_text import canonical
-from planner.question.disjoint import disjoint
+from planner.question.condition import And, Condition, IsNull, Not, join_any
+from planner.question.condition_text import write_canonical
+from planner.question.disjoint import are_disjoint
 from planner.question.key_cells import OWN_GROUP_ALONE
-from planner.question.products import steps_of
+from planner.question.products import find_steps
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column, find_numeric_scale
 from planner.values.constant import Constant, NotConstant, Number, Untyped, read_number
@@ -295,7 +295,7 @@ def _make_ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) 
         for found, factor in left.summands
         for part in found.parts
     )
-    rows = any_of(_find_rows(part) for part in below.parts)
+    rows = join_any(_find_rows(part) for part in below.parts)
     needed = RequiredValues(None, rows)
     if len(below.parts) == 1:
         (only,) = below.parts
@@ -385,7 +385,7 @@ def _find_least_by_factor(factor: SumPart, parts: tuple[SumPart, ...]) -> Fracti
         factor: the part with `x` alone, which is positive by its bounds.
     """
     column = factor.column
-    sized = None if column is None or factor.power != 1 else steps_of(column)
+    sized = None if column is None or factor.power != 1 else find_steps(column)
     if column is None or sized is None or sized[1] <= 0 or factor.coefficient <= 0:
         return Fraction(0)
     step, low, high = sized
@@ -395,9 +395,9 @@ def _find_least_by_factor(factor: SumPart, parts: tuple[SumPart, ...]) -> Fracti
             continue
         other = part.column
         names = other.derivation.columns if other is not None and isinstance(other.derivation, Product) else ()
-        has_value = canonical(Not(IsNull(other.name))) if other is not None else ""
+        has_value = write_canonical(Not(IsNull(other.name))) if other is not None else ""
         has_factor = _list_conjuncts(factor) <= _list_conjuncts(part) | {has_value}
-        steps = None if other is None or column.name not in names or part.power != 1 else steps_of(other)
+        steps = None if other is None or column.name not in names or part.power != 1 else find_steps(other)
         if steps is None or steps[1] < 0 or not has_factor:
             return Fraction(0)
         if part.coefficient < 0:
@@ -407,7 +407,7 @@ def _find_least_by_factor(factor: SumPart, parts: tuple[SumPart, ...]) -> Fracti
 
 def _list_conjuncts(part: SumPart) -> frozenset[str]:
     """Return the conditions on the rows of a part, except that its column has a value."""
-    return frozenset(canonical(one) for one in part.condition.conjuncts())
+    return frozenset(write_canonical(one) for one in part.condition.list_conjuncts())
 
 
 def is_never_negative(parts: tuple[SumPart, ...]) -> bool:
@@ -425,10 +425,10 @@ def have_same_rows(one: tuple[SumPart, ...], other: tuple[SumPart, ...], within:
     """Return True if two counts are provably of the same rows."""
     if identify_sum(one) == identify_sum(other):
         return True
-    if len(one) != 1 or len(other) != 1 or canonical(one[0].condition) != canonical(other[0].condition):
+    if len(one) != 1 or len(other) != 1 or write_canonical(one[0].condition) != write_canonical(other[0].condition):
         return False
     known = And((within.where, one[0].condition))
-    return all(part.column is None or disjoint(known, IsNull(part.column.name)) for part in (*one, *other))
+    return all(part.column is None or are_disjoint(known, IsNull(part.column.name)) for part in (*one, *other))
 
 
 def find_cast_arithmetic(node: exp.Cast) -> Arithmetic | None:

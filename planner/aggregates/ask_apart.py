@@ -92,7 +92,7 @@ class _TimeDifference:
         Return None if the calendar is not known, or too short.
         """
         column = _read_column(self.first, within)
-        times = None if column is None else find_time_range(column, within.scope, within.where.conjuncts())
+        times = None if column is None else find_time_range(column, within.scope, within.where.list_conjuncts())
         if times is None or not 0 < self.seconds < Fraction((times.past - times.first).total_seconds()):
             return None
         free = times.past - times.first - timedelta(seconds=float(self.seconds))
@@ -201,7 +201,7 @@ class _AggregatePair:
         if isinstance(self.second, exp.Count):
             return Decimal(_count_values(self.second, within))
         columns = [_read_column(_find_inner(one), within) for one in (self.first, self.second)]
-        ranges = [None if one is None else find_number_range(one, within.where.conjuncts()) for one in columns]
+        ranges = [None if one is None else find_number_range(one, within.where.list_conjuncts()) for one in columns]
         if any(one is None or None in one for one in ranges):
             return None
         (low, high), (least, most) = ((Fraction(end or 0) for end in one or ()) for one in ranges)

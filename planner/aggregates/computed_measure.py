@@ -31,7 +31,7 @@ from planner.predicates.computed.read import read_measure, read_term
 from planner.predicates.computed.text import spell
 from planner.predicates.computed.times import extract
 from planner.predicates.row_scope import RowScope
-from planner.question.condition import ALWAYS, Condition, all_of
+from planner.question.condition import ALWAYS, Condition, join_all
 
 _FUNCTIONS = (
     exp.Abs, exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Greatest, exp.Least, exp.Nullif, exp.Mod, exp.Extract,
@@ -62,7 +62,7 @@ class MeasureReading:
     def known_ranges(self) -> tuple[Known, Known]:
         """The ranges of terms: those that hold in all rows, and those that hold in the rows that count."""
         scope = self.within.scope
-        return make_range_lookup(self.where, scope), make_range_lookup(all_of((self.where, self.counted_rows)), scope)
+        return make_range_lookup(self.where, scope), make_range_lookup(join_all((self.where, self.counted_rows)), scope)
 
 
 @dataclass(frozen=True, slots=True)

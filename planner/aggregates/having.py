@@ -31,7 +31,7 @@ from planner.parser.tree import contains_type, find_position, strip_parentheses,
 from planner.predicates.condition import read_row_truth
 from planner.predicates.where_refusals import refuse_subquery
 from planner.question.condition import ALWAYS
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.scope.name_resolution import find_column, find_numeric_scale
 from planner.values.constant import NotConstant
 from planner.values.expressions import fold_constant
@@ -292,7 +292,9 @@ def _is_part_of(one: Linear | None, whole: Linear) -> bool:
 
     def read(sums: Linear) -> set[tuple[str, str, int]]:
         parts = [part for found, _ in sums.summands for part in found.parts]
-        return {(part.column.name if part.column else "", canonical(part.condition), part.power) for part in parts}
+        return {
+            (part.column.name if part.column else "", write_canonical(part.condition), part.power) for part in parts
+        }
 
     own = all(place in taken for found, _ in whole.summands for place, taken in enumerate(found.cells.taken))
     return one is not None and not one.constant and own and read(one) <= read(whole)

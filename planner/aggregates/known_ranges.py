@@ -36,7 +36,7 @@ def make_range_lookup(among: Condition, scope: Scope) -> Known:
 
     It uses the condition, calendars of keys and declared ranges.
     """
-    said, declared = among.conjuncts(), _read_declared(scope.table)
+    said, declared = among.list_conjuncts(), _read_declared(scope.table)
 
     def known(term: RowTerm) -> Ends:
         if term.function == "column":

@@ -32,7 +32,7 @@ from planner.aggregates.row_expression import Arithmetic, SumPart
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.question.condition import ALWAYS, Condition
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.values.decimals import convert_to_decimal
@@ -316,10 +316,10 @@ def _find_units_rows(parts: Sequence[SumPart], units: Sequence[SumPart], node: e
 
     Raise KH204 for units with rows of one FILTER beside sums over other rows.
     """
-    counted = {canonical(part.condition): part.condition for part in units}
-    if not counted or counted.keys() == {canonical(part.condition) for part in parts}:
+    counted = {write_canonical(part.condition): part.condition for part in units}
+    if not counted or counted.keys() == {write_canonical(part.condition) for part in parts}:
         return None
-    if counted.keys() == {canonical(ALWAYS)}:
+    if counted.keys() == {write_canonical(ALWAYS)}:
         return ALWAYS
     raise KeyholeError(
         "KH204",

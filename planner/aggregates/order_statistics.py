@@ -36,7 +36,7 @@ from planner.predicates.computed.read import read_term
 from planner.predicates.condition import read_row_truth
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm, make_plain_term
-from planner.question.condition import Condition, all_of, any_of
+from planner.question.condition import Condition, join_all, join_any
 from planner.question.condition_text import write_condition
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column
@@ -191,7 +191,7 @@ def _compare_one(picked: _PickedValue, operator: str, constant: Constant, node: 
 
 
 def _find_rows_beyond(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Condition:
-    return all_of((picked.condition, picked.term.compare(operator, constant, node).true))
+    return join_all((picked.condition, picked.term.compare(operator, constant, node).true))
 
 
 def _write_text(picked: _PickedValue, operator: str, node: exp.Expr) -> str:
@@ -288,8 +288,8 @@ def compare_truth(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
     call = read_call(node, within)
     truth = read_row_truth(call.node.this, within.scope, within.constants)
     every = isinstance(call.node, exp.LogicalAnd)
-    counted = all_of((call.condition, truth.false if every else truth.true))
-    known = RequiredValues(None, all_of((call.condition, any_of((truth.true, truth.false)))))
+    counted = join_all((call.condition, truth.false if every else truth.true))
+    known = RequiredValues(None, join_all((call.condition, join_any((truth.true, truth.false)))))
     function = "bool_and" if every else "bool_or"
     left = f"{function}({write_node(strip_parentheses(call.node.this))}){call.suffix}"
     return compare_record(

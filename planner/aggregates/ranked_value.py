@@ -14,7 +14,7 @@ from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.row_expression import SumPart
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 
 _ROUNDED = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc)
 _ROUNDING_TYPES = (
@@ -93,4 +93,4 @@ def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Compa
 
 
 def _list_conjuncts(part: SumPart) -> frozenset[str]:
-    return frozenset(map(canonical, part.condition.conjuncts()))
+    return frozenset(map(write_canonical, part.condition.list_conjuncts()))

@@ -27,8 +27,8 @@ from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.condition import read_row_truth
 from planner.predicates.row_scope import RowScope
-from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
-from planner.question.products import MOST_FACTORS, product_column
+from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, join_all, join_any
+from planner.question.products import MOST_FACTORS, make_product
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import ConstantContext, NotConstant, Number, Untyped, read_number
 from planner.values.expressions import fold_constant
@@ -59,7 +59,7 @@ class SumPart:
 
     def restrict(self, condition: Condition) -> "SumPart":
         """Return the part for only those rows that also satisfy the condition."""
-        return replace(self, condition=all_of((condition, self.condition)))
+        return replace(self, condition=join_all((condition, self.condition)))
 
     def multiply(self, factor: Fraction) -> "SumPart":
         """Return the part times a number."""
@@ -77,11 +77,11 @@ class RequiredValues:
     @property
     def rows(self) -> Condition:
         """The same as one condition on rows. NaN counts as a value."""
-        return self.condition if self.column is None else all_of((self.condition, Not(IsNull(self.column))))
+        return self.condition if self.column is None else join_all((self.condition, Not(IsNull(self.column))))
 
     def restrict(self, condition: Condition) -> "RequiredValues":
         """Return the required values among the rows that satisfy the condition."""
-        return replace(self, condition=all_of((condition, self.condition)))
+        return replace(self, condition=join_all((condition, self.condition)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +262,12 @@ def _read_arms(
     conditions: list[Condition] = []
     for condition, value in arms:
         truth = read_row_truth(condition, reading.within.scope, reading.within.constants)
-        found.append(_read_node(value, replace(reading, counted_rows=all_of((reading.counted_rows, truth.true)))))
-        conditions.append(all_of((*passed, truth.true)))
+        found.append(_read_node(value, replace(reading, counted_rows=join_all((reading.counted_rows, truth.true)))))
+        conditions.append(join_all((*passed, truth.true)))
         passed.append(truth.not_true)
     if otherwise is not None:
         found.append(_read_node(otherwise, reading))
-        conditions.append(all_of(passed))
+        conditions.append(join_all(passed))
     made = _join_alternatives([one.restrict(condition) for one, condition in zip(found, conditions, strict=True)])
     alike = otherwise is not None and len({one.values for one in found}) == 1
     return replace(made, values=found[0].values) if alike else made
@@ -280,7 +280,7 @@ def _join_alternatives(found: Sequence[RowExpression]) -> RowExpression:
         return kept[0]
     return RowExpression(
         parts=tuple(part for one in kept for part in one.parts),
-        values=RequiredValues(None, any_of(one.values.rows for one in kept)),
+        values=RequiredValues(None, join_any(one.values.rows for one in kept)),
         arithmetic=max((one.arithmetic for one in kept), default=Arithmetic.INTEGER),
     )
 
@@ -294,7 +294,7 @@ def _read_coalesce(nodes: Sequence[exp.Expr], reading: MeasureReading) -> RowExp
         null = one.null_rows
         if null is None:
             raise _refuse(node, "inside COALESCE is not supported")
-        missing = all_of((missing, null))
+        missing = join_all((missing, null))
         if missing == NEVER:
             break
     return _join_alternatives(found)
@@ -311,7 +311,9 @@ def _read_sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression
         values = left.values
     else:
         values = (
-            right.values if _is_constant(left) else RequiredValues(None, all_of((left.values.rows, right.values.rows)))
+            right.values
+            if _is_constant(left)
+            else RequiredValues(None, join_all((left.values.rows, right.values.rows)))
         )
     return RowExpression(
         parts=tuple(_require_value(part, right) for part in left.parts)
@@ -328,7 +330,7 @@ def _require_value(part: SumPart, other: RowExpression) -> SumPart:
     """
     column = next((found.column for found in other.parts if found.column is not None), None)
     if part.column is None and column is not None and other.values.column == column.name:
-        return replace(part, column=column, condition=all_of((other.values.condition, part.condition)))
+        return replace(part, column=column, condition=join_all((other.values.condition, part.condition)))
     return part.restrict(other.values.rows)
 
 
@@ -362,13 +364,13 @@ def _multiply_parts(node: exp.Mul, left: RowExpression, right: RowExpression, re
         for other in right.parts:
             read = [part.column for part in (one, other) if part.column is not None and part.power]
             column = _make_product(node, read, reading) if len(read) == 2 else next(iter(read), None)
-            condition = all_of((one.condition, other.condition, left.values.condition, right.values.condition))
+            condition = join_all((one.condition, other.condition, left.values.condition, right.values.condition))
             parts.append(SumPart(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
     columns = (part.column for part in parts if part.column is not None)
     both = next((column for column in columns if needed <= _list_factors(column)), None)
-    values = RequiredValues(None, all_of((left.values.rows, right.values.rows)))
+    values = RequiredValues(None, join_all((left.values.rows, right.values.rows)))
     if both is not None:
-        values = RequiredValues(both.name, all_of((left.values.condition, right.values.condition)))
+        values = RequiredValues(both.name, join_all((left.values.condition, right.values.condition)))
     present = values.rows if both is None else Not(IsNull(both.name))
     return RowExpression(
         parts=tuple(part if both is not None and part.column == both else part.restrict(present) for part in parts),
@@ -378,7 +380,7 @@ def _multiply_parts(node: exp.Mul, left: RowExpression, right: RowExpression, re
 
 
 def _make_product(node: exp.Mul, read: Sequence[Column], reading: MeasureReading) -> Column:
-    made = product_column(read)
+    made = make_product(read)
     assert isinstance(made.derivation, Product)
     if reading.within.scope.subquery_columns is not None:
         raise _refuse(node, "multiplies totals of units")
@@ -401,16 +403,16 @@ def _name_factors(found: RowExpression) -> RowExpression:
 
     def name_factors(leaf: Leaf) -> Condition:
         if isinstance(leaf, IsNull) and leaf.column in products:
-            return any_of(IsNull(factor) for factor in products[leaf.column])
+            return join_any(IsNull(factor) for factor in products[leaf.column])
         return leaf
 
     if not products:
         return found
     values = found.values.rows if found.values.column in products else found.values.condition
-    values = values.mapped(name_factors)
+    values = values.map_leaves(name_factors)
     return replace(
         found,
-        parts=tuple(replace(part, condition=part.condition.mapped(name_factors)) for part in found.parts),
+        parts=tuple(replace(part, condition=part.condition.map_leaves(name_factors)) for part in found.parts),
         values=RequiredValues(None, values)
         if found.values.column in products
         else replace(found.values, condition=values),
@@ -452,7 +454,7 @@ def _read_cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
         and _is_boolean(strip_parentheses(node.this))
     ):
         truth = read_row_truth(node.this, reading.within.scope, reading.within.constants)
-        known = RequiredValues(None, any_of((truth.true, truth.false)))
+        known = RequiredValues(None, join_any((truth.true, truth.false)))
         return RowExpression((SumPart(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
     inner = _read_node(node.this, reading)
     if kind in _EXACT:

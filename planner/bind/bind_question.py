@@ -26,10 +26,10 @@ from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
 from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS
-from planner.question.products import with_products
+from planner.question.products import add_products
 from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
 from planner.rankings.differences import describe_priced, price_differences
-from planner.rankings.ranked import rank_by, settle_price
+from planner.rankings.ranked import make_ranking, settle_price
 from planner.scope.embedded import EmbeddedQuestion, list_leaves
 from planner.scope.key_classes import count_charged_groups
 from planner.scope.owner_bands import find_bands
@@ -119,7 +119,7 @@ def _ask_resolved(
     if embedded.declared_table is not None:
         bounded = narrow_by_fixed_keys(embedded.declared_table, bounded, keys=what.keys.columns, where=what.where)
     bounded = narrow_by_places(bounded, what.where)
-    table = with_products(bounded, (part.column for leaf in compared for part in leaf.every_part))
+    table = add_products(bounded, (part.column for leaf in compared for part in leaf.every_part))
     (formula, *predicates), priced = price_differences(
         formulas,
         table=table,
@@ -167,7 +167,7 @@ def _ask_resolved(
         warnings=warnings,
         per_unit=per_unit,
         lists_domain=embedded.domain_refusal is not None,
-        priced=priced,
+        priced_differences=priced,
     )
     return store_conditions(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
@@ -177,13 +177,13 @@ def _rank(
 ) -> Ranked | None:
     """Return the ranking of the question's keys, if there is one.
 
-    A tolerance in percent refers to the least positive band of the owner. Raise KH106, and what `rank_by` raises.
+    A tolerance in percent refers to the least positive band of the owner. Raise KH106, and what `make_ranking` raises.
     """
     written = embedded.ranked
     if written is None or what.ranked is None:
         return None
     bands = find_bands(written.tree, embedded.scope, set(what.keys.names))
-    found = rank_by(
+    found = make_ranking(
         what.ranked,
         descending=written.descending,
         limit=None if written.limit is None else read_count(written.limit, given),
@@ -197,8 +197,8 @@ def _rank(
         found,
         offset=0 if written.offset is None else read_count(written.offset, given) or 0,
         partition=written.partition,
-        any_cut=written.is_cut_elsewhere,
-        every_row=written.returns_all_rows,
+        may_cut_anywhere=written.is_cut_elsewhere,
+        keeps_every_row=written.returns_all_rows,
     )
 
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Column, Derivation, FixedKey, Table, Value
 from planner.catalog.derived_columns import is_derivable
-from planner.question.condition import Compare, Condition, Within, columns, truth_of
+from planner.question.condition import Compare, Condition, Within, find_columns, make_test
 
 MOST_VALUES = 1000
 """Values of a fixed key: rows are bounded as many times, which is hardly ever less, and a statement lists them all."""
@@ -89,7 +89,7 @@ def _find_fixed(table: Table, keys: Sequence[Column], where: Condition) -> Itera
 
 def _list_remaining(table: Table, column: Column, where: Condition) -> tuple[Value, ...] | None:
     """Return the values of a key that a condition leaves. Return None if a row may have another value."""
-    conjuncts = where.conjuncts()
+    conjuncts = where.list_conjuncts()
     listed = [listed for one in conjuncts if (listed := _list_values(one, column)) is not None]
     periods = _list_periods(table, column, conjuncts)
     if periods is not None:
@@ -97,7 +97,7 @@ def _list_remaining(table: Table, column: Column, where: Condition) -> tuple[Val
     if not listed:
         return None
     left = frozenset.intersection(*map(frozenset, listed))
-    own = [truth_of(one, column.name) for one in conjuncts if columns(one) == {column.name}]
+    own = [make_test(one, column.name) for one in conjuncts if find_columns(one) == {column.name}]
     kept = frozenset(value for value in left if all(holds(value) is True for holds in own))
     domain = column.domain or ()
     return tuple(value for value in domain if value in kept) if kept <= frozenset(domain) else None

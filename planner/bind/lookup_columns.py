@@ -36,11 +36,11 @@ from planner.question.condition import (
     Not,
     Or,
     Within,
-    all_of,
-    any_of,
-    as_double,
-    columns,
     evaluate,
+    find_columns,
+    join_all,
+    join_any,
+    round_to_double,
 )
 from planner.question.question import Question
 
@@ -235,7 +235,7 @@ def _measure_column(column: Column, found: _Found, table: Table) -> Column:
 
 def find_listed_lookups(table: Table, condition: Condition) -> frozenset[str]:
     """Return the looked-up columns that a condition reads and whose values are listed."""
-    found = {name: table.get_column(name).derivation for name in columns(condition)}
+    found = {name: table.get_column(name).derivation for name in find_columns(condition)}
     return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
 
 
@@ -254,19 +254,19 @@ def store_conditions(question: Question) -> Question:
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     needed |= {column.name for column in table.columns if isinstance(column.derivation, Product)}
     where = _resolve_true(question.where, table)
-    conjuncts = _intersect_lists(where.conjuncts())
+    conjuncts = _intersect_lists(where.list_conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
     implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
-    left = all_of(part for part in conjuncts if part not in implied)
+    left = join_all(part for part in conjuncts if part not in implied)
     asked = (left, *(condition for functional in functionals for condition in functional.conditions))
-    needed |= table.include_bases({*needed, *(name for condition in asked for name in columns(condition))})
+    needed |= table.include_bases({*needed, *(name for condition in asked for name in find_columns(condition))})
     unread = {column.name for column in table.columns if isinstance(column.derivation, Lookup)} - needed
     kept = tuple(
         column
         for column in table.columns
         if column.name in needed or not column.bases or unread.isdisjoint(table.include_bases((column.name,)))
     )
-    return replace(question.with_computed(functionals), table=replace(table, columns=kept), where=left)
+    return replace(question.replace_computed(functionals), table=replace(table, columns=kept), where=left)
 
 
 def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
@@ -318,13 +318,13 @@ def _resolve_where(condition: Condition, table: Table, *, truth: bool) -> Condit
     read = find_listed_lookups(table, condition)
     if not read:
         return condition if truth else Not(condition)
-    if len(columns(condition)) == 1:
+    if len(find_columns(condition)) == 1:
         return _resolve_lookup(condition, table.get_column(next(iter(read))), truth=truth)
     match condition:
         case Not(inner):
             return _resolve_where(inner, table, truth=not truth)
         case And(parts) | Or(parts):
-            together = all_of if isinstance(condition, And) is truth else any_of
+            together = join_all if isinstance(condition, And) is truth else join_any
             return together(_resolve_where(part, table, truth=truth) for part in parts)
         case _:
             raise KeyholeError("KH900", "a condition on one column that reads several")
@@ -334,7 +334,7 @@ def _resolve_lookup(condition: Condition, column: Column, *, truth: bool) -> Con
     """Return where a condition on one looked-up column has the wanted truth value."""
     assert isinstance(column.derivation, Lookup)
     lookup = column.derivation
-    exact = as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
+    exact = round_to_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 
     def holds(value: Value | None) -> bool:
         if column.sql_type is SqlType.DOUBLE and isinstance(value, Decimal):
@@ -343,7 +343,7 @@ def _resolve_lookup(condition: Condition, column: Column, *, truth: bool) -> Con
 
     if holds(None):
         others = _make_within(lookup.column, [known for known, value in lookup.pairs if not holds(value)])
-        return ALWAYS if others == NEVER else any_of((IsNull(lookup.column), Not(others)))
+        return ALWAYS if others == NEVER else join_any((IsNull(lookup.column), Not(others)))
     return _make_within(lookup.column, [known for known, value in lookup.pairs if holds(value)])
 
 

@@ -19,8 +19,8 @@ from planner.functionals.functional import find_grid, make_row_terms
 from planner.functionals.row_range import find_row_range
 from planner.parser.tree import strip_parentheses
 from planner.predicates.condition import read_row_truth
-from planner.question.condition import ALWAYS, Condition, any_of
-from planner.question.products import with_products
+from planner.question.condition import ALWAYS, Condition, join_any
+from planner.question.products import add_products
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from planner.question.range_inference import narrow_range
 from planner.question.scores import RowNumber
@@ -59,7 +59,7 @@ def bind_scores(
         if size > catalog.max_keys:
             raise refuse_too_many_groups(size, embedded.keys, catalog, at=said.group)
         columns = (part.column for parts, _ in read for part in parts)
-        table = with_products(embedded.table, columns)
+        table = add_products(embedded.table, columns)
         made = [_read_measure(text, *one, table=table) for text, one in zip(texts, read, strict=True)]
     except KeyholeError as error:
         raise embedded.place_error(error) from None
@@ -155,6 +155,6 @@ def _read_number(node: exp.Expr, scope: Scope, given: ConstantContext) -> tuple[
     boolean = column is not None and column.sql_type is SqlType.BOOLEAN
     if boolean or isinstance(inner, _CONDITIONS):
         truth = read_row_truth(inner, scope, given)
-        return (SumPart(Fraction(1), None, truth.true, 0),), any_of((truth.true, truth.false))
+        return (SumPart(Fraction(1), None, truth.true, 0),), join_any((truth.true, truth.false))
     made = read_row_expression(inner, scope, given)
     return made.parts, made.values.rows

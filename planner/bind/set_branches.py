@@ -29,9 +29,9 @@ from planner.groups.inhabited.key_values import list_inhabited
 from planner.parser.tree import contains_type, find_position, strip_parentheses
 from planner.predicates.condition import read_row_condition
 from planner.predicates.infinite_times import restrict_to_groups
-from planner.question.condition import Compare, Condition, Within, all_of, columns, find_true, fixed_columns
-from planner.question.condition_text import canonical
-from planner.question.disjoint import Rows
+from planner.question.condition import Compare, Condition, Within, find_columns, find_fixed_columns, find_true, join_all
+from planner.question.condition_text import write_canonical
+from planner.question.disjoint import ConditionRows
 from planner.question.question import UnitRows
 from planner.scope.embedded import EmbeddedQuestion, list_leaves
 from planner.scope.functional_dependencies import map_key_values
@@ -150,7 +150,7 @@ def _read_formulas(
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
     return QuestionParts(
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
-        where=all_of([*shared, *_find_common_lists(read.values(), common)]),
+        where=join_all([*shared, *_find_common_lists(read.values(), common)]),
         formula=formula,
         predicates=tuple(predicate for predicate, _ in restricted),
         false_at=tuple(places for _, places in restricted),
@@ -186,7 +186,7 @@ def _read_leaf(leaf: EmbeddedQuestion, given: ConstantContext, per_unit: UnitRow
     settled: dict[Condition, str] = {}
     for node, condition in read:
         left = []
-        for one in condition.conjuncts():
+        for one in condition.list_conjuncts():
             restricted = _restrict_key(one, leaf.keys, values, scope)
             if restricted is None:
                 left.append(one)
@@ -194,22 +194,22 @@ def _read_leaf(leaf: EmbeddedQuestion, given: ConstantContext, per_unit: UnitRow
                 values |= restricted
                 settled |= dict.fromkeys([one], next(iter(restricted)))
         if left:
-            kept = all_of(left)
-            rows.setdefault(canonical(kept), (node, kept))
-    told = [one for _, condition in read for one in condition.conjuncts()]
+            kept = join_all(left)
+            rows.setdefault(write_canonical(kept), (node, kept))
+    told = [one for _, condition in read for one in condition.list_conjuncts()]
     for key in leaf.keys:
         others = [one for one in told if settled.get(one) != key.name]
         values[key.name] = list_inhabited(key, values[key.name], others, leaf.table)
     if per_unit is not None:
         values |= dict(_list_inhabited(leaf.keys, values, per_unit))
-    if is_alone and told and Rows.of(all_of(told)).are_none:  # as in fare > 10 AND fare < 5
+    if is_alone and told and ConditionRows.from_condition(join_all(told)).are_none:  # as in fare > 10 AND fare < 5
         values = dict.fromkeys(values, ())
     return _Leaf(
         scope=scope,
         having=tuple(formula),
         rows=rows,
         values=values,
-        fixed=fixed_columns(all_of(condition for _, condition in read)),
+        fixed=find_fixed_columns(join_all(condition for _, condition in read)),
         by_key=by_key,
     )
 
@@ -223,7 +223,7 @@ def _list_inhabited(
         if key.name in known:
             yield (
                 key.name,
-                list_inhabited(known[key.name], values[key.name], per_unit.where.conjuncts(), per_unit.table),
+                list_inhabited(known[key.name], values[key.name], per_unit.where.list_conjuncts(), per_unit.table),
             )
 
 
@@ -234,7 +234,7 @@ def _restrict_key(
 
     Return None for any other.
     """
-    names = columns(condition)
+    names = find_columns(condition)
     if len(names) != 1:
         return None
     (name,) = names
@@ -269,7 +269,7 @@ def _read_key_condition(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], 
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise refuse_aggregate(unknown)
     condition = read_row_condition(node, scope, given)
-    names = columns(condition)
+    names = find_columns(condition)
     read = [scope.table.get_column(name) for name in names]
     determined = all(any(map_key_values(column, key, key.domain or ()) is not None for key in keys) for column in read)
     if len(names) > 1 or not determined:
@@ -286,7 +286,7 @@ def _read_formula(
     values: Mapping[str, tuple[Value, ...]],
     clips: Clips,
 ) -> Having:
-    where = all_of(condition for _, condition in leaf.rows.values())
+    where = join_all(condition for _, condition in leaf.rows.values())
     within = GroupScope(
         scope=leaf.scope,
         keys=keys,
@@ -318,7 +318,7 @@ def _read_shown(
     if not embedded.predicates and embedded.ranked is None:
         return (), None
     leaf = read[embedded.offset]
-    where = all_of(condition for _, condition in leaf.rows.values())
+    where = join_all(condition for _, condition in leaf.rows.values())
     within = GroupScope(
         scope=leaf.scope,
         keys=embedded.keys,
@@ -410,7 +410,7 @@ def _find_common_lists(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Co
 
 def _collect_lists(conditions: Iterable[Condition]) -> dict[str, frozenset[Value]]:
     found: dict[str, frozenset[Value]] = {}
-    for part in all_of(conditions).conjuncts():
+    for part in join_all(conditions).list_conjuncts():
         match part:
             case Compare(name, "=", value):
                 values = frozenset((value,))

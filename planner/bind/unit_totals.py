@@ -40,8 +40,8 @@ from planner.parser.tree import find_position, read_name, strip_parentheses, wri
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import read_row_condition, read_row_truth
 from planner.predicates.row_scope import RowScope
-from planner.question.condition import Condition, all_of, columns, fixed_columns
-from planner.question.products import with_products
+from planner.question.condition import Condition, find_columns, find_fixed_columns, join_all
+from planner.question.products import add_products
 from planner.question.question import Functional, Measure, Term, UnitRows, UnitTotal
 from planner.question.three_valued import Truth
 from planner.scope.embedded import EmbeddedQuestion, UnitQuery
@@ -107,12 +107,14 @@ def _resolve(embedded: EmbeddedQuestion, query: UnitQuery, given: ConstantContex
     rows: list[Condition] = []
     groups = {column.name for column in query.groups} & {column.name for column in embedded.table.columns}
     for part in _split_conjuncts(condition for _, condition in read_row_conditions(select, scope, given)):
-        (whole if columns(part) <= groups else rows).append(part)
-    _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
-    within = GroupScope(scope=scope, keys=embedded.keys, constants=given, fixed_columns=frozenset(), where=all_of(rows))
+        (whole if find_columns(part) <= groups else rows).append(part)
+    _check_unit(query, select, find_fixed_columns(join_all([*whole, *rows])))
+    within = GroupScope(
+        scope=scope, keys=embedded.keys, constants=given, fixed_columns=frozenset(), where=join_all(rows)
+    )
     bounded = query.table
     if query.declared_table is not None:
-        bounded = narrow_by_fixed_keys(query.declared_table, bounded, keys=embedded.keys, where=all_of(rows))
+        bounded = narrow_by_fixed_keys(query.declared_table, bounded, keys=embedded.keys, where=join_all(rows))
     totals = _UnitTotals(query, bounded, within)
     read = {read_name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
     names: dict[str, str] = {}
@@ -139,7 +141,7 @@ def _resolve(embedded: EmbeddedQuestion, query: UnitQuery, given: ConstantContex
     listed = (*((called, names.get(column, column)) for called, column in query.column_names), *shown)
     written = tuple((write_node(node), called) for called, node in composed.items())
     resolved_query = replace(query, column_names=listed, conditions=tuple(whole), total_expressions=written)
-    made = UnitRows(totals.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
+    made = UnitRows(totals.table, join_all(rows), tuple(total for total, _ in totals.made.values()))
     return replace(embedded, table=table, unit_query=resolved_query), made
 
 
@@ -164,7 +166,7 @@ def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope)
 
 def _split_conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:
     for condition in conditions:
-        yield from condition.conjuncts()
+        yield from condition.list_conjuncts()
 
 
 def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> None:
@@ -255,7 +257,7 @@ def _make_total(
         slack=Slack.THRESHOLD,
         position=find_position(node),
     )
-    table = with_products(table, (part.column for part in found.parts))
+    table = add_products(table, (part.column for part in found.parts))
     made, step = make_functional(comparison, table=table, min_rows=1, where=within.where)
     low, high = _find_range(made, table, where=within.where)
     exact = convert_to_exact_decimal(step)
@@ -303,7 +305,7 @@ def _make_taken_total(
     (part, *others) = found.parts or (None,)
     if part is None or others or part.column is None or part.power != 1:
         raise refuse_unknown_total(node, table)
-    table = with_products(table, [part.column])
+    table = add_products(table, [part.column])
     ends = find_grid(part.column, table, position=find_position(node))
     terms, step = make_row_terms(found.parts, {part.column.name: ends})
     (term,) = terms

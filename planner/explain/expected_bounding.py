@@ -5,7 +5,7 @@ from math import floor
 
 from planner.question.plan import Plan
 from planner.question.question import Functional, Measure
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 
 ASSUMPTIONS = (
     "its rows in a group are geometric (at least one)",
@@ -63,7 +63,7 @@ def list_expected_clipping(plan: Plan, *, mean_rows: float, groups: float | None
     It lies between the cut of rows spread over all groups and the cut of all rows in one. If the mean number of groups
     is known, rows are spread over that number.
     """
-    spread = list_expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
+    spread = list_expected_cuts(plan, mean_rows=mean_rows / (groups or count_unit_groups(plan.question)))
     together = spread if groups else list_expected_cuts(plan, mean_rows=mean_rows)
     return tuple(
         ExpectedClipping(name=least.name, spread_share=least.share, concentrated_share=most.share)

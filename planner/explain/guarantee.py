@@ -13,7 +13,7 @@ from planner.explain.ranking import is_ranking_only, write_ranking_json, write_r
 from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
 from planner.explain.wrong_groups import count_wrong_groups
 from planner.question.plan import Plan
-from planner.question.question import BANDED, aggregate_text
+from planner.question.question import BANDED, write_aggregate
 
 PROMISE_OF_CELLS = (
     "`epsilon_per_predicate` bounds what all answers together reveal about a unit's presence in one cell, if the "
@@ -107,7 +107,7 @@ def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
         return "a group that does not may be returned, without a bound"
     if any(BANDED in warning for warning in plan.question.warnings):
         beyond += ", and with what is said of means over different rows,"
-    if plan.question.priced:
+    if plan.question.priced_differences:
         beyond += ", and with the amount that is said of two sides compared,"
     rate = write_percent(plan.question.accuracy.fpr)
     return f"{subject} that fails even with {beyond} is {_name_wrong(plan)} at most {rate} of the time"
@@ -224,7 +224,7 @@ def _list_tolerances(plan: Plan) -> dict[str, float]:
     """Return the narrowest tolerance band of each aggregate's literals, in the analyst's unit."""
     narrowest: dict[str, float] = {}
     for functional, test in zip(plan.question.functionals, plan.calibration.tests, strict=True):
-        name = aggregate_text(functional)
+        name = write_aggregate(functional)
         width = float(functional.unit_size * test.tolerance / functional.rows)
         narrowest[name] = min(width, narrowest.get(name, width))
     if (ranked := plan.question.ranked) is not None:

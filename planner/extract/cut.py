@@ -34,11 +34,11 @@ from planner.scope.functional_dependencies import write_existing
 from planner.scope.group_by import read_group_by
 from planner.scope.key_classes import find_stored_key
 from planner.scope.name_resolution import Scope
-from planner.scorecard.empty_source import empty_source
-from planner.scorecard.number_columns import Numbers, NumberSql, band_numbers, told_numbers
-from planner.scorecard.ranked import RankedItem, ranked_item
-from planner.scorecard.shown import list_predicates, shown_predicates
-from planner.scorecard.shown_numbers import find_numbers, name_sorting, numbers_pass_on, sorted_numbers
+from planner.scorecard.empty_source import write_empty_source
+from planner.scorecard.number_columns import Numbers, NumberSql, band_numbers, describe_numbers
+from planner.scorecard.ranked import RankedItem, find_ranking
+from planner.scorecard.shown import find_shown_predicates, list_predicates
+from planner.scorecard.shown_numbers import find_numbers, find_sorted_numbers, list_sorting_names, read_outer_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +151,24 @@ def _read_numbers(place: ParsedQuestion, catalog: Catalog) -> ParsedQuestion:
     """Return the question with its shown and sorted expressions beside its keys."""
     select, found, tokens, chosen = place.select, place.clauses, place.tokens, catalog.defaults.numbers
     shown = () if chosen == "refuse" else find_numbers(select, found, tokens)
-    predicates = shown_predicates(select, found, place.text, tokens, hidden=frozenset(one.item for one in shown))
-    ranked = ranked_item(select, found, place.text, tokens, shown)
+    predicates = find_shown_predicates(select, found, place.text, tokens, hidden=frozenset(one.item for one in shown))
+    ranked = find_ranking(select, found, place.text, tokens, shown)
     place = replace(place, predicates=predicates, ranked=ranked)
     if not shown:
         return place
     is_banded = chosen == "bands" and ranked is None
     bands, asked = band_numbers(shown, place.scope, _find_keys(place), predicates) if is_banded else ((), ())
-    written = () if ranked is not None else sorted_numbers(select, found, tokens, shown)
+    written = () if ranked is not None else find_sorted_numbers(select, found, tokens, shown)
     return replace(
         place,
         numbers=Numbers(
             chosen=chosen,
             shown=shown,
             sorted=written,
-            passed=numbers_pass_on(select, shown),
+            outer_use=read_outer_use(select, shown),
             asked=asked,
             bands=bands,
-            sorts=name_sorting(select, shown),
+            sorts=list_sorting_names(select, shown),
         ),
     )
 
@@ -207,7 +207,7 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
         ),
         unit_lists=place.lists,
         unit_values=place.value_queries,
-        numbers=told_numbers(
+        numbers=describe_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),
         ranked=None if ranked is None else _make_ranked(ranked, find_partition_keys(place, keys)),
@@ -224,8 +224,8 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
     edits = [body, *edit_keys(place, answered)]
     embedded = replace(embedded, shown_keys=show_keys(place, keys, answered, around))
     if place.numbers.shown:
-        source = empty_source(select, place.clauses, text, tokens, catalog)
-        edits += NumberSql(place.numbers, select, scope, text, tokens, source).edits()
+        source = write_empty_source(select, place.clauses, text, tokens, catalog)
+        edits += NumberSql(place.numbers, select, scope, text, tokens, source).list_edits()
     return CutQuestion(select, embedded, tuple(edits))
 
 
@@ -237,8 +237,8 @@ def _make_ranked(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExp
         limit=cut.limit,
         offset=cut.offset,
         partition=tuple(key.name for key in partition),
-        is_cut_elsewhere=cut.any_cut,
-        returns_all_rows=cut.every_row,
+        is_cut_elsewhere=cut.may_cut_anywhere,
+        returns_all_rows=cut.keeps_every_row,
         is_self_contained=not ranked.windows and not ranked.partition and cut.offset is None,
     )
 

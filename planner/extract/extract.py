@@ -49,7 +49,7 @@ from planner.parser.tree import (
 from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation, list_leaves
 from planner.scope.policy_names import use_policy_names
 from planner.scope.stored_units import qualify_stored_units
-from planner.scorecard.empty_source import without_rows
+from planner.scorecard.empty_source import write_without_rows
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
 _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
@@ -205,7 +205,7 @@ def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...]
     embedded: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
     match what:
         case Table():
-            body, embedded = (without_rows(what) + named,), ()
+            body, embedded = (write_without_rows(what) + named,), ()
         case VirtualRelation():
             body, embedded = (0, named), (EmbeddedRelation(what.name, what.columns),)
         case Monitor():

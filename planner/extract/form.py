@@ -50,9 +50,9 @@ from planner.parser.tree import contains_type, read_limit, read_name, strip_pare
 from planner.scope.group_by import list_grouped_expressions, list_groupings, read_group_by, resolve_item
 from planner.scope.key_classes import list_read_keys, write_identity
 from planner.scope.name_resolution import find_column
-from planner.scorecard.key_order import resolve_in_order
-from planner.scorecard.shown import with_constants
-from planner.scorecard.shown_numbers import RANKS, most_rows, named_number
+from planner.scorecard.key_order import resolve_order_item
+from planner.scorecard.shown import replace_with_constants
+from planner.scorecard.shown_numbers import RANKS, find_limit, find_named_number
 
 _ALLOWED_CLAUSES = frozenset(
     (
@@ -97,7 +97,7 @@ def check_form(place: ParsedQuestion) -> tuple[Column, ...]:
     _check_numbers(place)
     over_groups = place.keys_only
     windows = tuple(_find_windows(over_groups, place))
-    select = with_constants(over_groups, windows)
+    select = replace_with_constants(over_groups, windows)
     shown = find_shown_aggregate(select)
     _check_aliases(place)
     if shown is not None:
@@ -172,7 +172,7 @@ def _check_numbers(place: ParsedQuestion) -> None:
     asks = place.predicates or numbers.asked or place.ranked is not None
     asks = asks or (having is not None and not excludes_emptiness(having))  # tools say that there are rows
     several = place.select.args.get("distinct") is not None and not _is_first_of_each(place)  # numbers tell rows apart
-    if several or not numbers.passed.only or not asks:
+    if several or not numbers.outer_use.passes_only or not asks:
         node = numbers.shown[0].node
         raise refuse_shown_size(node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_shown(place))
 
@@ -183,7 +183,7 @@ def _is_first_of_each(place: ParsedQuestion) -> bool:
     if on is None or place.ranked is None:
         return False
     shown = place.numbers.shown
-    return not any(contains_aggregate(one) or named_number(one, place.select, shown) for one in on.expressions)
+    return not any(contains_aggregate(one) or find_named_number(one, place.select, shown) for one in on.expressions)
 
 
 def _check_rows(place: ParsedQuestion, keys: tuple[Column, ...]) -> None:
@@ -191,7 +191,7 @@ def _check_rows(place: ParsedQuestion, keys: tuple[Column, ...]) -> None:
     numbers, select = place.numbers, place.select
     if not numbers.shown or place.ranked is not None:
         return
-    most, around = most_rows(select), numbers.passed.most_rows
+    most, around = find_limit(select), numbers.outer_use.least_limit
     groups = prod(len(key.domain or ()) for key in keys)
     cut = any(select.args.get(clause) is not None for clause in ("limit", "offset"))
     few = most is not None and groups <= most and select.args.get("offset") is None
@@ -258,7 +258,7 @@ def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tupl
             check_item(item.this, place.scope, *grouped)
         for argument in window.this.iter_expressions():
             check_item(argument, place.scope, *grouped)
-    parts = [(item, resolve_in_order(strip_parentheses(item), place.select)) for item in ranked.partition]
+    parts = [(item, resolve_order_item(strip_parentheses(item), place.select)) for item in ranked.partition]
     found: list[Column] = []
     for item, node in parts:
         key = find_column(node, place.scope)
@@ -400,7 +400,7 @@ def _list_looked_up(place: ParsedQuestion) -> Iterator[str]:
     if ranked is None or not _is_never_negative(ranked.node, place):
         return
     for item in ranked.partition:
-        column = find_column(resolve_in_order(strip_parentheses(item), place.select), place.scope)
+        column = find_column(resolve_order_item(strip_parentheses(item), place.select), place.scope)
         if column is not None and isinstance(column.derivation, Lookup) and column.domain is not None:
             yield column.name
 

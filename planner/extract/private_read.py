@@ -12,7 +12,7 @@ from planner.scope.embedded import UnitListQuery, UnitQuery, UnitValuesQuery
 from planner.scope.name_resolution import Scope
 from planner.scorecard.number_columns import NO_NUMBERS, Numbers
 from planner.scorecard.ranked import RankedItem
-from planner.scorecard.shown import ShownPredicate, with_constants
+from planner.scorecard.shown import ShownPredicate, replace_with_constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class ParsedQuestion:
     @property
     def keys_only(self) -> exp.Select:
         """The SELECT with a constant for every predicate, number, and expression of its ranking. Only keys are left."""
-        return with_constants(self.select, self.hidden_parts)
+        return replace_with_constants(self.select, self.hidden_parts)
 
     @property
     def hidden_parts(self) -> tuple[exp.Expr, ...]:
         """The parts of the SELECT that show no key: predicates, numbers, and expressions of its ranking."""
-        ranked = () if self.ranked is None else self.ranked.private
+        ranked = () if self.ranked is None else self.ranked.private_parts
         return (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes)

@@ -38,7 +38,7 @@ from planner.functionals.guard_remedy import WORTH, Remedy, find_next_round, fin
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS, Condition
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import Accuracy, Measure, Term
 from planner.values.decimals import round_up
 from planner.values.operators import FLIPPED_OPERATORS
@@ -90,7 +90,7 @@ class GuardAdder:
         least, reason = self.accuracy.min_rows, ""
         by_units = self._counts_units(leaf)
         wanted = find_next_round(ceil(WORTH / find_slack_share(self.tolerances))) if by_units else remedy.values
-        if wanted > least and not self.accuracy.min_rows_set:
+        if wanted > least and not self.accuracy.is_min_rows_set:
             least, reason = wanted, self._explain_number(for_mean=remedy.is_for_mean and not by_units)
         if by_units:
             part, measure = SumPart(Fraction(1), None, values.rows, 0), Measure.UNITS
@@ -320,7 +320,7 @@ class RatioBases:
         if by_units:
             number = Fraction(find_next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)
-            number = least if self.accuracy.min_rows_set else max(number, least)
+            number = least if self.accuracy.is_min_rows_set else max(number, least)
         base = replace(plain, at=number, threshold=number, fixed_tolerance=number * share)
         base = _flip_threshold(base, plain.names[0]) if plain.left.startswith(_OPPOSITE) else base
         return replace(base, text=f"{base.left} {base.operator} {base.at}")
@@ -351,8 +351,8 @@ def _make_base_of_one(ratio: Comparison) -> Comparison:
 
 def _are_summed(values: RequiredValues, parts: tuple[SumPart, ...]) -> bool:
     """Return True if a sum adds up these values and nothing else, so that it is NULL without them."""
-    known = {(None if part.column is None else part.column.name, canonical(part.condition)) for part in parts}
-    return known == {(values.column, canonical(values.condition))}
+    known = {(None if part.column is None else part.column.name, write_canonical(part.condition)) for part in parts}
+    return known == {(values.column, write_canonical(values.condition))}
 
 
 def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[RequiredValues, ...]:

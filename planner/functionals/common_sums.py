@@ -21,8 +21,8 @@ from mechanisms.protocol import CommonSums
 from planner.functionals.functional import LARGEST, make_bounded_sum
 from planner.functionals.functional_identity import identify_functional
 from planner.functionals.sensitivity import find_sensitivity_of_sums
-from planner.question.condition_text import canonical
-from planner.question.question import Functional, Measure, Question, Term, aggregate_text
+from planner.question.condition_text import write_canonical
+from planner.question.question import Functional, Measure, Question, Term, write_aggregate
 
 MOST_TIMES = 2**20  # by which a count is multiplied: with as many rows as there may be it stays within an int64
 _MOST_IN_THE_MIDDLE = 12  # thresholds, of which the count is taken off in their middle; of more, where it costs least
@@ -131,7 +131,9 @@ def _group_functionals(question: Question) -> list[list[_Split]]:
 
 
 def _spell_terms(terms: Sequence[Term]) -> _Spelled:
-    return tuple(sorted((one.coefficient, one.column or "", canonical(one.condition), one.power) for one in terms))
+    return tuple(
+        sorted((one.coefficient, one.column or "", write_canonical(one.condition), one.power) for one in terms)
+    )
 
 
 def _split_functional(place: int, functional: Functional) -> _Split | None:
@@ -177,7 +179,7 @@ def _read_group(
 
     first = question.functionals[group[0].place]
     step = first.unit_size / Decimal(scales[0])
-    text = aggregate_text(first)
+    text = write_aggregate(first)
     count = add_up((counted,), Measure.ROWS, f"the count of {text}", Decimal(1))
     middle = round((min(means) + max(means)) / 2)
     if len(group) > _MOST_IN_THE_MIDDLE:

@@ -17,7 +17,7 @@ from planner.functionals.implied_totals import find_declared_range, find_implied
 from planner.functionals.row_range import find_row_range
 from planner.parser.lexer import spell_name
 from planner.question.condition import NEVER, Condition
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 from planner.values.decimals import convert_to_decimal
@@ -149,9 +149,11 @@ def _name_functional(comparison: Comparison) -> str:
             f"{comparison.left} - {convert_to_decimal(comparison.threshold)}" if mean and not own else comparison.left
         )
     counted, *others = comparison.parts
-    name = f"count(*) FILTER (WHERE {canonical(counted.condition)})"
+    name = f"count(*) FILTER (WHERE {write_canonical(counted.condition)})"
     for part in others:
-        name += f" - {convert_to_decimal(-part.coefficient)} * count(*) FILTER (WHERE {canonical(part.condition)})"
+        name += (
+            f" - {convert_to_decimal(-part.coefficient)} * count(*) FILTER (WHERE {write_canonical(part.condition)})"
+        )
     return name
 
 
@@ -165,7 +167,7 @@ def make_row_terms(
     """
     exact = _sum_amounts(parts, grids)
     step = find_common_step(exact.values()) or Fraction(1)
-    conditions = {canonical(part.condition): part.condition for part in parts}
+    conditions = {write_canonical(part.condition): part.condition for part in parts}
     terms = tuple(
         Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
         for (column, text, power), amount in exact.items()
@@ -182,9 +184,9 @@ def _sum_amounts(parts: Sequence[SumPart], grids: Mapping[str, tuple[Fraction, i
     for part in parts:
         column = part.column.name if part.column is not None else None
         size = grids[column][0] ** part.power if part.power and column is not None else Fraction(1)
-        kind = (column, canonical(part.condition), part.power)
+        kind = (column, write_canonical(part.condition), part.power)
         found[kind] = found.get(kind, Fraction(0)) + part.coefficient * size
-    return {kind: amount for kind, amount in found.items() if amount and kind[1] != canonical(NEVER)}
+    return {kind: amount for kind, amount in found.items() if amount and kind[1] != write_canonical(NEVER)}
 
 
 def find_common_step(amounts: Iterable[Fraction]) -> Fraction:
@@ -284,7 +286,7 @@ def find_unit_range(terms: Sequence[Term]) -> tuple[int, int]:
     least, most = (sum(side(0, term.coefficient) for term in terms) for side in (min, max))
     if len(terms) > _MOST_TOGETHER:
         return least, most
-    needed = [frozenset(map(canonical, term.condition.conjuncts())) for term in terms]
+    needed = [frozenset(map(write_canonical, term.condition.list_conjuncts())) for term in terms]
     wider = [frozenset(at for at, other in enumerate(needed) if other <= one) for one in needed]
     together = (frozenset(chosen) for size in range(len(terms) + 1) for chosen in combinations(range(len(terms)), size))
     added = [
@@ -302,7 +304,7 @@ def _bound_by_totals(
     another form, or if one of these bounds is not declared.
     """
     name = terms[0].column
-    alike = len({(term.column, canonical(term.condition)) for term in terms}) == 1
+    alike = len({(term.column, write_canonical(term.condition)) for term in terms}) == 1
     if name is None or name not in grids or not alike or any(term.power > 1 for term in terms):
         return None
     per_unit, rows = table.get_column(name).per_unit, table.rows_per_unit

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from hashlib import sha256
 
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import CellRead, Functional, Offsets, Term
 
 
@@ -29,7 +29,7 @@ def identify_sum(functional: Functional) -> str:
             f"sensitivity={functional.sensitivity}",
             f"unit_range={low}..{high}",
             *((f"off each unit={functional.off_each_unit}",) if functional.off_each_unit else ()),
-            *(() if functional.off_condition is None else (f"with [{canonical(functional.off_condition)}]",)),
+            *(() if functional.off_condition is None else (f"with [{write_canonical(functional.off_condition)}]",)),
         )
     )
 
@@ -49,4 +49,4 @@ def _identify_offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
 
 def _identify_term(term: Term) -> str:
     column = "*" if term.column is None else repr(term.column)
-    return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"
+    return f"{term.coefficient} {column}^{term.power} [{write_canonical(term.condition)}]"

@@ -24,7 +24,7 @@ from planner.catalog.catalog import SqlType, Table
 from planner.catalog.tolerance import Tolerances
 from planner.functionals.guards import implies
 from planner.functionals.row_range import is_never_null
-from planner.question.condition import Condition, all_of
+from planner.question.condition import Condition, join_all
 from planner.question.question import Measure, Term
 
 Leaf: TypeAlias = Comparison | SpreadComparison
@@ -120,7 +120,7 @@ def covers(counted: SumPart, divisor: SumPart | None, table: Table, where: Condi
         return False  # a row may hold NaN, which is counted elsewhere and adds nothing here
     always = wanted is None or is_never_null(wanted, table)
     values = RequiredValues(None if always or wanted is None else wanted.name, divisor.condition)
-    return implies(Term(1, None if known is None else known.name, all_of((where, counted.condition)), 0), values)
+    return implies(Term(1, None if known is None else known.name, join_all((where, counted.condition)), 0), values)
 
 
 @dataclass(slots=True)

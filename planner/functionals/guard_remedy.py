@@ -20,9 +20,9 @@ from planner.aggregates.row_expression import RequiredValues
 from planner.catalog.catalog import ComputedName, Table
 from planner.catalog.tolerance import Tolerances, quote_literal, set_amount
 from planner.parser.lexer import spell_name
-from planner.question.condition import ALWAYS, IsNull, columns
+from planner.question.condition import ALWAYS, IsNull, find_columns
 from planner.question.condition_text import write_condition
-from planner.question.disjoint import disjoint
+from planner.question.disjoint import are_disjoint
 from planner.question.question import Accuracy
 
 WORTH = 5
@@ -126,7 +126,7 @@ def find_remedy(
             text = set_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
             setting = f"SET keyhole.tolerance = '{quote_literal(text)}';"
     elif (
-        comparison.per_row is not None and accuracy.min_rows_set and values > accuracy.min_rows
+        comparison.per_row is not None and accuracy.is_min_rows_set and values > accuracy.min_rows
     ):  # which stands, whatever the count says
         setting = f"SET keyhole.min_rows = {values};"
     of, argument, suffix = _read_argument(comparison)
@@ -150,7 +150,7 @@ def _read_argument(comparison: Comparison) -> tuple[RequiredValues | None, str, 
 
 def _is_derived(values: RequiredValues) -> bool:
     """Return True if the condition of the values says more than that columns are not NULL."""
-    read = [*columns(values.condition), *([] if values.column is None else [values.column])]
+    read = [*find_columns(values.condition), *([] if values.column is None else [values.column])]
     return (values.column is None and values.condition != ALWAYS) or any(isinstance(one, ComputedName) for one in read)
 
 
@@ -174,6 +174,6 @@ def find_only_column(values: RequiredValues) -> str | None:
 
     Else None.
     """
-    read = columns(values.condition)
+    read = find_columns(values.condition)
     column = next(iter(read)) if values.column is None and len(read) == 1 else None
-    return column if column is not None and disjoint(values.condition, IsNull(column)) else None
+    return column if column is not None and are_disjoint(values.condition, IsNull(column)) else None

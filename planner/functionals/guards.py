@@ -20,9 +20,9 @@ from planner.aggregates.row_expression import RequiredValues
 from planner.errors import KeyholeError
 from planner.functionals.guard_remedy import Remedy, find_only_column
 from planner.functionals.row_range import Range, make_not_true
-from planner.question.condition import ALWAYS, And, Condition, IsNull, all_of
-from planner.question.condition_text import canonical
-from planner.question.disjoint import disjoint
+from planner.question.condition import ALWAYS, And, Condition, IsNull, join_all
+from planner.question.condition_text import write_canonical
+from planner.question.disjoint import are_disjoint
 from planner.question.question import Functional, Measure, Term
 
 
@@ -43,7 +43,7 @@ class Absence:
     def is_implied(self, counted: Term, where: Condition) -> bool:
         """Return True if as many rows that a term counts imply as many of the values."""
         values = replace(self.values, column=None) if self.is_in_all_rows else self.values
-        among = replace(counted, condition=all_of((where, counted.condition)))
+        among = replace(counted, condition=join_all((where, counted.condition)))
         return implies(counted, values) or implies(among, values)
 
 
@@ -309,10 +309,10 @@ def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]
 
 
 def _are_same(one: RequiredValues, other: RequiredValues) -> bool:
-    return (one.column, one.least_rows, canonical(one.condition)) == (
+    return (one.column, one.least_rows, write_canonical(one.condition)) == (
         other.column,
         other.least_rows,
-        canonical(other.condition),
+        write_canonical(other.condition),
     )
 
 
@@ -320,7 +320,7 @@ def _includes(known: RequiredValues, values: RequiredValues) -> bool:
     """Return True if the values that are known to exist are among those that must exist."""
     if (known.column, known.least_rows) != (values.column, values.least_rows):
         return False
-    return _are_same(known, values) or disjoint(And((known.rows,)), make_not_true(values.condition))
+    return _are_same(known, values) or are_disjoint(And((known.rows,)), make_not_true(values.condition))
 
 
 def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
@@ -341,10 +341,10 @@ def implies(counted: Term, values: RequiredValues) -> bool:
     """Return True if as many rows that a term counts imply as many of the values."""
     known = counted.condition
     if counted.column is not None:
-        known = all_of((known, RequiredValues(counted.column, ALWAYS).rows))
-    if values.column is not None and counted.column != values.column and not disjoint(known, IsNull(values.column)):
+        known = join_all((known, RequiredValues(counted.column, ALWAYS).rows))
+    if values.column is not None and counted.column != values.column and not are_disjoint(known, IsNull(values.column)):
         return False
-    return canonical(values.condition) == canonical(counted.condition) or disjoint(
+    return write_canonical(values.condition) == write_canonical(counted.condition) or are_disjoint(
         And((known,)), make_not_true(values.condition)
     )
 

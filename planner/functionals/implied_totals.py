@@ -15,9 +15,9 @@ from itertools import product
 from math import ceil, floor, prod
 
 from planner.catalog.catalog import Product, Table
-from planner.question.condition import And, Condition, IsNull, Not, Or, all_of
-from planner.question.condition_text import canonical
-from planner.question.products import product_range, steps_of
+from planner.question.condition import And, Condition, IsNull, Not, Or, join_all
+from planner.question.condition_text import write_canonical
+from planner.question.products import find_product_range, find_steps
 from planner.question.question import Term
 
 Range = tuple[Fraction, Fraction]
@@ -52,7 +52,7 @@ def find_declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] 
     found: dict[tuple[str, ...], Fraction] = {}
     for term in terms:
         names = tuple(sorted(_list_term_factors(term, table)))
-        sized = [steps_of(table.get_column(name)) for name in names]
+        sized = [find_steps(table.get_column(name)) for name in names]
         size = prod((one[0] for one in sized if one is not None), start=Fraction(1))
         found[names] = found.get(names, Fraction(0)) + term.coefficient / size
     own = sorted((names, times) for names, times in found.items() if times)
@@ -107,7 +107,7 @@ def _find_counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
                 required |= {one.column for one in missing if isinstance(one, IsNull)}
             case _:
                 others.append(part)
-    return canonical(all_of(others)), frozenset(one for name in required for one in _list_factors(name, table))
+    return write_canonical(join_all(others)), frozenset(one for name in required for one in _list_factors(name, table))
 
 
 def _list_factors(name: str, table: Table) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def _find_total_range(name: str, table: Table, *, is_only_factor: bool) -> Range
     A column with values of both signs bounds only its own total, because a small total may have large parts.
     """
     column = table.get_column(name)
-    steps = steps_of(column)
+    steps = find_steps(column)
     if column.per_unit is None or steps is None or (steps[1] < 0 and not is_only_factor):
         return None
     low, high = (Fraction(end) / steps[0] for end in column.per_unit)
@@ -141,12 +141,12 @@ def _bound_rest(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], ta
     It is linear in each column that no term has twice, so its ends are at corners of the columns' ranges.
     """
     names = sorted({name for one in rest for name in one})
-    sized = {name: steps_of(table.get_column(name)) for name in names}
+    sized = {name: find_steps(table.get_column(name)) for name in names}
     if any(one is None for one in sized.values()):
         return None
     ranges = {name: (one[1], one[2]) for name, one in sized.items() if one is not None}
     if len(names) > MOST_FACTORS or any(len(set(one)) < len(one) for one in rest):
-        each = [product_range([ranges[name] for name in one], list(one)) for one in rest]
+        each = [find_product_range([ranges[name] for name in one], list(one)) for one in rest]
         ends = [sorted((factor * low, factor * high)) for factor, (low, high) in zip(coefficients, each, strict=True)]
         return sum(low for low, _ in ends), sum(high for _, high in ends)
     values = [

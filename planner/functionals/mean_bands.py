@@ -161,7 +161,7 @@ class MeanBands:
     def _find_rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
         size = sizes.get(identify_mean(mean))
         least = self.accuracy.min_rows
-        return least if size is None or self.accuracy.min_rows_set else max(size.rows, least)
+        return least if size is None or self.accuracy.is_min_rows_set else max(size.rows, least)
 
     def _add_guards(
         self, leaf: Comparison | SpreadComparison, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]

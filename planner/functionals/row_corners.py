@@ -17,8 +17,8 @@ from typing import TypeAlias
 from planner.catalog.catalog import Table
 from planner.functionals.row_range import Range, find_sum_range, make_not_true, may_be_nan
 from planner.question.condition import ALWAYS, And, Condition, IsNull, Not
-from planner.question.condition_text import canonical
-from planner.question.disjoint import disjoint
+from planner.question.condition_text import write_canonical
+from planner.question.disjoint import are_disjoint
 from planner.question.question import Term
 from planner.question.range_inference import narrow_range
 
@@ -49,7 +49,7 @@ def list_row_corners(
         ranges: in grid steps, of every column that a term adds up.
         table: the rows' table. It knows which columns may hold NaN.
     """
-    conditions = {canonical(term.condition): term.condition for terms in functionals for term in terms}
+    conditions = {write_canonical(term.condition): term.condition for terms in functionals for term in terms}
     found: dict[RowCorner, None] = {}
     steps = 0
     for case in _list_cases(sorted(conditions.items()), among):
@@ -58,7 +58,7 @@ def list_row_corners(
             return None
         if case is None:
             continue
-        counting = [[term for term in terms if canonical(term.condition) in case.held] for terms in functionals]
+        counting = [[term for term in terms if write_canonical(term.condition) in case.held] for terms in functionals]
         names = tuple(dict.fromkeys(t.column for terms in counting for t in terms if t.column is not None))
         alike: dict[frozenset[str], list[tuple[int, ...]]] = {}
         for values in product(*(_list_ends(name, case, counting, ranges, table) for name in names)):
@@ -95,14 +95,14 @@ class _Case:
     def add_negation(self, condition: Condition) -> "_Case | None":
         """Return the case in which a further condition does not hold, or None if no row can be in it."""
         failed = make_not_true(condition)
-        if disjoint(And(self.known), failed):
+        if are_disjoint(And(self.known), failed):
             return None
         return _Case(self.held, self.known, (*self.failed, failed))
 
     def admits(self, condition: Condition) -> bool:
         """Return True if a row of the case may satisfy a condition, also if that is unknown."""
         known = And((*self.known, condition))
-        return not disjoint(known, ALWAYS) and not any(disjoint(known, one) for one in self.failed)
+        return not are_disjoint(known, ALWAYS) and not any(are_disjoint(known, one) for one in self.failed)
 
 
 def _list_cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:

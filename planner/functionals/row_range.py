@@ -19,9 +19,9 @@ from itertools import combinations
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import SumPart
 from planner.catalog.catalog import Column, Lookup, SqlType, Table
-from planner.question.condition import ALWAYS, And, Condition, IsNull, Leaf, Not, Within, all_of, any_of
-from planner.question.condition_text import canonical
-from planner.question.disjoint import Rows
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Leaf, Not, Within, join_all, join_any
+from planner.question.condition_text import write_canonical
+from planner.question.disjoint import ConditionRows
 from planner.question.question import Term
 from planner.question.range_inference import narrow_range
 
@@ -38,7 +38,7 @@ def find_row_range(
         ranges: in grid steps, of every column that a term adds up.
         table: the rows' table. It knows which columns may hold NaN.
     """
-    conditions = {canonical(term.condition): term.condition for term in terms}
+    conditions = {write_canonical(term.condition): term.condition for term in terms}
     if len(conditions) > MOST_CONDITIONS:
         each = [
             find_sum_range([term], _make_box(term, (among, term.condition), ranges, table), frozenset())
@@ -47,11 +47,11 @@ def find_row_range(
         return sum(min(low, 0) for low, _ in each), sum(max(high, 0) for _, high in each)
     low = high = 0
     for held, known, rows in _list_reachable(conditions, among):
-        meeting = [term for term in terms if canonical(term.condition) in held]
+        meeting = [term for term in terms if write_canonical(term.condition) in held]
         empty = {
             name
             for name in _list_columns(meeting)
-            if rows.lack(Not(IsNull(name))) or _is_never_found(name, rows, table)
+            if rows.are_disjoint_from(Not(IsNull(name))) or _is_never_found(name, rows, table)
         }
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _list_columns(counting) if not may_be_nan(name, table))
@@ -75,10 +75,10 @@ def find_row_range_without(
     among: Condition = ALWAYS,
 ) -> Range:
     """Return the range of a row that satisfies `among` but has no value of `column` or fails `condition`."""
-    low, high = find_row_range(terms, ranges=ranges, table=table, among=all_of((among, make_not_true(condition))))
+    low, high = find_row_range(terms, ranges=ranges, table=table, among=join_all((among, make_not_true(condition))))
     if column is not None and not is_never_null(table.get_column(column), table):
         left = [term for term in terms if term.column != column]
-        least, most = find_row_range(left, ranges=ranges, table=table, among=all_of((among, IsNull(column))))
+        least, most = find_row_range(left, ranges=ranges, table=table, among=join_all((among, IsNull(column))))
         low, high = min(low, least), max(high, most)
     return low, high
 
@@ -98,25 +98,27 @@ def _make_found_condition(name: str, table: Table) -> Condition:
     return Within(lookup.column, tuple(known for known, value in lookup.pairs if value is not None))
 
 
-def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
+def _is_in_all(name: str, rows: ConditionRows, table: Table) -> bool:
     """Return True if a column has a value in each of the rows.
 
     A looked-up column has a value exactly if its row is found, so either fact is enough.
     """
-    if rows.lack(IsNull(name)):
+    if rows.are_disjoint_from(IsNull(name)):
         return True
     is_looked_up = isinstance(table.get_column(name).derivation, Lookup)
-    return is_looked_up and rows.lack(make_not_true(_make_found_condition(name, table)))
+    return is_looked_up and rows.are_disjoint_from(make_not_true(_make_found_condition(name, table)))
 
 
-def _is_never_found(name: str, rows: Rows, table: Table) -> bool:
+def _is_never_found(name: str, rows: ConditionRows, table: Table) -> bool:
     """Return True if a column is looked up and not found in any of the rows."""
-    return isinstance(table.get_column(name).derivation, Lookup) and rows.lack(_make_found_condition(name, table))
+    return isinstance(table.get_column(name).derivation, Lookup) and rows.are_disjoint_from(
+        _make_found_condition(name, table)
+    )
 
 
 def make_not_true(condition: Condition) -> Condition:
     """Return a condition that holds exactly if the given one is false or unknown."""
-    return condition.fold_literals(_make_not_false, every=all_of, some=any_of, wanted=False)
+    return condition.fold_literals(_make_not_false, every=join_all, some=join_any, wanted=False)
 
 
 def may_be_nan(name: str, table: Table) -> bool:
@@ -129,12 +131,12 @@ def _make_not_false(literal: Leaf | Not) -> Condition:
         case IsNull() | Not(IsNull()):
             return literal
         case _:
-            return any_of((literal, *(IsNull(leaf.column) for leaf in literal.leaves())))
+            return join_any((literal, *(IsNull(leaf.column) for leaf in literal.walk_leaves())))
 
 
 def _list_reachable(
     conditions: Mapping[str, Condition], among: Condition
-) -> Iterator[tuple[frozenset[str], Condition, Rows]]:
+) -> Iterator[tuple[frozenset[str], Condition, ConditionRows]]:
     """Yield the sets of conditions that a row may satisfy while it fails all others, also if that is unknown.
 
     Each set comes with a condition for all known facts about these rows, and with the rows themselves.
@@ -143,11 +145,11 @@ def _list_reachable(
     for size in range(1, len(texts) + 1):
         for held in combinations(texts, size):
             positive = And((among, *(conditions[text] for text in held)))
-            rows = Rows.of(positive)
-            if rows.lack(ALWAYS):
+            rows = ConditionRows.from_condition(positive)
+            if rows.are_disjoint_from(ALWAYS):
                 continue
             failed = [make_not_true(conditions[text]) for text in texts if text not in held]
-            if not any(rows.lack(condition) for condition in failed):
+            if not any(rows.are_disjoint_from(condition) for condition in failed):
                 yield frozenset(held), positive, rows
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import format_value
-from planner.question.condition import And, Compare, columns
+from planner.question.condition import And, Compare, find_columns
 from planner.question.question import Atom, Functional, Question, Term
 
 
@@ -59,7 +59,7 @@ def _find_atom_shares(atom: Atom, functional: Functional, table: Table) -> Itera
         share = Fraction(-whole.coefficient, one.coefficient)
     if not 0 < share < 1:
         return
-    counted = {one.column} if one.column is not None and one.power else columns(one.condition)
+    counted = {one.column} if one.column is not None and one.power else find_columns(one.condition)
     for_all = isinstance(one.condition, And) and not one.condition.conditions
     decides = one.condition
     value = format_value(decides.value) if isinstance(decides, Compare) and decides.operator == "=" else None

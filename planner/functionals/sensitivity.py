@@ -8,8 +8,8 @@ from mechanisms.protocol import Exposure
 from mechanisms.threshold.joint_loss import drop_dominated, expose_sets_at_once
 from planner.functionals.functional import find_grid
 from planner.functionals.row_corners import list_row_corners
-from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
-from planner.question.disjoint import disjoint
+from planner.question.condition import And, Condition, IsNull, Not, find_columns, join_all, join_any
+from planner.question.disjoint import are_disjoint
 from planner.question.question import Functional, Measure, Question
 
 MOST_FUNCTIONALS = 16  # have at most 324 maximal cliques (Moon and Moser 1965); beyond, all count as changed at once
@@ -186,7 +186,7 @@ def _adds_rows(question: Question, functional: Functional) -> bool:
 
 def _have_unequal_parts(summed: Sequence[Functional]) -> bool:
     """Return True if rows may change some row sum by different parts of its sensitivity."""
-    read = frozenset().union(*(columns(term.condition) for functional in summed for term in functional.terms))
+    read = frozenset().union(*(find_columns(term.condition) for functional in summed for term in functional.terms))
     return any(len(functional.terms) > 1 or read & set(functional.summed) for functional in summed)
 
 
@@ -197,14 +197,14 @@ def _find_disjoint_pairs(question: Question, summed: Iterable[int]) -> list[tupl
         (one, other)
         for one, counted in rows.items()
         for other, further in rows.items()
-        if one < other and disjoint(counted, further)
+        if one < other and are_disjoint(counted, further)
     ]
 
 
 def _find_counted_rows(question: Question, functional: Functional) -> Condition:
     """Return the condition of the rows that a row sum counts."""
-    counted = any_of(
-        term.condition if term.column is None else all_of((term.condition, Not(IsNull(term.column))))
+    counted = join_any(
+        term.condition if term.column is None else join_all((term.condition, Not(IsNull(term.column))))
         for term in functional.terms
     )
     return And((question.where, counted))

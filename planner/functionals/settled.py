@@ -19,7 +19,7 @@ from planner.errors import KeyholeError
 from planner.functionals.guards import Guarded, GuardedFormula, implies
 from planner.functionals.row_range import Range, find_row_range, find_sum_range
 from planner.question.condition import Condition
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 
@@ -78,9 +78,9 @@ def settle_beside(
     column = known.column
     if made.measure is not Measure.TOTAL or column is None or column not in ranges or known.least_rows > 1:
         return None
-    if {(term.column, canonical(term.condition)) for term in made.terms} - sides:
+    if {(term.column, write_canonical(term.condition)) for term in made.terms} - sides:
         return None
-    alone = [term for term in made.terms if (term.column, canonical(term.condition)) == _identify_side(known)]
+    alone = [term for term in made.terms if (term.column, write_canonical(term.condition)) == _identify_side(known)]
     if not alone:
         return None
     box = {column: narrow_range(column, ranges[column], among=(where, known.condition), table=table)}
@@ -92,7 +92,7 @@ def settle_beside(
 
 
 def _identify_side(values: RequiredValues) -> tuple[str | None, str]:
-    return values.column, canonical(values.condition)
+    return values.column, write_canonical(values.condition)
 
 
 def _find_range_with_value(
@@ -102,7 +102,7 @@ def _find_range_with_value(
 
     Only their rows may have values: the zeros of an ELSE are values that no term counts.
     """
-    alike = {(term.column, canonical(term.condition)) for term in made.terms}
+    alike = {(term.column, write_canonical(term.condition)) for term in made.terms}
     column, condition = made.terms[0].column, made.terms[0].condition
     if len(alike) > 1 or column is None or column not in ranges:
         return None

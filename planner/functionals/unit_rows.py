@@ -11,9 +11,9 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.functionals.functional_identity import identify_functional
 from planner.predicates.computed.text import spell
-from planner.question.condition import ALWAYS, And, Compare, Condition, Leaf, Like, Not, Within, columns
-from planner.question.condition_text import canonical
-from planner.question.products import steps_of
+from planner.question.condition import ALWAYS, And, Compare, Condition, Leaf, Like, Not, Within, find_columns
+from planner.question.condition_text import write_canonical
+from planner.question.products import find_steps
 from planner.question.question import Functional, Measure, Question, Term, UnitRows, UnitTotal, ValueKind
 
 _PARTS_OF_STEP = 10**4  # a mean compares exactly with a constant of four more decimals than its values have
@@ -48,7 +48,7 @@ def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction
         column: a measure with bounds.
         most: the rows of one unit. A sum is clipped to what that many rows add up to.
     """
-    scaled = steps_of(column)
+    scaled = find_steps(column)
     assert scaled is not None, "a measure has bounds"
     step, low, high = scaled
     if kind == "mean":
@@ -71,17 +71,17 @@ def canonicalise_rows(question: Question) -> Question:
     if question.per_unit is None:
         return question
     names = {total.name: f"total {identify_total(total)}" for total in question.per_unit.totals}
-    read = find_stored_columns(columns(question.where))
+    read = find_stored_columns(find_columns(question.where))
     for made in question.computed:
         read |= find_stored_columns(made.columns)
         for term in made.terms:
-            read |= find_stored_columns(columns(term.condition))
+            read |= find_stored_columns(find_columns(term.condition))
     kept = {known: new for known, new in names.items() if known in read}
     totals = sorted(
         (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
         key=lambda total: total.name,
     )
-    renamed = question.with_computed(tuple(_rename_functional(made, kept) for made in question.computed))
+    renamed = question.replace_computed(tuple(_rename_functional(made, kept) for made in question.computed))
     return replace(
         renamed,
         table=replace(
@@ -101,7 +101,7 @@ def describe_unit_rows(question: Question, rows: UnitRows) -> Iterator[str]:
     """Yield sentences on the meaning of one row of a question per unit, and on the clipping of each total."""
     keys = [key for key in question.keys.names if key not in rows.table.unit]
     groups = f" in each ({', '.join(keys)})" if keys else ""
-    filtered = "" if rows.where == ALWAYS else f", over the rows with {canonical(rows.where)}"
+    filtered = "" if rows.where == ALWAYS else f", over the rows with {write_canonical(rows.where)}"
     totals = ", ".join(total.written for total in rows.totals) or "one row"
     yield f"of each ({rows.table.unit_text}){groups}: {totals}{filtered}"
     for total in rows.totals:
@@ -126,7 +126,7 @@ def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional
 
 def rename_columns(condition: Condition, names: Mapping[str, str]) -> Condition:
     """Return the condition with columns under other names."""
-    return condition.mapped(lambda leaf: replace(leaf, column=rename_column(leaf.column, names)))
+    return condition.map_leaves(lambda leaf: replace(leaf, column=rename_column(leaf.column, names)))
 
 
 def rename_column(column: str, names: Mapping[str, str]) -> str:
@@ -185,7 +185,7 @@ def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Con
             case _:
                 return leaf
 
-    return condition.mapped(step_leaf)
+    return condition.map_leaves(step_leaf)
 
 
 def convert_column_to_steps(column: str, steps: Mapping[str, Fraction]) -> str:

@@ -17,7 +17,7 @@ from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, strip_parentheses
 from planner.predicates.condition import read_row_truth
-from planner.question.condition import Compare, Condition, Like, Within, columns
+from planner.question.condition import Compare, Condition, Like, Within, find_columns
 from planner.question.row_work import are_expensive
 from planner.scope.key_partitions import list_tests
 from planner.scope.name_resolution import Scope, find_column
@@ -37,10 +37,10 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> V
         found = _list_conditions(strip_parentheses(item), column, scope)
         if found is None:
             return None
-        leaves |= dict.fromkeys(leaf for one in found for leaf in one.leaves())
+        leaves |= dict.fromkeys(leaf for one in found for leaf in one.walk_leaves())
     derived = {one.name for one in scope.table.columns if isinstance(one.derivation, Derivation)}  # keys of their own
-    leaves = {leaf: None for leaf in leaves if not columns(leaf) <= derived - {column.name}}
-    if any(columns(leaf) != {column.name} for leaf in leaves):
+    leaves = {leaf: None for leaf in leaves if not find_columns(leaf) <= derived - {column.name}}
+    if any(find_columns(leaf) != {column.name} for leaf in leaves):
         return None
     match column.sql_type:
         case SqlType.BOOLEAN:

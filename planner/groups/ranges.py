@@ -49,7 +49,7 @@ def _list_fixed(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
         condition = read_row_condition(inner, scope, _NOTHING_GIVEN)
     except KeyholeError:
         return  # it is refused where it is read for its own sake
-    yield from condition.conjuncts()
+    yield from condition.list_conjuncts()
 
 
 def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction | None, Fraction | None]:

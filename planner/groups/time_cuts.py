@@ -10,7 +10,7 @@ statement.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 from sqlglot import exp
 
@@ -232,8 +232,3 @@ def group_times(column: Column, starts: list[datetime], times: Times, *, nullabl
         null_group=count if nullable else None,
         shown_values=(*shown, None) if nullable else shown,
     )
-
-
-def _day_from(at: datetime) -> date:
-    """Return the first day whose midnight is not before a moment."""
-    return at.date() + timedelta(days=1 if at.time() > time.min else 0)

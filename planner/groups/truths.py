@@ -17,10 +17,10 @@ from planner.errors import KeyholeError
 from planner.groups.conditions import MOST_PATTERNS
 from planner.parser.tree import strip_parentheses
 from planner.predicates.condition import read_row_truth
-from planner.question.condition import Condition, IsNull, Like, columns
-from planner.question.condition_text import canonical
+from planner.question.condition import Condition, IsNull, Like, find_columns
+from planner.question.condition_text import write_canonical
 from planner.question.row_work import are_expensive
-from planner.question.three_valued import known_unless_null
+from planner.question.three_valued import make_known_unless_null
 from planner.scope.key_classes import is_too_wide, read_key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.name_resolution import Scope, find_column
@@ -73,7 +73,7 @@ def _add_test(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:
 
 def _needs_text_search(condition: Condition, scope: Scope) -> bool:
     """Return True if the condition searches texts, or has more patterns than groups can be made of."""
-    patterns = sum(isinstance(leaf, Like) for leaf in condition.leaves())
+    patterns = sum(isinstance(leaf, Like) for leaf in condition.walk_leaves())
     try:
         return patterns > MOST_PATTERNS or (patterns > 0 and are_expensive([condition], scope.table))
     except KeyholeError:
@@ -84,7 +84,7 @@ def _name_text_value(condition: Condition, column: Column) -> ComputedName:
     """Return the name of a column for a condition's value, which is computed from a text."""
     text = RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
     return ComputedName.from_column(
-        Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text))
+        Column(f"whether {write_canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text))
     )
 
 
@@ -103,10 +103,10 @@ def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
         truth = read_row_truth(node, scope, _NOTHING_GIVEN)
     except KeyholeError:
         return scope
-    read = columns(truth.true) | columns(truth.false)
+    read = find_columns(truth.true) | find_columns(truth.false)
     (name, *others) = read or ("",)
-    known = known_unless_null(name, true=truth.true, false=truth.false)
-    leaves = [*truth.true.leaves(), *truth.false.leaves()]
+    known = make_known_unless_null(name, true=truth.true, false=truth.false)
+    leaves = [*truth.true.walk_leaves(), *truth.false.walk_leaves()]
     if others or truth != known or not leaves or any(isinstance(leaf, IsNull) for leaf in leaves):
         return scope
     if not isinstance(name, ComputedName):
@@ -115,7 +115,7 @@ def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
         name = _name_text_value(truth.true, scope.table.get_column(name))
     # a condition and its negation are one key
     tested: list[tuple[Condition, bool]] = sorted(
-        ((truth.false, False), (truth.true, True)), key=lambda one: canonical(one[0])
+        ((truth.false, False), (truth.true, True)), key=lambda one: write_canonical(one[0])
     )
     parts = ValueGroups(
         column=name,

@@ -10,7 +10,7 @@ from planner.lower.measure import RowValue, make_row_value, write_null_test
 from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import find_terms_range, write_terms
 from planner.question.condition import ALWAYS, And, Condition
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import OF_ONE_UNIT, Functional, Measure, Term
 from planner.values.sql_literals import write_integer
 
@@ -82,7 +82,7 @@ class FunctionalSql:
 
     def _check_off_each_unit(self, table: Table) -> None:
         """Raise KH900 if a number is to be subtracted from each unit and units' rows are not summed together."""
-        one = len({canonical(term.condition) for term in self.functional.terms}) == 1
+        one = len({write_canonical(term.condition) for term in self.functional.terms}) == 1
         alike = one or self.functional.off_condition is not None
         if table.is_row_unit or self.functional.measure is not Measure.TOTAL or not alike:
             raise KeyholeError("KH900", f"{self.functional.name} takes a number off each unit, of several rows")

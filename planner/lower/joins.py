@@ -35,7 +35,7 @@ from planner.lower.unit_paths.carried_values import find_longest, write_shortene
 from planner.lower.unit_paths.reach import reach_units
 from planner.lower.whole_joins.fences import write_any_value, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, PublicKeys, ask_rows, test_rows
-from planner.question.condition import Condition, columns
+from planner.question.condition import Condition, find_columns
 from planner.question.plan import PinnedColumn, PinnedRelation
 
 MOST_SPELLED = 200  # rows in the statement: engines parse tens of thousands in seconds, and a few hundred at once
@@ -108,7 +108,7 @@ def _compute_member_conditions(
     ]
     units = [Column(f"keyhole_u{j}", SqlType.OTHER, "") for j in range(len(table.unit))]
     of_member = replace(table, relation=f"{relation} AS bounded", columns=(*own, *others, *units), members=())
-    read = of_member.include_bases(name for condition in conditions for name in columns(condition))
+    read = of_member.include_bases(name for condition in conditions for name in find_columns(condition))
     if any(isinstance(column.derivation, Lookup) for column in own if column.name in read):
         of_member = join_lookups(of_member, dialect=dialect)
     names = [column.name for column in (*own, *others, *units) if column.derivation is None]

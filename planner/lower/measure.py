@@ -22,7 +22,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.grid import INT8, Grid, choose_integer_type
 from planner.lower.row import RowSql, write_exact_comparison
-from planner.question.products import product_range
+from planner.question.products import find_product_range
 from planner.values.sql_literals import write_decimal, write_integer
 
 
@@ -59,7 +59,7 @@ def make_row_value(row: RowSql, column: Column, *, nan_is_zero: bool = False) ->
 def _multiply_values(row: RowSql, product: Product) -> RowValue:
     """Return the product of the factors' values, NULL if a factor is, in a type in which no step overflows."""
     values = [make_row_value(row, row.table.get_column(factor)) for factor in product.columns]
-    low, high = product_range([(value.low, value.high) for value in values], product.columns)
+    low, high = find_product_range([(value.low, value.high) for value in values], product.columns)
     kind = row.dialect.choose_whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
     cast = row.dialect.spelling.write_cast
     whole = [

@@ -31,10 +31,10 @@ from planner.question.condition import (
     IsNull,
     Not,
     Or,
-    all_of,
-    any_of,
-    columns,
     evaluate,
+    find_columns,
+    join_all,
+    join_any,
 )
 from planner.question.row_work import are_expensive
 
@@ -104,13 +104,13 @@ class ConditionSplitter(Generic[_Place]):
                 return self.split(inner, wanted=not wanted)
             case And(parts) | Or(parts):
                 united = (self.split(one, wanted=wanted) for one in self._unite(type(condition), parts))
-                return all_of(united) if isinstance(condition, And) is wanted else any_of(united)
+                return join_all(united) if isinstance(condition, And) is wanted else join_any(united)
             case _:
                 return condition if wanted else Not(condition)
 
     def find_place(self, condition: Condition) -> _Place | None:
         """Return the only place that a condition reads, or None if there is none or several."""
-        places = {self.place_of(name) for name in columns(condition)}
+        places = {self.place_of(name) for name in find_columns(condition)}
         return places.pop() if len(places) == 1 else None
 
     def _unite(self, kind: type[And | Or], parts: Iterable[Condition]) -> list[Condition]:
@@ -131,8 +131,8 @@ class ConditionSplitter(Generic[_Place]):
                 name += "_"
             found[condition] = name
         holds = Compare(found[condition], "=", value=True)
-        if self.may_lack and evaluate(condition, dict.fromkeys(columns(condition))) is True:
-            return any_of([holds, IsNull(found[condition])])
+        if self.may_lack and evaluate(condition, dict.fromkeys(find_columns(condition))) is True:
+            return join_any([holds, IsNull(found[condition])])
         return holds
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from planner.catalog.catalog import Column, Lookup, Table
-from planner.question.condition import Condition, columns
+from planner.question.condition import Condition, find_columns
 from planner.question.question import Functional, Question, ValuesOfRows
 
 OF_ALL_ROWS = ("least", "greatest", "rows", "values", "total", "mean")
@@ -39,7 +39,7 @@ def list_read_columns(
     """Yield the names of the columns that a question reads of a row of `table`, each at least once."""
     yield from question.keys.names
     yield from (key.name for key in table.fixed)
-    yield from columns(where)
+    yield from find_columns(where)
     yield from list_summed_columns(functionals)
     if table.row_cap is not None:
         yield table.row_cap.unique
@@ -55,7 +55,7 @@ def list_summed_columns(functionals: Iterable[Functional]) -> Iterator[str]:
     """Yield the names of the columns that functionals read of a row, each at least once."""
     for functional in functionals:
         yield from functional.columns
-        yield from (name for condition in functional.conditions for name in columns(condition))
+        yield from (name for condition in functional.conditions for name in find_columns(condition))
 
 
 def _list_unit_columns(table: Table) -> Iterator[str]:

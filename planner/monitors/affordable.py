@@ -1,4 +1,4 @@
-"""Settings with which a monitor costs no more than what is left, found by trying: each is planned before it is told."""
+"""Settings with which a monitor costs no more than the rest of the budget, each planned before it is suggested."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,11 +20,11 @@ _PARTS = range(99, 0, -1)  # of a stream's loss, in hundredths
 _MOST_SPREAD = 4096  # times as seldom as now, at most, a monitor is tried to be looked at
 
 
-def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
-    """Return the first cap of the budget that a monitor alone exceeds, by its key in the policy; None if it fits.
+def find_exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
+    """Return the first cap of the budget that a monitor alone exceeds, by its key in the policy, or None if it fits.
 
-    Its cost is held against an empty ledger; where a unit's balance counts curves (`delta`), a sum above its cap may
-    fit all the same and is not told.
+    Its cost is compared with an empty ledger. If a unit's balance counts curves (`delta`), a sum above its cap may fit
+    all the same, so that cap is not reported.
     """
     caps = [("epsilon_per_query", budget.per_query), ("epsilon_per_predicate", budget.per_predicate)]
     for key, cap in sorted(caps, key=lambda one: one[1]):
@@ -44,15 +44,17 @@ def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
 def find_fitting(
     catalog: Catalog, monitor: Monitor, *, dialect: Dialect, fits: Callable[[MonitorPlan], bool]
 ) -> tuple[str, ...]:
-    """Return keys of a monitor's section, each alone enough.
+    """Return keys of a monitor's section with values, each of which alone is enough.
 
-    They are the least tolerance, the most looks, the most that a stream may lose of an event, a decision at the close,
-    or alerts that stay until it.
+    They are the least tolerance, the most looks, the most that a stream may lose for an event, a decision at the close,
+    and alerts that stay until it.
 
-    Guarantee: planned with any of them, the monitor `fits`; a function of public inputs. None are told that do not.
+    Guarantee: planned with any of them, the monitor `fits`. They are a function of public inputs. None that does not
+    fit is returned.
 
     Parameters:
-        fits: whether a plan costs no more than it may; of two plans alike but for their cost, the cheaper one fits too.
+        fits: returns True if a plan costs no more than it may. Of two plans that differ only in cost, the cheaper one
+            fits if the other does.
     """
 
     def try_out(changed: Monitor) -> MonitorPlan | None:
@@ -67,10 +69,10 @@ def find_fitting(
     if percent is not None:
         found.append(f'tolerance = "{percent}%"')
     every = _find_first(
-        _list_spread(monitor, _stretch(catalog, monitor, dialect)),
+        _list_spread(monitor, _find_stretch(catalog, monitor, dialect)),
         lambda one: try_out(replace(monitor, every=one)) is not None,
     )
-    if every is not None and (seldom := try_out(replace(monitor, every=every))) is not None and seldom.early:
+    if every is not None and (seldom := try_out(replace(monitor, every=every))) is not None and seldom.alerts_early:
         looks = seldom.watched.length if seldom.clears_at_once else seldom.windows.looks
         found.append(f'every = "{write_duration(every)}" ({looks:,} look{"" if looks == 1 else "s"} a window)')
     if monitor.epsilon is not None:
@@ -85,8 +87,8 @@ def find_fitting(
     return tuple(found)
 
 
-def _stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
-    """Return the time for which a window is looked at; nothing if it cannot be."""
+def _find_stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
+    """Return the time during which a window is looked at, or zero if there is no plan."""
     try:
         windows = plan_monitor(catalog, monitor, dialect=dialect).windows
     except KeyholeError:
@@ -95,7 +97,7 @@ def _stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
 
 
 def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
-    """Return times between looks that a window may have, longer than now."""
+    """Return longer times between looks that divide the time during which a window is looked at."""
     spread = set()
     factor = 1
     while factor <= _MOST_SPREAD and monitor.every * factor <= whole:
@@ -105,7 +107,7 @@ def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
 
 
 def _find_first(choices: Sequence[_Tried], fits: Callable[[_Tried], bool]) -> _Tried | None:
-    """Return the first choice that fits, where all later ones do as well."""
+    """Return the first choice that fits. All later ones must fit as well."""
     low, high = 0, len(choices)
     while low < high:
         middle = (low + high) // 2

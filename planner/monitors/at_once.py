@@ -1,7 +1,7 @@
-"""A monitor whose alerts go at once: what it needs of its table, the noise that watches it, and what else would.
+"""A monitor whose alerts are cleared at once: its demands on the table, its noise, and the prices of other ways.
 
-Each stretch of time between two looks has noise of its own, drawn once. That hides a row as long as the rows of a
-stretch stay the same, at whatever look they are counted: docs/proofs/standing.md.
+Each stretch of time between two looks has noise of its own, drawn once. The noise hides a row as long as the rows of a
+stretch stay the same at every look that counts them: docs/proofs/standing.md.
 """
 
 from dataclasses import replace
@@ -18,37 +18,34 @@ from planner.catalog.monitor import Monitor
 from planner.functionals.sensitivity import find_joint_sensitivity
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import (
-    cannot_be_watched,
-    table_cannot_be_watched,
-    unreachable,
-    windows_do_not_fit,
+    refuse_condition,
+    refuse_table,
+    refuse_unreachable,
+    refuse_windows,
 )
 from planner.policy.durations import find_nearest_divisor, write_duration
 from planner.question.question import Question
 
 MOST_STATE_BYTES = 32_000_000
-"""Of the noise of all groups, read and written at each look: measured at some 20 ms a megabyte, and a log of the
-ledger's database grows by it."""
+"""The most bytes of the noise of all groups. They are read and written at each look, which takes some 20 ms a megabyte
+and grows a log of the ledger's database."""
 _MOST_ROWS = 10**9  # of a window: more would allow fewer steps a row; chosen as more than a look could read
 _LARGEST = 2**62  # totals are held within it, which would make a stretch's part of them depend on the others
 _LONGER = 12  # doublings of `every` that are tried, only to word a hint
 
 
 def check_in_time(question: Question, monitor: Monitor) -> None:
-    """Refuse tables of whose rows nobody says that they stay, or when they came, and sums that could be held back.
-
-    Raises KH602, KH603.
-    """
+    """Raise KH602 for sums that could overflow, and KH603 for tables without a promise on when rows come and stay."""
     table, time = question.table, monitor.windows.column
     if not table.append_only:
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f"rows of {table.name} may be changed or taken away, and noise that is drawn once hides rows that stay",
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
             'clears = "at the close" and windows that hop.',
         )
     if table.arrival_column is None:
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f"nothing says when rows of {table.name} came, and a late row must not count any more",
             detail="Noise on a stretch of time is drawn once. Two counts of it under the same noise would reveal their "
@@ -58,14 +55,14 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             "order of it, each by lateness and a minute after it.",
         )
     if table.arrival_column != time and table.get_column(table.arrival_column).sql_type is not SqlType.TIMESTAMP:
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f"{table.arrival_column} says on which day rows came, and not whether they were there at a look",
             hint=f"Name a timestamp in arrived under [tables.{table.name}].",
         )
     for functional in question.functionals:
         if functional.sensitivity * _MOST_ROWS > _LARGEST:
-            raise cannot_be_watched(
+            raise refuse_condition(
                 monitor,
                 f"{functional.name} has steps so fine that sums of many rows are beyond 64-bit integers",
                 hint="Declare narrower bounds, or a coarser grid, for the summed column.",
@@ -73,7 +70,7 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
 
 
 def watch_at_once(question: Question, windows: WindowPlan, monitor: Monitor) -> SlidingNoise:
-    """Calibrate the noise of least loss that keeps the contract at each look of a question over the keys alone.
+    """Return the noise of least loss that keeps the contract at each look of a question over the keys alone.
 
     Raises KH303, KH601.
     """
@@ -94,15 +91,15 @@ def watch_at_once(question: Question, windows: WindowPlan, monitor: Monitor) -> 
     try:
         return calibrate(question.formula)
     except Unachievable as refusal:
-        raise unreachable(monitor, question, looks=looks, refusal=refusal, calibrate=calibrate) from None
+        raise refuse_unreachable(monitor, question, looks=looks, refusal=refusal, calibrate=calibrate) from None
 
 
 def price_at_once(
     question: Question, standing: SlidingNoise, watched: WatchedWindow, regimes: tuple[Regime, ...]
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """Return the ways of watching such windows, the cheapest first, and the place of the one that is taken.
+    """Return the ways of watching these windows, the cheapest first, and the index of the chosen one.
 
-    It is the cheapest of those that let an alert go at once with noise that is drawn once.
+    It is the cheapest that clears alerts at once by noise that is drawn once.
     """
     growing = set(regimes) == {Regime.GROWING} and can_alarms_decide(question.formula, (Regime.SLIDING,) * len(regimes))
     ways = price_ways(
@@ -118,13 +115,15 @@ def price_at_once(
 
 
 def _check_state(question: Question, windows: WindowPlan, monitor: Monitor) -> None:
-    if _bytes_of(question, windows) <= MOST_STATE_BYTES:
+    if _count_state_bytes(question, windows) <= MOST_STATE_BYTES:
         return
-    fitting = max(1, question.keys.size * MOST_STATE_BYTES // _bytes_of(question, windows))
+    fitting = max(1, question.keys.size * MOST_STATE_BYTES // _count_state_bytes(question, windows))
     longer = (find_nearest_divisor(windows.length, windows.every * 2**doubling) for doubling in range(1, _LONGER))
-    every = next((one for one in longer if _bytes_of(question, replace(windows, every=one)) <= MOST_STATE_BYTES), None)
+    every = next(
+        (one for one in longer if _count_state_bytes(question, replace(windows, every=one)) <= MOST_STATE_BYTES), None
+    )
     seldom = "" if every is None else f', or write every = "{write_duration(every)}"'
-    raise windows_do_not_fit(
+    raise refuse_windows(
         monitor,
         f"the noise of {question.keys.size:,} groups for {windows.length // windows.every:,} stretches of time is more "
         f"than the {MOST_STATE_BYTES // 1_000_000} MB that may be written at each look",
@@ -132,6 +131,6 @@ def _check_state(question: Question, windows: WindowPlan, monitor: Monitor) -> N
     )
 
 
-def _bytes_of(question: Question, windows: WindowPlan) -> int:
+def _count_state_bytes(question: Question, windows: WindowPlan) -> int:
     shape = shape_window(windows.length // windows.every, fnr=question.accuracy.fnr, fpr=question.accuracy.fpr)
     return estimate_state_size(shape, functionals=len(question.functionals), keys=question.keys.size)

@@ -1,4 +1,7 @@
-"""From a monitor to its plan: read, lay out the windows, see how values grow, calibrate, price. Public inputs alone."""
+"""From a monitor to its plan: read it, list its windows, find how values grow, calibrate and price.
+
+Inputs are public.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,27 +25,26 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.look import may_leave_out, may_leave_out_groups
 from planner.monitors.at_once import check_in_time
 from planner.monitors.growth import list_regimes, stays_true
-from planner.monitors.monitor_identity import identify
+from planner.monitors.monitor_identity import identify_monitor
 from planner.monitors.monitor_plan import MonitorPlan
-from planner.monitors.monitor_question_refusals import cannot_be_watched, table_cannot_be_watched, windows_do_not_fit
+from planner.monitors.monitor_question_refusals import refuse_condition, refuse_table, refuse_windows
 from planner.monitors.read_question import read_question
 from planner.monitors.stream_monitor import check_streamable
-from planner.monitors.watching import watch
+from planner.monitors.watching import decide_watching
 from planner.monitors.windows import Horizon, is_made_by_question, list_windows
 from planner.policy.durations import write_duration
 from planner.question.question import Functional, Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 
 _Item = TypeVar("_Item")
 
 MOST_OPEN = 1_000_000
-"""Keys times windows that are looked at: each has a state in the ledger's database, of some 250 bytes."""
+"""The most keys times open windows. Each has a state of some 250 bytes in the ledger's database."""
 MOST_CELLS = 2**24
-"""Keys times windows of a horizon: the most that the ledger charges at once."""
+"""The most keys times windows of a horizon, which the ledger charges at once."""
 
 SETTLING = timedelta(minutes=1)
-"""For what is being added when a look is due, where it matters in which order rows came: transactions that add rows
-must be shorter."""
+"""The delay of a look if the order in which rows came matters. Transactions that add rows must be shorter."""
 
 WINDOW = "window_start"
 
@@ -54,26 +56,26 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
 
     Raises:
         KeyholeError: as the question itself does, KH303 for a contract that no alarm keeps, KH601 for windows, looks
-            and a horizon that do not fit together, KH602 and KH603 for questions and tables that none can watch.
-            A stream keeps no contract, and is refused none.
+            and a horizon that do not fit together, KH602 and KH603 for questions and tables that no monitor can watch.
+            A stream keeps no contract and never raises KH303.
     """
     question = read_question(catalog, monitor)
     horizon = list_windows(question, monitor)
     table = catalog.find_table(question.table.name)
     assert table is not None
-    question, window_column, keys = _over_horizon(question, horizon, monitor, declared=table)
+    question, window_column, keys = _extend_to_horizon(question, horizon, monitor, declared=table)
     _check_size(keys, horizon, monitor)
-    seen_by = _seen_by(question, window_column, monitor)
+    seen_by = _find_seen_by(question, window_column, monitor)
     if monitor.clears_at_once:
         check_in_time(question, monitor)
     regimes = list_regimes(question, dialect=dialect)
     early = _is_early(question, regimes, monitor)
     if monitor.windows.sliding and not monitor.clears_at_once:
-        regimes = _slide(question, regimes, monitor)
-    windows = horizon.looked_at(monitor, early=early)
+        regimes = _check_sliding(question, regimes, monitor)
+    windows = horizon.plan_looks(monitor, early=early)
     if monitor.clears_at_once or may_leave_out(question):
         windows = replace(windows, settling=SETTLING)
-    watching = watch(question, regimes, horizon, windows, keys=keys, monitor=monitor, early=early)
+    watching = decide_watching(question, regimes, horizon, windows, keys=keys, monitor=monitor, early=early)
     standing = watching.standing
     return MonitorPlan(
         monitor=monitor,
@@ -83,36 +85,38 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         windows=windows,
         watched=horizon.count_in_looks(monitor),
         seen_by=seen_by,
-        arrived=seen_by == question.table.arrival_column and seen_by != _time_of(window_column, monitor),
+        counts_by_arrival=seen_by == question.table.arrival_column and seen_by != _find_time(window_column, monitor),
         standing=standing,
         regimes=regimes,
-        early=early,
+        alerts_early=early,
         ways=watching.ways,
-        taken=watching.taken,
+        chosen_way=watching.chosen_way,
         epsilon_per_price=watching.per_price,
         epsilon_per_cell=watching.per_cell,
-        epsilon_per_unit=_per_unit(question, standing),
-        fingerprint=identify(monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=watching.whole),
-        warnings=(*question.warnings, *_warnings(question, standing, regimes, monitor, early=early)),
+        epsilon_per_unit=_find_unit_loss(question, standing),
+        fingerprint=identify_monitor(
+            monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=watching.watches_whole
+        ),
+        warnings=(*question.warnings, *_list_warnings(question, standing, regimes, monitor, early=early)),
         dialect=dialect,
     )
 
 
-def _over_horizon(
+def _extend_to_horizon(
     question: Question, horizon: Horizon, monitor: Monitor, *, declared: Table
 ) -> tuple[Question, Column, KeySpace]:
-    """Return the question with the horizon's windows as values of a key, that key, and the others."""
+    """Return the question with the horizon's windows as values of a key, that key, and the other keys."""
     keys = question.keys
     if horizon.is_key:
         place = keys.names.index(horizon.column)
         window = replace(keys.columns[place], domain=horizon.values)
-        functionals = tuple(_in_windows(one, keys, place, horizon) for one in question.functionals)
-        others = KeySpace(_without(keys.columns, place), _without(keys.values, place))
+        functionals = tuple(_select_windows(one, keys, place, horizon) for one in question.functionals)
+        others = KeySpace(_remove_place(keys.columns, place), _remove_place(keys.values, place))
         columns = (*keys.columns[:place], window, *keys.columns[place + 1 :])
         values = (*keys.values[:place], horizon.values, *keys.values[place + 1 :])
         over = replace(question, keys=KeySpace(columns, values), functionals=functionals)
         return over, window, others
-    window = _window_column(question, horizon, monitor)
+    window = _make_window_column(question, horizon, monitor)
     over = replace(question, table=_bound_windows(question, declared))
     if not monitor.clears_at_once:
         over = replace(over, keys=KeySpace((*keys.columns, window), (*keys.values, horizon.values)))
@@ -122,8 +126,8 @@ def _over_horizon(
 def _bound_windows(question: Question, declared: Table) -> Table:
     """Return the question's table with a unit's groups bounded over windows that are no key of it.
 
-    Bounds for other keys say nothing of their product with these windows. Each window is in as many groups by computed
-    keys as these have values, or rows that count.
+    Bounds for other keys do not apply to their product with these windows. In each window a unit may be in one group
+    for each value of the computed keys, or for each row that counts.
     """
     table = question.table
     most = table.rows_per_unit if table.row_cap is None else table.row_cap.rows
@@ -131,12 +135,12 @@ def _bound_windows(question: Question, declared: Table) -> Table:
     return replace(table, groups_per_unit=declared.groups_per_unit * several, groups_by="")
 
 
-def _without(items: tuple[_Item, ...], place: int) -> tuple[_Item, ...]:
+def _remove_place(items: tuple[_Item, ...], place: int) -> tuple[_Item, ...]:
     return items[:place] + items[place + 1 :]
 
 
-def _in_windows(functional: Functional, keys: KeySpace, place: int, horizon: Horizon) -> Functional:
-    """Return a functional with the thresholds of the watched windows, if each has its own."""
+def _select_windows(functional: Functional, keys: KeySpace, place: int, horizon: Horizon) -> Functional:
+    """Return a functional with the thresholds of the watched windows, if each window has its own."""
     offsets = functional.offsets
     if offsets is None or offsets.key != horizon.column:
         return functional
@@ -144,10 +148,10 @@ def _in_windows(functional: Functional, keys: KeySpace, place: int, horizon: Hor
     return replace(functional, offsets=replace(offsets, steps=tuple(steps[value] for value in horizon.values)))
 
 
-def _window_column(question: Question, horizon: Horizon, monitor: Monitor) -> Column:
-    """Return the key of windows of a length.
+def _make_window_column(question: Question, horizon: Horizon, monitor: Monitor) -> Column:
+    """Return the key for windows of a length.
 
-    It is no column of the source's, and the ledger calls it by how it is made.
+    It is no column of the source. The ledger names it by how it is made.
     """
     taken = {column.name for column in question.table.columns} | set(question.keys.names)
     name = WINDOW
@@ -166,7 +170,7 @@ def _window_column(question: Question, horizon: Horizon, monitor: Monitor) -> Co
 def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor) -> None:
     open_at_once = 1 + ceil(monitor.lateness / horizon.between)
     if keys.size * open_at_once > MOST_OPEN:
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"{keys.size:,} groups with {open_at_once} windows open at once are more than {MOST_OPEN:,}",
             hint="Restrict the keys in WHERE, group by less" + (", or shorten lateness." if open_at_once > 2 else "."),
@@ -174,28 +178,28 @@ def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor) -> None:
     if keys.size * len(horizon.starts) > MOST_CELLS:
         fitting = max(1, MOST_CELLS // keys.size)
         until = horizon.starts[min(fitting, len(horizon.starts)) - 1]
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"{keys.size:,} groups times {len(horizon.starts):,} windows are more than {MOST_CELLS:,}",
             hint=f'Write until = "{until.isoformat(sep=" ")}" or earlier, or longer windows.',
         )
 
 
-def _time_of(column: Column, monitor: Monitor) -> str:
-    """Return the stored time that windows are made of."""
+def _find_time(column: Column, monitor: Monitor) -> str:
+    """Return the stored time from which windows are made."""
     if monitor.windows.length is not None:
         return monitor.windows.column
     return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
 
 
-def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str:
-    """Return the column by which a row counts at a look, or from it on. Raise KH603."""
+def _find_seen_by(question: Question, window_column: Column, monitor: Monitor) -> str:
+    """Return the column whose time decides from which look on a row counts. Raise KH603."""
     table = question.table
     if table.is_row_unit:
         _check_rows_stay(question, monitor)
-        return table.arrival_column or _time_of(window_column, monitor)
+        return table.arrival_column or _find_time(window_column, monitor)
     if monitor.windows.sliding:
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f"units of the table {table.name} have several rows, and which of them count in a sliding window would "
             "change as it slides",
@@ -204,7 +208,7 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
             + '", length = "24 hours", hop = "6 hours" }.',
         )
     if not table.append_only and may_leave_out_groups(question):
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f"of a unit's groups in {table.name} some are kept, and a changed or deleted row would change which",
             detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
@@ -214,20 +218,20 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
         )
     if table.arrival_column is None and may_leave_out(question):
         chosen = "rows" if table.row_cap is not None else "groups"
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f"of a unit's {chosen} in {table.name} some are kept, and later rows must not change which",
             detail="Without the order in which rows came, a new row could replace one that counted at an earlier look. "
             "Then the sum of an alarm has no bound.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             "than one that was there before it. It may be the time itself, "
-            f'arrived = "{_time_of(window_column, monitor)}", if rows come in the order of it.',
+            f'arrived = "{_find_time(window_column, monitor)}", if rows come in the order of it.',
         )
-    return table.arrival_column or _time_of(window_column, monitor)
+    return table.arrival_column or _find_time(window_column, monitor)
 
 
 def _check_rows_stay(question: Question, monitor: Monitor) -> None:
-    """Refuse rows that may move from one group or window to another: they would count in two, and pay for one."""
+    """Raise KH603 if rows may move to another group or window. Such a row would count in two and be charged for one."""
     table = question.table
     own = [column for column in question.keys.columns if any(column.name == one.name for one in table.columns)]
     names = dict.fromkeys(name for column in own for name in _list_declared(column, table))
@@ -238,7 +242,7 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     if table.append_only or not moving:
         return
     listed = ", ".join(f'"{name}"' for name in sorted(places))
-    raise table_cannot_be_watched(
+    raise refuse_table(
         monitor,
         f"rows of {table.name} may be changed, and one whose {' or '.join(moving)} changes would count in two groups "
         "or windows, one after the other",
@@ -249,14 +253,17 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
 
 
 def _list_declared(column: Column, table: Table) -> tuple[str, ...]:
-    """Return the columns of the policy that a key is, or is computed of."""
+    """Return the columns of the policy from which a key is computed, or the key itself."""
     if not is_made_by_question(column):
         return (column.name,)
     return tuple(name for base in column.bases for name in _list_declared(table.get_column(base), table))
 
 
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
-    """Return True if keys alert before their windows close. Raise KH602 if that was asked for and means too much."""
+    """Return True if keys alert before their windows close.
+
+    Raise KH602 if that is requested for an unsuitable condition.
+    """
     if monitor.is_stream:
         check_streamable(question, monitor)
         return True
@@ -265,12 +272,12 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
     if monitor.alert is Alert.CLOSE:
         if monitor.windows.sliding:
             hint = 'Remove alert = "close", or give the windows a hop.'
-            raise cannot_be_watched(monitor, "a sliding window closes at every look", hint=hint)
+            raise refuse_condition(monitor, "a sliding window closes at every look", hint=hint)
         return False
     if stays_true(question, regimes):
         return True
     if monitor.early_any and monitor.windows.sliding:
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor,
             "its condition may become false again, and early_any does not watch windows that slide",
             detail="While a window slides, values above their thresholds that only grow are watched, and nothing else.",
@@ -288,7 +295,7 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
     )
     append = f"append_only = true under [tables.{question.table.name}] if rows are never changed or taken away"
     promise = "" if signed or question.table.append_only else f"Write {append}; or "
-    raise cannot_be_watched(
+    raise refuse_condition(
         monitor,
         "its condition may become false again before the window closes, and an alert would stay",
         detail=detail,
@@ -297,16 +304,16 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
     )
 
 
-def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> tuple[Regime, ...]:
+def _check_sliding(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> tuple[Regime, ...]:
     if not question.table.append_only or any(regime is not Regime.GROWING for regime in regimes):
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor,
             "a sliding window needs counts and sums that each row only adds to, of rows that stay as they are",
             hint=f"Write append_only = true under [tables.{question.table.name}] if that is so; or a hop for sliding.",
         )
     sliding = (Regime.SLIDING,) * len(regimes)
     if not can_alarms_decide(question.formula, sliding):
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor,
             "its thresholds could each be passed at a look of its own while a window slides, and never at once",
             hint="Make a monitor of each threshold, or join them by OR; or write a hop for sliding.",
@@ -314,13 +321,13 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
     return sliding
 
 
-def _per_unit(question: Question, standing: Standing) -> float:
+def _find_unit_loss(question: Question, standing: Standing) -> float:
     if question.table.is_row_unit:
         return 0.0
-    return round_up_to_float(Fraction(standing.worst_case_epsilon) * groups_of_one_unit(question))
+    return round_up_to_float(Fraction(standing.worst_case_epsilon) * count_unit_groups(question))
 
 
-def _warnings(
+def _list_warnings(
     question: Question, standing: Standing, regimes: tuple[Regime, ...], monitor: Monitor, *, early: bool
 ) -> Iterator[str]:
     if monitor.is_stream:

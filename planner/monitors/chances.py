@@ -1,6 +1,7 @@
-"""The course of a group's window under an alarm: when it is likely to alert, how late, and what it then has lost.
+"""The course of a group's window under an alarm: the chance of an alert, its delay, and the loss by then.
 
-For owners who choose a tolerance, or whether rough alarms before sharp ones pay. Values are imagined, none is read.
+It helps owners to choose a tolerance, or to decide if rough alarms before sharp ones pay. Values are invented, none is
+read.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,11 +27,10 @@ _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at
 class Course:
     """A group whose value grows evenly through its window, up to `value` in the analyst's unit.
 
-    `beyond` is its distance from the threshold in tolerances.
-
-    `crosses` is the first look at which it is above the threshold, None if at none. `at_crossing` and `by_close` are
-    the chances to have alerted by then, `late` how many looks later than it crosses it alerts on average (at the close
-    at last). With rough alarms before sharp ones it loses `ladder_epsilon` on average, None where there is no ladder.
+    `beyond` is its distance from the threshold in tolerances. `crosses` is the first look at which it is above the
+    threshold, None if there is none. `at_crossing` and `by_close` are the chances of an alert by that look and by the
+    close. `late` is the average delay of the alert in looks, at most until the close. With rough alarms before sharp
+    ones the group loses `ladder_epsilon` on average, None without a ladder.
     """
 
     value: Decimal
@@ -44,40 +44,38 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """The courses at one threshold by itself.
+    """The courses at one threshold.
 
-    `text` is the threshold, `epsilon` the cost of its alarm, and `ladder_epsilon` the reservation for a ladder in its
-    place. Where one alarm watches the whole condition, `together`, they are of that.
+    `text` is the threshold, `epsilon` the cost of its alarm, and `ladder_epsilon` the cost that is reserved for a
+    ladder instead. If one alarm `watches_whole`, the whole condition, these are the alarm's.
     """
 
     text: str
     epsilon: float
     ladder_epsilon: float | None
     courses: tuple[Course, ...]
-    together: bool
+    watches_whole: bool
 
 
 def list_courses(plan: MonitorPlan) -> tuple[Courses, ...]:
     """Return, for each threshold, the courses of groups far below it, within its tolerance and beyond it.
 
-    None at a close.
-
-    Where one alarm watches the whole condition, the others of an AND are far above their thresholds, and those of an OR
-    far below: how far inside it a group is then is said by this one. None where a threshold is one that values stay
-    below, as of a group whose window is empty.
+    There are none at a close. If one alarm watches the whole condition, the other thresholds of an AND are far
+    exceeded, and those of an OR far missed. Then this threshold alone decides how far inside the condition a group is.
+    There are none if a threshold is an upper one, which a group with an empty window satisfies.
     """
     standing = plan.standing
     if isinstance(standing, StandingDistance):
-        return tuple(_watch_together(plan, standing))
+        return tuple(_list_joint_courses(plan, standing))
     if not isinstance(standing, StandingAlarms):
         return ()
     return tuple(
-        _courses(plan, literal, ladder.task, see=int, together=False)
+        _make_courses(plan, literal, ladder.task, find_seen=int, watches_whole=False)
         for literal, ladder in zip(standing.literals, standing.ladders, strict=True)
     )
 
 
-def _watch_together(plan: MonitorPlan, standing: StandingDistance) -> Iterator[Courses]:
+def _list_joint_courses(plan: MonitorPlan, standing: StandingDistance) -> Iterator[Courses]:
     (ladder,) = standing.alarm.ladders
     literals = dict.fromkeys(list_literals(standing.task.formula))
     if not all(literal.above for literal in literals):
@@ -87,11 +85,13 @@ def _watch_together(plan: MonitorPlan, standing: StandingDistance) -> Iterator[C
         def see(value: int, own: Cut = literal) -> int:
             return value if len(literals) == 1 else (value - own.cut) * standing.scale[own.functional]
 
-        yield _courses(plan, literal, ladder.task, see=see, together=len(literals) > 1)
+        yield _make_courses(plan, literal, ladder.task, find_seen=see, watches_whole=len(literals) > 1)
 
 
-def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[[int], int], together: bool) -> Courses:
-    """Return the courses of values at one literal, of which an alarm sees what `see` says."""
+def _make_courses(
+    plan: MonitorPlan, literal: Cut, task: AlarmTask, *, find_seen: Callable[[int], int], watches_whole: bool
+) -> Courses:
+    """Return the courses of values at one literal. `find_seen` returns the value that the alarm sees."""
     index = literal.functional
     least = list_leasts(plan.question, plan.regimes)[index]
     alarm = calibrate_alarm(task)
@@ -107,7 +107,7 @@ def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[
         if final < 0 and least is not None:
             continue
         values = [final * look // task.looks for look in range(1, task.looks + 1)]
-        seen = [see(value) for value in values]
+        seen = [find_seen(value) for value in values]
         chances = compute_chances_by_look(alarm, seen)
         crosses = next((look for look, value in enumerate(values, start=1) if value > literal.cut), None)
         climbed = None
@@ -130,5 +130,5 @@ def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[
         epsilon=alarm.worst_case_epsilon,
         ladder_epsilon=None if ladder is None else ladder.worst_case_epsilon,
         courses=tuple(made),
-        together=together,
+        watches_whole=watches_whole,
     )

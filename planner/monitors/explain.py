@@ -1,4 +1,4 @@
-"""A monitor's plan as text and as JSON: what is watched, when, what it costs and why. All of it is public."""
+"""A monitor's plan as text and as JSON: its condition, its looks, its cost and the reasons. All of it is public."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,16 +12,16 @@ from planner.explain.brief_text import VERBOSE_HINT
 from planner.explain.literal_labels import spell_formula, spell_literals
 from planner.explain.render import find_computed_bound
 from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
-from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
-from planner.monitors.monitor_looks import look_of
+from planner.monitors.guarantee import make_promise_json, write_count, write_group_count, write_promise
+from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
 from planner.question.question import Atom
 
 _PRICED_ALONE = frozenset({Way.SIGNED_TREE})
-"""Ways that are beside the others to compare prices, and that no monitor can take."""
+"""Ways that are listed only to compare prices, and that no monitor can use."""
 _AT_ONCE = frozenset({Way.TICK_NOISE, Way.BLOCK_NOISE})
-"""Ways that `clears = "at once"` asks for, the cheaper one of them."""
+"""Ways of `clears = "at once"`. The cheaper one is used."""
 SQL_LINES = 12  # of a look's statement; JSON has all of it
 
 _GROWTH = {
@@ -43,30 +43,30 @@ _STREAM_GROWTH = {
 
 
 def explain_monitor(plan: MonitorPlan) -> tuple[str, ...]:
-    """Write a monitor's plan as lines for EXPLAIN VERBOSE.
+    """Return a monitor's plan as lines for EXPLAIN VERBOSE.
 
     Guarantee: a function of the plan, which follows from the policy alone.
     """
-    return tuple(_lines(plan))
+    return tuple(_write_lines(plan))
 
 
 def explain_monitor_briefly(plan: MonitorPlan) -> tuple[str, ...]:
-    """Write a monitor's plan as about ten lines for EXPLAIN: condition, windows, looks, price and promise.
+    """Return a monitor's plan as about ten lines for EXPLAIN: condition, windows, looks, price and promise.
 
     Guarantee: a function of the plan, which follows from the policy alone.
     """
-    return tuple(_brief_lines(plan))
+    return tuple(_write_brief_lines(plan))
 
 
 def describe_monitor(plan: MonitorPlan) -> str:
-    """Return a monitor in one line, for `keyhole check`: windows, looks and its cost."""
+    """Return a monitor in one line for `keyhole check`: windows, looks and cost."""
     if plan.clears_at_once:
         return (
             f"{plan.keys.size:,} groups, the last {write_duration(plan.windows.length)} at each of "
             f"{plan.windows.looks:,} looks, cleared at once; at most {write_at_most(plan.epsilon_per_cell)} epsilon a "
             "group"
         )
-    looks = f"{plan.windows.looks:,} looks" if plan.early else "decided at its close"
+    looks = f"{plan.windows.looks:,} looks" if plan.alerts_early else "decided at its close"
     unit = (
         ""
         if plan.question.table.is_row_unit
@@ -81,10 +81,10 @@ def describe_monitor(plan: MonitorPlan) -> str:
     )
 
 
-def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
-    """Return a monitor's plan as a JSON document: all that its text says, and the full SQL of a look."""
+def make_monitor_json(plan: MonitorPlan) -> dict[str, Any]:
+    """Return a monitor's plan as a JSON document: everything in its text, and the full SQL of a look."""
     windows, question = plan.windows, plan.question
-    first = look_of(plan, window=0, look=1)
+    first = make_look(plan, window=0, look=1)
     return {
         "monitor": plan.monitor.name,
         "condition": spell_formula(question.formula, spell_literals(question), both="AND", either="OR"),
@@ -105,26 +105,26 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
         },
         "clears": plan.monitor.clears.value,
         "looks": {
-            "early": plan.early,
+            "early": plan.alerts_early,
             "per_window": windows.looks,
             "in_all": windows.looks * len(windows.starts),
             "every_seconds": windows.every.total_seconds(),
             "late_seconds": windows.delay.total_seconds(),
             "first": windows.first_looks[0].isoformat(),
-            "last": windows.closes(len(windows.starts) - 1).isoformat(),
+            "last": windows.find_close(len(windows.starts) - 1).isoformat(),
         },
         "rows_seen_by": plan.seen_by,
         "growth": [regime.name.lower() for regime in plan.regimes],
         "watched_as_a_whole": isinstance(plan.standing, StandingDistance),
-        "guarantee": promise_json(plan),
+        "guarantee": make_promise_json(plan),
         "ways": [
             {
                 "way": way.way.name.lower(),
                 "meaning": way.way.value,
                 "price": way.price,
-                "epsilon": plan.epsilon_of(way),
+                "epsilon": plan.find_way_epsilon(way),
                 "clearing_looks": way.clearing,
-                "taken": place == plan.taken,
+                "taken": place == plan.chosen_way,
                 "served": way.way not in _PRICED_ALONE,
             }
             for place, way in enumerate(plan.ways)
@@ -138,58 +138,59 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
     }
 
 
-def _brief_lines(plan: MonitorPlan) -> Iterator[str]:
-    yield from _watched_lines(plan)
-    yield f"  Cost: {_cell_cost(plan)}{_unit_cost(plan)}"
-    yield f"  Guarantee: {promise(plan)}"
+def _write_brief_lines(plan: MonitorPlan) -> Iterator[str]:
+    yield from _write_watched_lines(plan)
+    yield f"  Cost: {_write_cell_cost(plan)}{_write_unit_cost(plan)}"
+    yield f"  Guarantee: {write_promise(plan)}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
     yield VERBOSE_HINT
 
 
-def _watched_lines(plan: MonitorPlan) -> Iterator[str]:
-    """Write what a monitor watches, and when it looks."""
+def _write_watched_lines(plan: MonitorPlan) -> Iterator[str]:
+    """Yield lines on what a monitor watches, and when it looks."""
     windows, question = plan.windows, plan.question
-    ends = windows.closes(0) if plan.clears_at_once else windows.starts[-1] + windows.length
-    horizon = f"from {_show(windows.starts[0])} to {_show(ends)}"
-    groups = f"{count_of(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.description})"
+    ends = windows.find_close(0) if plan.clears_at_once else windows.starts[-1] + windows.length
+    horizon = f"from {_write_moment(windows.starts[0])} to {_write_moment(ends)}"
+    groups = f"{write_count(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.description})"
     yield f"Monitor {plan.monitor.name}: {groups}, nothing is spent by EXPLAIN"
     yield f"  Alerts where {spell_formula(question.formula, spell_literals(question), both='AND', either='OR')}"
     for atom in question.atoms:
-        yield f"    {_band(atom, streamed=plan.monitor.is_stream)}"
-    yield f"  Windows: {_windows_text(plan)}, {horizon}"
-    yield f"  Looks: {_looks_text(plan)}"
+        yield f"    {_write_band(atom, streamed=plan.monitor.is_stream)}"
+    yield f"  Windows: {_write_windows(plan)}, {horizon}"
+    yield f"  Looks: {_write_looks(plan)}"
 
 
-def _lines(plan: MonitorPlan) -> Iterator[str]:
+def _write_lines(plan: MonitorPlan) -> Iterator[str]:
     windows, question = plan.windows, plan.question
-    yield from _watched_lines(plan)
+    yield from _write_watched_lines(plan)
     in_time = ", if they came before the look at which the time in them was first seen" * plan.clears_at_once
-    yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}{in_time}"
+    seen = "when they arrived" if plan.counts_by_arrival else "the time in them"
+    yield f"  Rows count by {plan.seen_by}, {seen}{in_time}"
     if isinstance(plan.standing, StandingDistance):
         yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.regime]}"
     if isinstance(plan.standing, SlidingNoise):
-        yield f"  Each row is in one stretch of {write_duration(windows.every)}, {_noise_text(plan, plan.standing)}"
+        yield f"  Each row is in one stretch of {write_duration(windows.every)}, {_write_noise(plan, plan.standing)}"
     whole = isinstance(plan.standing, StandingDistance | SlidingNoise)
     for regime in () if whole else dict.fromkeys(plan.regimes):
         names = ", ".join(
             functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
         )
-        if plan.early:
+        if plan.alerts_early:
             growth = _STREAM_GROWTH if plan.monitor.is_stream else _GROWTH
             yield f"  Values of {names} {growth[regime]}"
-    yield from _cost_lines(plan)
-    yield f"  Guarantee: {promise(plan)}"
+    yield from _write_cost_lines(plan)
+    yield f"  Guarantee: {write_promise(plan)}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
     yield f"  SQL sent to the source at the first look ({plan.dialect.name}):"
-    sql = look_of(plan, window=0, look=1).rewritten.sql.splitlines()
+    sql = make_look(plan, window=0, look=1).rewritten.sql.splitlines()
     yield from (f"    {line}" for line in sql[:SQL_LINES])
     if len(sql) > SQL_LINES:
         yield f"    ... {len(sql) - SQL_LINES} more lines"
 
 
-def _band(atom: Atom, *, streamed: bool) -> str:
+def _write_band(atom: Atom, *, streamed: bool) -> str:
     counted = f" {atom.counted}" if atom.counted else ""
     if streamed:
         return (
@@ -198,7 +199,7 @@ def _band(atom: Atom, *, streamed: bool) -> str:
     return f"{atom.text}   may err between {write_plain(atom.lower)} and {write_plain(atom.upper)}{counted}"
 
 
-def _windows_text(plan: MonitorPlan) -> str:
+def _write_windows(plan: MonitorPlan) -> str:
     windows, declared = plan.windows, plan.monitor.windows
     length, count = write_duration(windows.length), len(windows.starts)
     if plan.clears_at_once:
@@ -211,10 +212,10 @@ def _windows_text(plan: MonitorPlan) -> str:
     return f"{count:,} of {length} by {declared.column}"
 
 
-def _looks_text(plan: MonitorPlan) -> str:
+def _write_looks(plan: MonitorPlan) -> str:
     windows = plan.windows
     late = f"made {write_duration(windows.delay)} later" if windows.delay else "made at once"
-    if not plan.early:
+    if not plan.alerts_early:
         return f"one, when a window closes, {late}"
     in_all = windows.looks * len(windows.starts)
     if plan.clears_at_once:
@@ -222,24 +223,24 @@ def _looks_text(plan: MonitorPlan) -> str:
     return f"{windows.looks:,} a window, every {write_duration(windows.every)}, {late}; {in_all:,} in all"
 
 
-def _cell_cost(plan: MonitorPlan) -> str:
-    """Return what one group loses, beside the price of asking again at every look."""
+def _write_cell_cost(plan: MonitorPlan) -> str:
+    """Return the cost of one group, with the price of asking again at every look."""
     again = next((way for way in plan.ways if way.way is Way.AFRESH), None)
-    beside = "" if again is None else f" (asked again at every look {write_at_most(plan.epsilon_of(again))})"
+    beside = "" if again is None else f" (asked again at every look {write_at_most(plan.find_way_epsilon(again))})"
     cell = "one group over all looks" if plan.clears_at_once else "one group and window"
     return f"{cell}: at most {write_at_most(plan.epsilon_per_cell)} epsilon{beside}"
 
 
-def _unit_cost(plan: MonitorPlan) -> str:
+def _write_unit_cost(plan: MonitorPlan) -> str:
     table = plan.question.table
     if table.is_row_unit:
         return ""
     unit = f"one ({table.unit_text}) over the horizon"
-    return f"; {unit}: at most {write_at_most(plan.epsilon_per_unit)} epsilon, in at most {count_groups(plan)}"
+    return f"; {unit}: at most {write_at_most(plan.epsilon_per_unit)} epsilon, in at most {write_group_count(plan)}"
 
 
-def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
-    yield f"  Cost: {_cell_cost(plan)}{_unit_cost(plan)}"
+def _write_cost_lines(plan: MonitorPlan) -> Iterator[str]:
+    yield f"  Cost: {_write_cell_cost(plan)}{_write_unit_cost(plan)}"
     if not plan.question.table.is_row_unit and (bound := find_computed_bound(plan.question)) is not None:
         yield f"  Of groups, {bound}"
     if plan.monitor.is_stream:
@@ -247,43 +248,47 @@ def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
         others = f", others keep {rates}" if len(plan.ways) > 1 else ""
         yield f"  Ways of watching it, of which {plan.monitor.mechanism} keeps no rates{others}:"
     else:
-        yield "  Ways of answering so:" if plan.early else "  Ways of deciding it:"
-    rows = [_way_cells(plan, place, way) for place, way in enumerate(plan.ways)]
+        yield "  Ways of answering so:" if plan.alerts_early else "  Ways of deciding it:"
+    rows = [_write_way_cells(plan, place, way) for place, way in enumerate(plan.ways)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str, str]:
-    taken = "-> " if place == plan.taken else "   "
+def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str, str]:
+    taken = "-> " if place == plan.chosen_way else "   "
     clears = "an alert goes at once"
     if way.way in _PRICED_ALONE:
         clears = "an alert would go at once; not served"
     elif way.way in _AT_ONCE and not plan.clears_at_once:
         clears = 'clears = "at once": an alert goes at once, fpr is for each look'
     elif way.way is Way.ALARM_PER_EPOCH and plan.clears_at_once:
-        clears = f'clears = "at the close": an alert stays up to {write_duration(_stretch(plan, way.clearing))}'
+        clears = f'clears = "at the close": an alert stays up to {write_duration(_find_stretch(plan, way.clearing))}'
     elif way.clearing:
-        clears = f"an alert stays up to {write_duration(_stretch(plan, way.clearing))}"
-    rough = ", rough ones before sharp ones" if place == plan.taken and plan.monitor.progressive and plan.early else ""
+        clears = f"an alert stays up to {write_duration(_find_stretch(plan, way.clearing))}"
+    rough = (
+        ", rough ones before sharp ones"
+        if place == plan.chosen_way and plan.monitor.progressive and plan.alerts_early
+        else ""
+    )
     return (
         f"{taken}{f'{plan.monitor.mechanism}, ' if way.way is Way.STREAM else ''}{way.way.value}{rough}",
-        f"epsilon {write_at_most(plan.epsilon_of(way))}",
+        f"epsilon {write_at_most(plan.find_way_epsilon(way))}",
         "" if way.way is Way.CLOSE else clears,
     )
 
 
-def _noise_text(plan: MonitorPlan, standing: SlidingNoise) -> str:
-    """Return the values with noise of their own, once for all looks."""
+def _write_noise(plan: MonitorPlan, standing: SlidingNoise) -> str:
+    """Return a clause on the noise of stretches and blocks, which is drawn once for all looks."""
     if standing.shape.block == 1:
         return "whose count has noise that is drawn once; a look sees sums of them"
     block = write_duration(standing.shape.block * plan.windows.every)
     return f"and in one of {block}: the count of each has noise that is drawn once; a look sees sums of them"
 
 
-def _stretch(plan: MonitorPlan, looks: int) -> timedelta:
+def _find_stretch(plan: MonitorPlan, looks: int) -> timedelta:
     return looks * plan.monitor.every
 
 
-def _show(moment: datetime) -> str:
+def _write_moment(moment: datetime) -> str:
     return moment.date().isoformat() if moment == datetime(moment.year, moment.month, moment.day) else str(moment)

@@ -1,4 +1,4 @@
-"""The promise of a monitor, in a sentence and for a program; rates and losses are upper bounds."""
+"""The promise of a monitor, as a sentence and as JSON. Rates and losses are upper bounds."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,10 +7,10 @@ from planner.explain.guarantee import write_slack
 from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 
 
-def promise(plan: MonitorPlan) -> str:
+def write_promise(plan: MonitorPlan) -> str:
     """Return the promise of a monitor, in one sentence."""
     standing, accuracy = plan.standing, plan.question.accuracy
     loss = f"at most {write_plain(Decimal(write_at_most(plan.epsilon_per_cell)))} epsilon a group and window"
@@ -21,7 +21,7 @@ def promise(plan: MonitorPlan) -> str:
             "accuracy; "
             f"{loss}."
         )
-        return said + _of_units(plan)
+        return said + _write_unit_sentence(plan)
     if plan.clears_at_once:
         within = write_duration(plan.windows.length)
         return (
@@ -33,7 +33,7 @@ def promise(plan: MonitorPlan) -> str:
             "there are "
             f"{plan.windows.looks:,}. This holds for rows that came in time."
         )
-    if plan.early:
+    if plan.alerts_early:
         looks = plan.windows.looks
         missed = "a group may be missing at a look at which it truly qualifies, without a bound"
         if standing.fnr is not None:
@@ -60,43 +60,42 @@ def promise(plan: MonitorPlan) -> str:
                 f"one that fails then even with {write_slack(accuracy.tolerance)} is returned at most "
                 f"{write_percent(accuracy.fpr)} of the time"
             )
-    return f"{missed}; {wrong}; {loss}.{_of_units(plan)}"
+    return f"{missed}; {wrong}; {loss}.{_write_unit_sentence(plan)}"
 
 
-def _of_units(plan: MonitorPlan) -> str:
-    """Return the further sentence for privacy units with several rows."""
+def _write_unit_sentence(plan: MonitorPlan) -> str:
+    """Return the further sentence for privacy units with several rows, or ""."""
     table = plan.question.table
     if table.is_row_unit:
         return ""
     return (
         f" This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "
-        f"{count_groups(plan)} and loses at most {write_plain(Decimal(write_at_most(plan.epsilon_per_unit)))} epsilon "
-        "over the "
-        f"horizon; rows without {' or '.join(table.unit)} are left out."
+        f"{write_group_count(plan)} and loses at most {write_plain(Decimal(write_at_most(plan.epsilon_per_unit)))} "
+        f"epsilon over the horizon; rows without {' or '.join(table.unit)} are left out."
     )
 
 
-def count_groups(plan: MonitorPlan) -> str:
-    """Return the number of groups and windows of the horizon in which one privacy unit counts, in words."""
-    most = groups_of_one_unit(plan.question)
+def write_group_count(plan: MonitorPlan) -> str:
+    """Return, in words, the number of groups and windows of the horizon in which one privacy unit counts."""
+    most = count_unit_groups(plan.question)
     return f"{most:,} of {plan.question.keys.size:,} groups and windows"
 
 
-def count_of(number: int, what: str) -> str:
+def write_count(number: int, what: str) -> str:
     """Return a number of things.
 
-    >>> count_of(1, "group"), count_of(1200, "group")
+    >>> write_count(1, "group"), write_count(1200, "group")
     ('1 group', '1,200 groups')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def promise_json(plan: MonitorPlan) -> dict[str, Any]:
-    """Return the guarantee as JSON: sentence, rates (None: no bound), the most loss of a window and a unit."""
+def make_promise_json(plan: MonitorPlan) -> dict[str, Any]:
+    """Return the guarantee as JSON: sentence, rates (None: no bound), the largest loss of a window and of a unit."""
     standing, accuracy = plan.standing, plan.question.accuracy
     fpr = None if standing.fpr is None else accuracy.fpr
     return {
-        "sentence": promise(plan),
+        "sentence": write_promise(plan),
         "fnr_per_look": None if standing.fnr is None else accuracy.fnr,
         "fpr_per_window": None if plan.clears_at_once else fpr,
         "fpr_per_look": fpr if plan.clears_at_once else None,

@@ -1,4 +1,4 @@
-"""The identity of a monitor: everything that its alerts and its cost depend on, and the digest."""
+"""The identity of a monitor: everything on which its alerts and its cost depend, and the digest."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -6,13 +6,13 @@ from hashlib import sha256
 from mechanisms.alarm.shapes import Regime
 from planner.catalog.monitor import Monitor
 from planner.monitors.monitor_plan import WindowPlan
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.question.question import Question
 
 FORMAT = "keyhole monitor 1"
 
 
-def identify(
+def identify_monitor(
     monitor: Monitor,
     question: Question,
     windows: WindowPlan,
@@ -23,24 +23,24 @@ def identify(
 ) -> str:
     """Return the sha256 of a monitor's meaning, in hex.
 
-    Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as
-    `planner.plan.question_identity.fingerprint` has it), looked at at the same moments, of rows that come in the
-    same way. Left
-    out are its comment and its readers; its name is in, as each monitor has draws of its own.
+    Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as in
+    `planner.plan.question_identity.find_fingerprint`), looked at at the same moments, of rows that come in the same
+    way. Its comment and its readers are left out. Its name is included, because each monitor has random draws of its
+    own.
 
     Parameters:
-        whole: one alarm watches how far a group is inside the condition, instead of one for each threshold.
+        whole: True if one alarm watches how far a group is inside the condition, instead of one for each threshold.
     """
-    lines = [*_lines(monitor, question, windows, seen_by, regimes), *["watched as a whole"] * whole]
+    lines = [*_list_lines(monitor, question, windows, seen_by, regimes), *["watched as a whole"] * whole]
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _lines(
+def _list_lines(
     monitor: Monitor, question: Question, windows: WindowPlan, seen_by: str, regimes: tuple[Regime, ...]
 ) -> Iterator[str]:
     yield FORMAT
     yield f"name {monitor.name}"
-    yield fingerprint(question)
+    yield find_fingerprint(question)
     yield f"windows {monitor.windows!r} from {windows.starts[0].isoformat()} {len(windows.starts)}"
     for start, look in zip(windows.starts, windows.first_looks, strict=True):
         yield f"{start.isoformat()} {look.isoformat()}"

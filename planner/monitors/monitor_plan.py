@@ -1,4 +1,4 @@
-"""The plan of a monitor: what is computed at each look, by what it is decided, and what a window costs."""
+"""The plan of a monitor: what is computed at each look, how it is decided, and what a window costs."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,12 +16,11 @@ from planner.question.question import Question
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """The windows of a horizon, in order, and the moments at which they are looked at; all of it public, UTC.
+    """The windows of a horizon, in order, and the moments at which they are looked at. All of it is public, in UTC.
 
-    Window `w` begins at `starts[w]` and is `length` long (of what clears at once the one there is, and each look sees
-    the last `length`); its look `k`, from 1 to `looks`, sees what was there at
-    `first_looks[w] + (k - 1) * every` and is made `lateness` later, and `settling` after that. The last one is its
-    close.
+    Window `w` begins at `starts[w]` and is `length` long. If alerts are cleared at once, there is one window, and each
+    look sees the last `length` of time. Look `k`, from 1 to `looks`, sees the rows that were there at `first_looks[w] +
+    (k - 1) * every`. It is made `lateness` and `settling` later. The last look is the window's close.
     """
 
     starts: tuple[datetime, ...]
@@ -34,10 +33,10 @@ class WindowPlan:
 
     @property
     def delay(self) -> timedelta:
-        """Return the delay of a look after its moment."""
+        """The delay of a look after its moment."""
         return self.lateness + self.settling
 
-    def closes(self, window: int) -> datetime:
+    def find_close(self, window: int) -> datetime:
         """Return the moment of a window's last look."""
         return self.first_looks[window] + (self.looks - 1) * self.every
 
@@ -46,9 +45,9 @@ class WindowPlan:
 class MonitorLook:
     """The reading of one look: the statement, and the keys of one window, in the order of the monitor's own keys.
 
-    `values[f, i]` are aligned with `keys`: the window's key column has the single value of the window, and a sliding
-    window has no such column. `question` is what is asked of this window: `planner.functionals.per_key_offsets` takes
-    off what it compares groups with, before the standing question's cuts mean anything.
+    `values[f, i]` are aligned with `keys`. The window's key column has the single value of the window, and a sliding
+    window has no such column. `question` is the question about this window. Before the standing question's cuts apply,
+    `planner.functionals.per_key_offsets` subtracts its offsets.
     """
 
     window: int
@@ -63,25 +62,27 @@ class MonitorLook:
 
     @property
     def functionals(self) -> int:
-        """Return the number of functionals."""
+        """The number of functionals."""
         return len(self.question.functionals)
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorPlan:
-    """Everything decided about a monitor before data are touched; all of it public.
+    """Everything decided about a monitor before data are touched. All of it is public.
 
-    `question` is the standing question over the whole horizon, in canonical form: among its keys is `window_column`,
-    whose values are the windows in their order, be it the source's or made of a time. `keys` are its keys without that.
-    Where it `clears_at_once` the keys are all there are: one state, of "window" 0, has all looks of the horizon.
-    Rows count by their time in the column `seen_by`, which is when they `arrived` where that is another column than the
-    windows are made of. `regimes` say of each functional how one privacy unit changes it.
+    `question` is the standing question over the whole horizon, in canonical form. Among its keys is `window_column`,
+    whose values are the windows in order. It is a column of the source, or made from a time. `keys` are the other keys.
+    If it `clears_at_once`, these are all keys: one state, of "window" 0, has all looks of the horizon.
 
-    One group of one window costs `epsilon_per_cell` (where windows overlap, all those together that a row is in), one
-    privacy unit over the horizon `epsilon_per_unit` at most (0 where the row is the unit). Where `early`
-    is false, the only look is the close. Equal fingerprints mean the same monitor.
-    `ways` are what else would keep the contract in these windows (`watched`), `taken` which of them is done, and
-    `epsilon_per_price` what their prices are worth here.
+    Rows count by their time in the column `seen_by`. `counts_by_arrival`: that is the time of arrival, and another
+    column than the one from which windows are made. `regimes` say, by functional, how one privacy unit changes it.
+
+    One group of one window costs `epsilon_per_cell`. If windows overlap, this covers all windows that a row is in. One
+    privacy unit costs at most `epsilon_per_unit` over the horizon (0 if the row is the unit). Unless it `alerts_early`,
+    the only look is the close. Equal fingerprints mean the same monitor.
+
+    `ways` are all ways that keep the contract in these windows (`watched`), `chosen_way` is the index of the chosen
+    one, and `epsilon_per_price` is the worth of their prices.
     """
 
     monitor: Monitor
@@ -91,12 +92,12 @@ class MonitorPlan:
     windows: WindowPlan
     watched: WatchedWindow
     seen_by: str
-    arrived: bool
+    counts_by_arrival: bool
     standing: Standing
     regimes: tuple[Regime, ...]
-    early: bool
+    alerts_early: bool
     ways: tuple[PricedWay, ...]
-    taken: int
+    chosen_way: int
     epsilon_per_price: float
     epsilon_per_cell: float
     epsilon_per_unit: float
@@ -106,14 +107,17 @@ class MonitorPlan:
 
     @property
     def clears_at_once(self) -> bool:
-        """Return True if a key is in the answer only at looks at which it holds: there is one window, the horizon."""
+        """True if a key is in the answer only at looks at which the condition holds.
+
+        Then the horizon is the one window.
+        """
         return self.monitor.clears_at_once
 
     @property
     def way(self) -> PricedWay:
-        """Return the way that is taken."""
-        return self.ways[self.taken]
+        """The chosen way."""
+        return self.ways[self.chosen_way]
 
-    def epsilon_of(self, way: PricedWay) -> float:
+    def find_way_epsilon(self, way: PricedWay) -> float:
         """Return the cost of a way for a group and window, by its price."""
         return self.epsilon_per_cell if way == self.way else self.epsilon_per_price * way.price

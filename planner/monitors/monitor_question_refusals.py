@@ -1,4 +1,4 @@
-"""Refusals of monitors: each follows from the policy and the monitor's own text alone."""
+"""Refusals of monitors. Each follows from the policy and the monitor's own text alone."""
 
 import re
 from collections.abc import Callable
@@ -17,39 +17,39 @@ _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration,
 _EXAMPLE = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
 
 
-def _place(monitor: Monitor) -> str:
+def _name_section(monitor: Monitor) -> str:
     return f"[monitors.{monitor.name}]"
 
 
-def windows_do_not_fit(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
+def refuse_windows(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
     """Return KH601 for windows, looks and horizon that do not fit together."""
-    return KeyholeError("KH601", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
+    return KeyholeError("KH601", f"{_name_section(monitor)}: {problem}", detail=detail, hint=hint)
 
 
-def cannot_be_watched(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
+def refuse_condition(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
     """Return KH602 for a question that no monitor can watch."""
-    return KeyholeError("KH602", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
+    return KeyholeError("KH602", f"{_name_section(monitor)}: {problem}", detail=detail, hint=hint)
 
 
-def table_cannot_be_watched(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
+def refuse_table(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
     """Return KH603 for a table that no monitor can watch."""
-    return KeyholeError("KH603", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
+    return KeyholeError("KH603", f"{_name_section(monitor)}: {problem}", detail=detail, hint=hint)
 
 
-def refused_question(monitor: Monitor, error: KeyholeError) -> KeyholeError:
-    """Return a refusal of the monitor's question, with the monitor named and settings as its section has them."""
+def name_monitor_in(monitor: Monitor, error: KeyholeError) -> KeyholeError:
+    """Return a refusal of the monitor's question with the monitor named and settings written as in its section."""
     return KeyholeError(
         error.code,
-        f"{_place(monitor)}: {error.message}",
+        f"{_name_section(monitor)}: {error.message}",
         detail=error.detail,
-        hint=None if error.hint is None else in_policy(error.hint),
+        hint=None if error.hint is None else write_as_policy(error.hint),
     )
 
 
-def in_policy(hint: str) -> str:
-    """Return a hint with settings of a session written as keys of a monitor.
+def write_as_policy(hint: str) -> str:
+    """Return a hint with the settings of a session written as keys of a monitor.
 
-    >>> in_policy("SET keyhole.tolerance = '20%';  or  SET keyhole.fnr = 0.1;")
+    >>> write_as_policy("SET keyhole.tolerance = '20%';  or  SET keyhole.fnr = 0.1;")
     'tolerance = "20%"  or  fnr = 0.1'
     """
 
@@ -60,9 +60,9 @@ def in_policy(hint: str) -> str:
     return _SETTING.sub(r"\1 = \2", _QUOTED_SETTING.sub(rewrite_setting, apart))
 
 
-def no_bare_question(monitor: Monitor) -> KeyholeError:
-    """Return KH602 for something around the question."""
-    return cannot_be_watched(
+def refuse_surroundings(monitor: Monitor) -> KeyholeError:
+    """Return KH602 for text around the question."""
+    return refuse_condition(
         monitor,
         "sql is not one question about a private table and nothing around it",
         detail="ORDER BY, LIMIT, OFFSET and joins around a question say how its answer is shown. The answer of a "
@@ -71,7 +71,7 @@ def no_bare_question(monitor: Monitor) -> KeyholeError:
     )
 
 
-def unreachable(
+def refuse_unreachable(
     monitor: Monitor,
     question: Question,
     *,
@@ -81,12 +81,12 @@ def unreachable(
 ) -> KeyholeError:
     """Return KH303 with the reason why nothing keeps the contract.
 
-    It has a tolerance for which `calibrate` finds something, by trying.
+    Its hint is a tolerance for which `calibrate` succeeds, found by trying.
     """
     rates = question.accuracy
     return KeyholeError(
         "KH303",
-        f"{_place(monitor)}: the accuracy asked for cannot be reached: {refusal.reason}",
+        f"{_name_section(monitor)}: the accuracy asked for cannot be reached: {refusal.reason}",
         detail=f"Rates fnr {rates.fnr:g} and fpr {rates.fpr:g}, tolerance {rates.tolerance}, {looks:,} looks a window.",
         hint=_find_reachable(question, calibrate),
     )

@@ -1,4 +1,4 @@
-"""From a monitor's text to the question that it asks of each window, or to what keeps it from being watched."""
+"""From a monitor's text to the question about each window, or to a refusal if the question cannot be watched."""
 
 from collections import Counter
 from datetime import date
@@ -12,10 +12,10 @@ from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError, cut_at_word
 from planner.extract.extract import declare_monitor, extract_questions
 from planner.monitors.monitor_question_refusals import (
-    cannot_be_watched,
-    no_bare_question,
-    refused_question,
-    table_cannot_be_watched,
+    name_monitor_in,
+    refuse_condition,
+    refuse_surroundings,
+    refuse_table,
 )
 from planner.parser.lexer import Token, read_tokens
 from planner.plan.reduce import reduce_question
@@ -29,53 +29,53 @@ _LONGEST_NAME = 63  # bytes of a name that PostgreSQL keeps
 
 
 def read_question(catalog: Catalog, monitor: Monitor) -> Question:
-    """Read the question in canonical form: minimal formula, functionals in canonical order.
+    """Return the monitor's question in canonical form: minimal formula, functionals in canonical order.
 
     Raises:
-        KeyholeError: as any question does, KH602 for what no monitor can watch, KH603 for tables that none can.
+        KeyholeError: as any question does, KH602 for questions and KH603 for tables that no monitor can watch.
     """
     try:
         embedded = _find_question(catalog, monitor)
         question = ask(
-            embedded, catalog, accuracy=_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, is_utc=True
+            embedded, catalog, accuracy=_make_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, is_utc=True
         )
     except KeyholeError as error:
         if error.code in ("KH602", "KH603"):
             raise
-        raise refused_question(monitor, error) from None
+        raise name_monitor_in(monitor, error) from None
     _check_table(question, monitor)
     _check_form(question, monitor)
     if not question.keys.size:
         hint = "Widen what WHERE says of the keys."
-        raise cannot_be_watched(monitor, "WHERE leaves no groups", hint=hint)
+        raise refuse_condition(monitor, "WHERE leaves no groups", hint=hint)
     reduced, _, _ = reduce_question(question)
     if not any(True for _ in list_literals(reduced.formula)):
         hint = "Compare an aggregate of each group with a threshold, such as HAVING count(*) > 400."
-        raise cannot_be_watched(monitor, "the condition does not depend on data", hint=hint)
+        raise refuse_condition(monitor, "the condition does not depend on data", hint=hint)
     _check_names(catalog, monitor)
     return reduced
 
 
 def _check_names(catalog: Catalog, monitor: Monitor) -> None:
-    """Raise KH602 if a key has the name of one of the relation's own columns of times, or too long a name."""
+    """Raise KH602 if a key has the name of one of the relation's own time columns, or too long a name."""
     relation = declare_monitor(monitor, catalog)
     for names in (relation.names, tuple(name for name, _ in relation.columns)):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             hint = "Call the key something else: a derived column in the policy, any other in a view of the source."
-            raise cannot_be_watched(monitor, f'two columns of its relation would be called "{twice}"', hint=hint)
+            raise refuse_condition(monitor, f'two columns of its relation would be called "{twice}"', hint=hint)
     long = next((name for name in relation.keys if len(name.encode()) > _LONGEST_NAME), None)
     if long is not None:
         hint = "Give it a name: SELECT ... AS name."
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor,
             f"its key {cut_at_word(long)} is too long for the name of a column, {_LONGEST_NAME} bytes",
             hint=hint,
         )
 
 
-def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
-    """Return the contract: the policy's values fill what the monitor leaves open."""
+def _make_accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
+    """Return the contract. The policy's values fill in what the monitor leaves out."""
     defaults = catalog.defaults
     tolerance = monitor.tolerance or defaults.tolerance
     usual = parse_tolerances(defaults.tolerance).default
@@ -87,8 +87,8 @@ def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
         tolerance=tolerance,
         min_rows=defaults.min_rows,
         mechanism=DEFAULT,
-        reuse=False,
-        allowed=(DEFAULT,),
+        allows_reuse=False,
+        allowed_mechanisms=(DEFAULT,),
     )
 
 
@@ -98,25 +98,25 @@ def _find_question(catalog: Catalog, monitor: Monitor) -> EmbeddedQuestion:
     for token in lexed:
         if token.kind == "parameter":
             hint = "Write the constant itself; a threshold for each group may come from a public table."
-            raise cannot_be_watched(monitor, f"sql has the parameter {token.value}", hint=hint)
+            raise refuse_condition(monitor, f"sql has the parameter {token.value}", hint=hint)
     found = extract_questions(sql, lexed, catalog)
     if found is None or len(found.embedded) != 1 or not isinstance(found.embedded[0], EmbeddedQuestion):
-        raise no_bare_question(monitor)
+        raise refuse_surroundings(monitor)
     embedded = found.embedded[0]
     if embedded.predicates:
         hint = "Leave the condition in HAVING, and make a monitor of each colour that is to alert."
-        raise cannot_be_watched(monitor, "it is a scorecard, which shows more than keys", hint=hint)
+        raise refuse_condition(monitor, "it is a scorecard, which shows more than keys", hint=hint)
     if embedded.ranked is not None:
         hint = "Instead you can ask: GROUP BY keys HAVING count(*) > 400, without an order."
-        raise cannot_be_watched(monitor, "it ranks groups, and places change from look to look", hint=hint)
+        raise refuse_condition(monitor, "it ranks groups, and places change from look to look", hint=hint)
     if embedded.unit_query is not None:
         hint = "Instead you can ask: HAVING count(DISTINCT patient_id) > 40, about the rows themselves."
-        raise cannot_be_watched(monitor, "it asks per privacy unit, in a subquery", hint=hint)
+        raise refuse_condition(monitor, "it asks per privacy unit, in a subquery", hint=hint)
     if not embedded.is_whole_statement(sql) or embedded.stored_question is not None:
-        raise no_bare_question(monitor)
+        raise refuse_surroundings(monitor)
     if any(uses_clock(leaf.tree) for leaf in list_leaves(embedded)):
         hint = "Leave it out: from and until are the horizon, and each window is counted by itself."
-        raise cannot_be_watched(monitor, "current_date and now() mean another day at each look", hint=hint)
+        raise refuse_condition(monitor, "current_date and now() mean another day at each look", hint=hint)
     return embedded
 
 
@@ -124,18 +124,18 @@ def _check_table(question: Question, monitor: Monitor) -> None:
     table = question.table
     if table.members:
         hint = "Watch one of the tables, or let the source join them in a view."
-        raise table_cannot_be_watched(monitor, "it joins private tables", hint=hint)
+        raise refuse_table(monitor, "it joins private tables", hint=hint)
     if table.lists:
         hint = "Watch all rows, or let the source have the condition as a column of a view."
-        raise table_cannot_be_watched(monitor, "a list of privacy units says whose rows count", hint=hint)
+        raise refuse_table(monitor, "a list of privacy units says whose rows count", hint=hint)
     if table.own:
         hint = "Watch what single rows say, or let the source have the value as a column of a view."
-        raise table_cannot_be_watched(monitor, "it asks for values of a unit's own rows", hint=hint)
+        raise refuse_table(monitor, "it asks for values of a unit's own rows", hint=hint)
     if table.path is not None:
         hint = "Watch a table that has the unit's own column, or let the source join them in a view."
-        raise table_cannot_be_watched(monitor, f'it finds its units by a path, in "{table.path.table.name}"', hint=hint)
+        raise refuse_table(monitor, f'it finds its units by a path, in "{table.path.table.name}"', hint=hint)
     if table.refresh != "live":
-        raise table_cannot_be_watched(
+        raise refuse_table(
             monitor,
             f'the table "{table.name}" has refresh = "{table.refresh}": it is not one to which rows are added all the '
             "time",
@@ -146,12 +146,12 @@ def _check_table(question: Question, monitor: Monitor) -> None:
 def _check_form(question: Question, monitor: Monitor) -> None:
     if question.lists_domain:
         hint = "Add HAVING with a threshold, such as HAVING count(*) > 400."
-        raise cannot_be_watched(monitor, "it lists public values and asks nothing of data", hint=hint)
+        raise refuse_condition(monitor, "it lists public values and asks nothing of data", hint=hint)
     for functional in question.functionals:
         if functional.cell_reads:
             hint = "Compare each group with a number, or with a threshold of its own from a public table."
-            raise cannot_be_watched(monitor, f"{functional.name} compares a group with others", hint=hint)
+            raise refuse_condition(monitor, f"{functional.name} compares a group with others", hint=hint)
         if functional.measure is Measure.VALUES:
             units = ", ".join(question.table.unit)
             hint = f"Count rows, or privacy units: count(DISTINCT {units})." if units else "Count rows: count(*)."
-            raise cannot_be_watched(monitor, f"{functional.name} counts different values", hint=hint)
+            raise refuse_condition(monitor, f"{functional.name} counts different values", hint=hint)

@@ -1,4 +1,4 @@
-"""A monitor that a published stream watches: what it can watch, what it loses, and what a contract would cost."""
+"""A monitor that a published stream mechanism watches: its conditions, loss, and the price of a contract."""
 
 from fractions import Fraction
 
@@ -8,37 +8,37 @@ from mechanisms.protocol import Unachievable
 from mechanisms.standing.standing_streams import StandingStream, watch_by_stream
 from mechanisms.standing.standing_task import StandingTask
 from planner.catalog.monitor import Alert, Monitor
-from planner.monitors.monitor_question_refusals import cannot_be_watched, windows_do_not_fit
+from planner.monitors.monitor_question_refusals import refuse_condition, refuse_windows
 from planner.question.question import Question
 
 MOST_STREAMED = 1_000_000
-"""Keys times looks of a window: so many numbers a stream may keep of one, each estimated by itself."""
+"""The most keys times looks of a window: the numbers that a stream keeps for one window, each estimated alone."""
 
 
 def check_streamable(question: Question, monitor: Monitor) -> None:
-    """Refuse what no stream estimates. Raise KH602."""
+    """Raise KH602 for a question that no stream can estimate."""
     if monitor.alert is Alert.CLOSE or monitor.windows.sliding:
         hint = 'Write mechanism = "alarm", or tumbling windows without alert.'
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor, f"{monitor.mechanism} watches each look of windows that do not slide", hint=hint
         )
     if any(not literal.above for literal in list_literals(question.formula)):
         hint = 'Compare with > and >=, joined by AND and OR; or write mechanism = "alarm", alert = "close".'
-        raise cannot_be_watched(monitor, f"{monitor.mechanism} watches values above their thresholds alone", hint=hint)
+        raise refuse_condition(monitor, f"{monitor.mechanism} watches values above their thresholds alone", hint=hint)
     if any(functional.offsets is not None for functional in question.functionals):
         hint = 'Compare with one number for all groups, or write mechanism = "alarm".'
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor, f"{monitor.mechanism} estimates values, and thresholds are of each group", hint=hint
         )
 
 
 def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> StandingStream:
-    """Return the stream that watches it.
+    """Return the stream that watches the question.
 
-    Raise KH601 for more than a stream can keep, KH602 for noise that cannot be drawn.
+    Raises KH601 for more numbers than a stream can keep, KH602 for noise that cannot be drawn.
     """
     if question.keys.size * task.looks > MOST_STREAMED:
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"{question.keys.size:,} groups times {task.looks:,} looks a window are more than the {MOST_STREAMED:,} "
             "that a stream may have",
@@ -47,7 +47,7 @@ def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> 
     try:
         return watch_by_stream(task, name=monitor.mechanism, epsilon=Fraction(str(monitor.epsilon or 0)))
     except Unachievable as refusal:
-        raise cannot_be_watched(
+        raise refuse_condition(
             monitor,
             f"{monitor.mechanism} with epsilon = {monitor.epsilon or 0:g}: {refusal.reason}",
             hint='Write another epsilon, or mechanism = "alarm".',
@@ -55,5 +55,5 @@ def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> 
 
 
 def price_stream(watched: WatchedWindow, *, epsilon: float, per_price: float) -> PricedWay:
-    """Return a stream and its cost beside one that keeps a contract, whose prices are worth `per_price` each."""
+    """Return a stream as a priced way, comparable with ways whose prices are worth `per_price` each."""
     return PricedWay(Way.STREAM, epsilon / per_price, clearing=watched.hop, regime=None, is_per_look=False)

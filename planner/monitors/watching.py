@@ -1,4 +1,4 @@
-"""The watching of a standing question and its cost: alarms, a decision at the close, a stream, or noise on ticks."""
+"""The choice of how a standing question is watched: alarms, a decision at the close, a stream, or noise on ticks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,31 +22,31 @@ from planner.functionals.sensitivity import find_joint_sensitivity
 from planner.monitors.at_once import price_at_once, watch_at_once
 from planner.monitors.growth import list_leasts, stays_true
 from planner.monitors.monitor_plan import WindowPlan
-from planner.monitors.monitor_question_refusals import refused_question, unreachable
+from planner.monitors.monitor_question_refusals import name_monitor_in, refuse_unreachable
 from planner.monitors.stream_monitor import price_stream, watch_streamed
 from planner.monitors.windows import Horizon
 from planner.plan.calibrate import calibrate_without_common_sums
-from planner.plan.plan_refusals import unreachable as plan_refusal
+from planner.plan.plan_refusals import refuse_unreachable as plan_refusal
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
-    """The watching of a monitor, the cost of a group and window, and the ways there are, of which one is `taken`.
+class WatchDecision:
+    """The chosen mechanism of a monitor, the cost of a group and window, and all ways with the index of the chosen one.
 
-    `whole`: one alarm watches the whole condition.
+    `watches_whole`: one alarm watches the whole condition.
     """
 
     standing: Standing
     ways: tuple[PricedWay, ...]
-    taken: int
+    chosen_way: int
     per_price: float
     per_cell: float
-    whole: bool
+    watches_whole: bool
 
 
-def watch(
+def decide_watching(
     question: Question,
     regimes: tuple[Regime, ...],
     horizon: Horizon,
@@ -55,21 +55,21 @@ def watch(
     keys: KeySpace,
     monitor: Monitor,
     early: bool,
-) -> Watching:
-    """Return the watching of a standing question.
+) -> WatchDecision:
+    """Return how a standing question is watched.
 
     Parameters:
         question: over the whole horizon; `keys` are those of one window.
 
     Raises:
-        KeyholeError: KH303 where nothing keeps the contract, KH601, KH602, and as the question itself.
+        KeyholeError: KH303 if nothing keeps the contract, KH601, KH602, and as the question itself.
     """
     of_window = replace(question, keys=keys)
     if monitor.clears_at_once:
         return _watch_at_once(of_window, regimes, horizon, windows, monitor)
     monotone = monitor.windows.sliding or stays_true(question, regimes)
-    task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
-    standing = _choose(of_window, task, monitor, early=early)
+    task = make_standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
+    standing = _choose_mechanism(of_window, task, monitor, early=early)
     watched = horizon.count_in_looks(monitor)
     ways: tuple[PricedWay, ...] = ()
     taken, per_price = 0, 1.0
@@ -77,16 +77,16 @@ def watch(
     if plain:
         # of both kinds of alarms, others are priced beside those for each threshold, between which they split rates too
         beside = next((one for one in plain if isinstance(one, StandingAlarms)), plain[0])
-        ways, taken = _price(question, watched, _alarm_regimes(beside, regimes), early=early)
-        per_price = _per_cell(question, horizon, beside, monitor) / ways[taken].price
+        ways, taken = _price_ways(question, watched, _find_alarm_regimes(beside, regimes), early=early)
+        per_price = _find_cell_loss(question, horizon, beside, monitor) / ways[taken].price
         if len(plain) > 1:
-            losses = [(one, _per_cell(question, horizon, one, monitor)) for one in plain]
+            losses = [(one, _find_cell_loss(question, horizon, one, monitor)) for one in plain]
             ways, taken = _price_both(ways, taken, losses, per_price, regimes)
-    per_cell = _per_cell(question, horizon, standing, monitor)
+    per_cell = _find_cell_loss(question, horizon, standing, monitor)
     if monitor.is_stream:
         ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
     whole = isinstance(standing, StandingDistance) or (monitor.is_stream and not monotone)
-    return Watching(standing, ways, taken, per_price, per_cell, whole=whole)
+    return WatchDecision(standing, ways, taken, per_price, per_cell, watches_whole=whole)
 
 
 def _watch_at_once(
@@ -95,15 +95,15 @@ def _watch_at_once(
     horizon: Horizon,
     windows: WindowPlan,
     monitor: Monitor,
-) -> Watching:
-    """Return the watching of all looks of the horizon together: an event costs the same however many of them see it."""
+) -> WatchDecision:
+    """Return how all looks of the horizon are watched together. An event costs the same, however many looks see it."""
     standing = watch_at_once(question, windows, monitor)
     ways, taken = price_at_once(question, standing, horizon.count_in_looks(monitor), regimes)
     loss = standing.worst_case_epsilon
-    return Watching(standing, ways, taken, loss / ways[taken].price, loss, whole=False)
+    return WatchDecision(standing, ways, taken, loss / ways[taken].price, loss, watches_whole=False)
 
 
-def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
+def _choose_mechanism(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
     """Return the mechanism that decides a window."""
     if monitor.is_stream:
         return watch_streamed(question, task, monitor)
@@ -113,9 +113,9 @@ def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: 
 def _list_plain(
     question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
 ) -> tuple[Standing, ...]:
-    """Return the mechanisms of the prices: single alarms, first the kind that is taken, or would be beside a stream.
+    """Return the mechanisms whose prices are compared: single alarms, first the kind that is used or would be.
 
-    Return none if a stream watches a question that no alarm does.
+    Return none if a stream watches a question that no alarm can watch.
     """
     if not early:
         return (standing,)
@@ -135,22 +135,22 @@ def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Stan
         def calibrate(formula: Formula) -> Standing:
             return calibrate_early(replace(task, formula=formula))
 
-        raise unreachable(monitor, question, looks=task.looks, refusal=refusal, calibrate=calibrate) from None
+        raise refuse_unreachable(monitor, question, looks=task.looks, refusal=refusal, calibrate=calibrate) from None
 
 
 def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
-    """Calibrate the decision of a window when it closes: the cheapest way of answering the question once."""
+    """Return the decision of a window when it closes: the cheapest way of answering the question once."""
     try:
         calibration = calibrate_without_common_sums(question)
         return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
     except Unachievable as refusal:
-        raise refused_question(monitor, plan_refusal(question, refusal)) from None
+        raise name_monitor_in(monitor, plan_refusal(question, refusal)) from None
 
 
-def standing_task(
+def make_standing_task(
     question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor, monotone: bool = True
 ) -> StandingTask:
-    """Return a monitor's question as numbers."""
+    """Return a monitor's question as numbers for a mechanism."""
     return StandingTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
@@ -165,15 +165,15 @@ def standing_task(
     )
 
 
-def _alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
+def _find_alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
     """Return how the watched values change: the values themselves, or the distance of the whole condition."""
     return (standing.regime,) if isinstance(standing, StandingDistance) else regimes
 
 
-def _price(
+def _price_ways(
     question: Question, watched: WatchedWindow, regimes: tuple[Regime, ...], *, early: bool
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """Return the ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
+    """Return the ways that would keep the contract, the cheapest first, and the index of the chosen one."""
     rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
     if not early:
         once = PricedWay(way=Way.CLOSE, price=price_at_close(**rates), clearing=0, regime=None, is_per_look=False)
@@ -198,23 +198,23 @@ def _price_both(
     per_price: float,
     regimes: tuple[Regime, ...],
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """Return the ways with both kinds of alarms in the place of one, the cheapest first, and the first kind's place."""
+    """Return the ways with both kinds of alarms in the place of one, the cheapest first, and the first kind's index."""
     alarm = ways[taken]
     both = []
     for one, loss in losses:
         way = Way.ALARM_WHOLE if isinstance(one, StandingDistance) else Way.ALARM_EACH
-        regime = max(_alarm_regimes(one, regimes), key=lambda each: each.factor)
+        regime = max(_find_alarm_regimes(one, regimes), key=lambda each: each.factor)
         both.append(replace(alarm, way=way, price=loss / per_price, regime=regime))
     others = (*ways[:taken], *ways[taken + 1 :])
     made = tuple(sorted((*both, *others), key=lambda one: one.price))
     return made, made.index(both[0])
 
 
-def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
-    """Return the cost of a group and window. If windows hop, it is that of all those together that a row is in."""
+def _find_cell_loss(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
+    """Return the cost of a group and window. If windows hop, it covers all windows that a row is in."""
     if monitor.windows.sliding:
         return standing.worst_case_epsilon  # of both epochs that a row is in
     overlapping = ceil(horizon.length / horizon.between)
     if not question.table.is_row_unit:
-        overlapping = min(overlapping, groups_of_one_unit(question))
+        overlapping = min(overlapping, count_unit_groups(question))
     return round_up_to_float(Fraction(standing.worst_case_epsilon) * overlapping)

@@ -1,7 +1,7 @@
-"""The windows of a monitor's horizon and their looks: all of it follows from the policy, and is public.
+"""The windows of a monitor's horizon and their looks. All of it follows from the policy and is public.
 
-Guarantee: windows that overlap are never looked at in the same stretch of time: a window that hops is looked at in the
-last hop of it, and a sliding one is watched in epochs as long as it is.
+Guarantee: overlapping windows are never looked at during the same time. A hopping window is looked at during its last
+hop. A sliding one is watched in epochs of its own length.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged
 from planner.catalog.derived_columns import find_calendar_step
 from planner.catalog.monitor import Monitor
 from planner.monitors.monitor_plan import WindowPlan
-from planner.monitors.monitor_question_refusals import windows_do_not_fit
+from planner.monitors.monitor_question_refusals import refuse_windows
 from planner.policy.durations import find_nearest_divisor, write_duration
 from planner.question.question import Question
 
 MOST_WINDOWS = 1_000_000
-"""Of a horizon: a window a minute for almost two years."""
+"""The most windows of a horizon: one a minute for almost two years."""
 
 _TRUNCATED = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 _KEY = 'key = { range = ["2026-01-01", "2026-12-31"], step = "1 day" }'
@@ -29,10 +29,10 @@ _KEY = 'key = { range = ["2026-01-01", "2026-12-31"], step = "1 day" }'
 class Horizon:
     """The windows of a monitor that are watched.
 
-    `values` are what the windows' key has for each, in the order of their beginnings: the source's own values where
-    that is a column of it, else the beginnings. `between` is how long after a window the next one begins, and
-    `stretch` how much of its end a window is looked at for. What clears at once has one, looked at all through the
-    horizon for what is in the last `length` of it.
+    `values` has the value of the windows' key for each window, in order: the source's own values if the key is a column
+    of the source, else the beginnings. `between` is the time from a window's beginning to the next one. `stretch` is
+    the time before a window's end during which it is looked at. If alerts are cleared at once, there is one window. It
+    is looked at during the whole horizon, and each look sees its last `length`.
     """
 
     column: str
@@ -43,8 +43,8 @@ class Horizon:
     between: timedelta
     stretch: timedelta
 
-    def looked_at(self, monitor: Monitor, *, early: bool) -> WindowPlan:
-        """Return the windows with their looks: one, the close, if none is early."""
+    def plan_looks(self, monitor: Monitor, *, early: bool) -> WindowPlan:
+        """Return the windows with their looks. Unless `early`, a window has one look, its close."""
         every = monitor.every if early else self.stretch
         before = max(timedelta(0), self.length - self.stretch)
         return WindowPlan(
@@ -57,26 +57,22 @@ class Horizon:
         )
 
     def count_in_looks(self, monitor: Monitor) -> WatchedWindow:
-        """Return the windows measured in looks, as prices have them."""
+        """Return the windows measured in looks, as prices need them."""
         looks = self.length // monitor.every
         return WatchedWindow(length=looks, hop=1 if monitor.windows.sliding else self.between // monitor.every)
 
 
 def list_windows(question: Question, monitor: Monitor) -> Horizon:
-    """Return the windows that begin in the horizon.
-
-    Raises:
-        KeyholeError: KH601.
-    """
+    """Return the windows that begin in the horizon. Raise KH601."""
     try:
         of_key = monitor.windows.length is None
-        made = _windows_of_key(question, monitor) if of_key else _windows_of_length(question, monitor)
+        made = _make_key_windows(question, monitor) if of_key else _make_length_windows(question, monitor)
         _ = made.starts[0] - made.length, made.starts[-1] + max(made.length, made.stretch) + monitor.lateness
     except OverflowError:
         hint = "Write an earlier until, or a later from."
-        raise windows_do_not_fit(monitor, "a window begins or ends on no calendar", hint=hint) from None
+        raise refuse_windows(monitor, "a window begins or ends on no calendar", hint=hint) from None
     if made.stretch % monitor.every:
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.stretch)} for which a "
             "window is looked at",
@@ -85,7 +81,7 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
     looks = made.length // monitor.every
     if looks > MOST_LOOKS:
         nearest = find_nearest_divisor(made.stretch, made.length / (MOST_LOOKS // 2))
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"a window has {looks:,} looks, more than {MOST_LOOKS:,}",
             hint=f'Write every = "{write_duration(nearest)}".',
@@ -93,18 +89,18 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
     return made
 
 
-def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
+def _make_length_windows(question: Question, monitor: Monitor) -> Horizon:
     windows = monitor.windows
     assert windows.length is not None
-    column = _time_column(question, monitor)
+    column = _find_time_column(question, monitor)
     if windows.length > monitor.ends - monitor.begins:
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"a window of {write_duration(windows.length)} is longer than the horizon",
             hint="Write a later until, or a shorter length.",
         )
     if monitor.clears_at_once:
-        return _whole_horizon(column, windows.length, monitor)
+        return _make_whole_horizon(column, windows.length, monitor)
     between = windows.length if windows.sliding or windows.hop is None else windows.hop
     count = -((monitor.begins - monitor.ends) // between)
     _check_count(count, monitor)
@@ -121,13 +117,11 @@ def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
     )
 
 
-def _whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> Horizon:
+def _make_whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> Horizon:
     """Return the one window of a monitor that clears at once: all looks of the horizon, each at the last stretch."""
     if column.sql_type is SqlType.DATE and monitor.begins.time() != time():
         hint = f'Write from = "{monitor.begins.date()}", or name a timestamp column.'
-        raise windows_do_not_fit(
-            monitor, f'from is no midnight, and the column "{column.name}" has days alone', hint=hint
-        )
+        raise refuse_windows(monitor, f'from is no midnight, and the column "{column.name}" has days alone', hint=hint)
     whole = (monitor.ends - monitor.begins) // monitor.every * monitor.every
     return Horizon(
         column=column.name,
@@ -140,12 +134,12 @@ def _whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> Horiz
     )
 
 
-def _time_column(question: Question, monitor: Monitor) -> Column:
-    """Return the stored date or timestamp by which rows are in windows of a length."""
+def _find_time_column(question: Question, monitor: Monitor) -> Column:
+    """Return the stored date or timestamp by which rows are assigned to windows of a length."""
     name = monitor.windows.column
-    column = _column(question.table, monitor)
+    column = _find_column(question.table, monitor)
     if column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or column.derivation is not None:
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f'the column "{name}" of type {column.declared} is no time of its own',
             hint="Name a stored date or timestamp column in window.column.",
@@ -155,7 +149,7 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
         made = is_made_by_question(grouped[0])
         called = "an expression" if made else grouped[0].name
         instead = "." if made else f', or let its values be the windows: window = "{called}".'
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"sql groups by {called}, which is made of the windows' column {name}",
             detail="Each window is counted by itself, so that a group would be a part of a window.",
@@ -164,7 +158,7 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
     windows = monitor.windows
     for key, length in (("length", windows.length), ("hop", windows.hop), ("every", monitor.every)):
         if column.sql_type is SqlType.DATE and length is not None and length % timedelta(days=1):
-            raise windows_do_not_fit(
+            raise refuse_windows(
                 monitor,
                 f'{key} = {write_duration(length)} is no whole number of days, and the column "{name}" has days alone',
                 hint=f'Write {key} = "1 day", or name a timestamp column.',
@@ -173,55 +167,55 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
 
 
 def is_made_by_question(column: Column) -> bool:
-    """Return True for a key that the question computes, or whose values it puts into classes."""
+    """Return True for a key that the question computes, or whose values it groups into classes."""
     if isinstance(column.derivation, Lookup):
         return column.derivation.classes
     return column.computed or isinstance(column.derivation, Computed | MergedKeys | ValueGroups)
 
 
-def _made_of(column: Column) -> str:
+def _find_base(column: Column) -> str:
     return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
 
 
-def _column(table: Table, monitor: Monitor) -> Column:
+def _find_column(table: Table, monitor: Monitor) -> Column:
     name = monitor.windows.column
     for column in table.columns:
         if column.name == name:
             return column
     times = [one.name for one in table.columns if one.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)]
     known = f"Times of {table.name} are {', '.join(times)}." if times else f"{table.name} exposes no time at all."
-    raise windows_do_not_fit(monitor, f'the table "{table.name}" exposes no column "{name}"', hint=known)
+    raise refuse_windows(monitor, f'the table "{table.name}" exposes no column "{name}"', hint=known)
 
 
-def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
-    column = _column(question.table, monitor)
+def _make_key_windows(question: Question, monitor: Monitor) -> Horizon:
+    column = _find_column(question.table, monitor)
     name, keys = column.name, question.keys
     if name not in keys.names:
         inside = [one for one in keys.columns if name in question.table.include_bases([one.name])]
         if any(is_made_by_question(one) for one in inside):
-            raise windows_do_not_fit(
+            raise refuse_windows(
                 monitor,
                 f"sql groups by an expression of {name}, whose values are to be the windows",
                 hint=f"Group by {name} itself, and by no expression that reads {name} beside another column.",
             )
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"sql does not group by {name}, whose values are to be the windows",
             hint=f"Add {name} to SELECT and GROUP BY, or give the windows a length: "
-            f'window = {{ column = "{_made_of(column)}", length = "1 day" }}.',
+            f'window = {{ column = "{_find_base(column)}", length = "1 day" }}.',
         )
     if column.domain is None or column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f'the column "{name}" of type {column.declared} has no range of times',
             hint=f"Declare {_KEY} under [tables.{question.table.name}.columns.{name}].",
         )
-    domain = [moment_of(value) for value in column.domain]
-    length = _step(column, domain, monitor)
-    asked = {moment_of(value): value for value in keys.values[keys.names.index(name)]}
+    domain = [find_moment(value) for value in column.domain]
+    length = _find_step(column, domain, monitor)
+    asked = {find_moment(value): value for value in keys.values[keys.names.index(name)]}
     if domain[0] - monitor.begins >= length or monitor.ends - domain[-1] > length:
         first, last = (f'"{value}"' for value in (column.domain[0], column.domain[-1]))
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"the horizon reaches beyond the values of {name}",
             hint=f"Write from and until between {first} and {last}, or declare a longer range of {name}.",
@@ -239,8 +233,8 @@ def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
     )
 
 
-def _step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta:
-    """Return the length of each window: the step of the key's values, which its rows fill."""
+def _find_step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta:
+    """Return the length of each window: the distance of the key's values."""
     steps = {later - earlier for earlier, later in pairwise(domain)}
     if column.derivation is not None:
         own = _TRUNCATED.get(find_calendar_step(column) or "")
@@ -250,8 +244,8 @@ def _step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta
         return timedelta(days=1)
     elif len(steps) == 1 and (step := steps.pop()) > timedelta(0):
         return step
-    base = _made_of(column)
-    raise windows_do_not_fit(
+    base = _find_base(column)
+    raise refuse_windows(
         monitor,
         f"the values of {column.name} are no windows of equal length, one after the other",
         detail="Months, quarters and years have unequal lengths; and a value has to last until the next one begins.",
@@ -263,16 +257,16 @@ def _step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta
 def _check_count(count: int, monitor: Monitor) -> None:
     if count < 1:
         hint = "Write an earlier from, or a later until: a window belongs to the horizon if it begins in it."
-        raise windows_do_not_fit(monitor, "no window begins in the horizon", hint=hint)
+        raise refuse_windows(monitor, "no window begins in the horizon", hint=hint)
     if count > MOST_WINDOWS:
-        raise windows_do_not_fit(
+        raise refuse_windows(
             monitor,
             f"the horizon has {count:,} windows, more than {MOST_WINDOWS:,}",
             hint="Write an earlier until, or longer windows.",
         )
 
 
-def moment_of(value: Value) -> datetime:
+def find_moment(value: Value) -> datetime:
     """Return the beginning of a window that is a date or a timestamp."""
     if isinstance(value, datetime):
         return value

@@ -1,6 +1,6 @@
-"""Settings with which a question costs no more than what is left, found by trying: each is planned before it is told.
+"""Settings with which a question costs no more than the rest of the budget, each planned before it is suggested.
 
-Costs fall about as tolerances and group sizes grow, so the search starts where that would be enough and halves from
+Costs fall about as tolerances and group sizes grow. So the search starts where that would be enough and halves from
 there: some six calibrations for each setting, whatever the question.
 """
 
@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.plan.calibrate import choose_calibration
 from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
-from planner.question.plan import together
+from planner.question.plan import find_joint_epsilon
 from planner.question.question import Question
 
 MOST_TOLERANCE = Decimal(50)  # percent that a hint offers: beyond, an answer says little about the threshold
@@ -32,33 +32,33 @@ OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A value that fits, as text; what the question costs with it at most; by which factor it differs from before."""
+    """A value that fits, as text, with the question's highest cost and the value's ratio to the value in force."""
 
     text: str
     epsilon: float
     factor: float
 
 
-def no_other_way(_question: Question, _calibration: Calibration) -> bool:
+def accept_no_other_way(_question: Question, _calibration: Calibration) -> bool:
     """Return False: a question that costs more than the rest of the budget does not fit."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cost that a question has to have: at most `epsilon`, or to fit `otherwise`. `cost` is its cost now."""
+    """The cost that a question must not exceed, `epsilon`, or else fit `other_way`. `cost` is its cost now."""
 
     epsilon: float
     cost: float
-    otherwise: OtherWay = no_other_way
+    other_way: OtherWay = accept_no_other_way
 
     @property
     def ratio(self) -> float:
-        """By how much it is too expensive."""
+        """The ratio of the cost to its limit."""
         return self.cost / self.epsilon if self.epsilon > 0 else float("inf")
 
 
-def smallest_tolerance(
+def find_smallest_tolerance(
     asked: Callable[[str], Question],
     target: Target,
     *,
@@ -68,61 +68,61 @@ def smallest_tolerance(
 ) -> Fit | None:
     """Return the smallest percentage tolerance that a given cost affords, as `keyhole.tolerance` text.
 
-    Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or there is the other
-    way; None when `most` is not enough. At most 23 calibrations are made, and usually six.
+    Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or the question fits the
+    other way. None if `most` is not enough. At most 23 calibrations are made, and usually six.
 
     Parameters:
-        asked: the question with a given tolerance; a refusal counts as "does not fit".
-        now: the tolerance in force, in percent; only where the search starts depends on it.
-        form: what stands behind the number: a percent sign, or that of the declared bounds.
+        asked: returns the question with a given tolerance; a refusal counts as "does not fit".
+        now: the tolerance in force, in percent; it only decides where the search starts.
+        form: the text behind the number: a percent sign, or that of the declared bounds.
         most: the largest percentage that is tried, `MOST_TOLERANCE` at most.
     """
     steps = min(int(most * 10), len(_TENTHS))
     if steps < 1:
         return None
-    guess = _index(float(now) * 10 * target.ratio, steps)
-    tried = _Tried(target)
+    guess = _find_start(float(now) * 10 * target.ratio, steps)
+    tried = _TriedSteps(target)
     tenths = _find_first_fit(
-        steps, lambda step: tried.fits(step, lambda: asked(_percent(_TENTHS[step]) + form)), guess=guess
+        steps, lambda step: tried.fits(step, lambda: asked(_write_percent(_TENTHS[step]) + form)), guess=guess
     )
     if tenths is None:
         return None
-    return Fit(_percent(_TENTHS[tenths]) + form, tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1))
+    return Fit(_write_percent(_TENTHS[tenths]) + form, tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1))
 
 
-def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
+def find_smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
     """Return the smallest false-negative rate (0.001 to 0.2) that a given cost affords, as text.
 
-    Guarantee and parameters as for `smallest_tolerance`, with at most fourteen calibrations.
+    Guarantee and parameters as for `find_smallest_tolerance`, with at most fourteen calibrations.
     """
-    tried = _Tried(target)
+    tried = _TriedSteps(target)
     rate = _find_first_fit(
         len(_RATES), lambda step: tried.fits(step, lambda: asked(float(_RATES[step]))), guess=len(_RATES) - 1
     )
     return None if rate is None else Fit(str(_RATES[rate]), tried.costs[rate], float(_RATES[rate]) / now)
 
 
-def smallest_number(
+def find_smallest_number(
     asked: Callable[[int], Question], target: Target, *, now: int, most: int = _LARGEST_NUMBER
 ) -> Fit | None:
     """Return the smallest round number of rows of a group, above `now`, that a given cost affords.
 
-    Guarantee and parameters as for `smallest_tolerance`, with at most twelve calibrations.
+    Guarantee and parameters as for `find_smallest_tolerance`, with at most twelve calibrations.
 
     Parameters:
         most: the largest number that a group can have.
     """
-    numbers = round_numbers(above=now, below=min(now * _LARGEST_FACTOR, most))
+    numbers = list_round_numbers(above=now, below=min(now * _LARGEST_FACTOR, most))
     if not numbers:
         return None
-    tried = _Tried(target)
+    tried = _TriedSteps(target)
     guess = next((step for step, number in enumerate(numbers) if number >= now * target.ratio), len(numbers) - 1)
     found = _find_first_fit(len(numbers), lambda step: tried.fits(step, lambda: asked(numbers[step])), guess=guess)
     return None if found is None else Fit(str(numbers[found]), tried.costs[found], numbers[found] / now)
 
 
-def round_numbers(*, above: int, below: int) -> Sequence[int]:
-    """Return the numbers that hints show, in order."""
+def list_round_numbers(*, above: int, below: int) -> Sequence[int]:
+    """Return the round numbers between two limits, in order."""
     found: list[int] = []
     power = 1
     while power <= below:
@@ -131,14 +131,14 @@ def round_numbers(*, above: int, below: int) -> Sequence[int]:
     return [number for number in dict.fromkeys(found) if above < number <= below]
 
 
-def cost_of(asked: Callable[[], Question], target: Target) -> float | None:
-    """Return the cost of a question if it fits; None if it does not, or is refused."""
-    tried = _Tried(target)
+def find_cost(asked: Callable[[], Question], target: Target) -> float | None:
+    """Return the cost of a question if it fits. Return None if it does not, or is refused."""
+    tried = _TriedSteps(target)
     return tried.costs[0] if tried.fits(0, asked) else None
 
 
-class _Tried:
-    """The costs of the steps that were tried."""
+class _TriedSteps:
+    """The steps of a search that were tried, with their costs."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -149,22 +149,22 @@ class _Tried:
         try:
             reduced = reduce_question(asked())[0]
             calibration, _ = choose_calibration(reduced)
-            cost = together(calibration, choose_ranking(reduced))
+            cost = find_joint_epsilon(calibration, choose_ranking(reduced))
         except (KeyholeError, Unachievable):
             return False
         self.costs[step] = cost
         target = self._target
-        return cost <= target.epsilon or target.otherwise(reduced, calibration)
+        return cost <= target.epsilon or target.other_way(reduced, calibration)
 
 
-def _index(tenths: float, steps: int) -> int:
+def _find_start(tenths: float, steps: int) -> int:
     return min(max(ceil(min(tenths, steps)), 1), steps) - 1
 
 
 def _find_first_fit(steps: int, fits: Callable[[int], bool], *, guess: int) -> int | None:
-    """Return the first step that fits.
+    """Return the first step that fits, or None.
 
-    It is searched from a guess in doubled strides and then by halving; the returned step has been tried.
+    The search starts from a guess, doubles its strides and then halves them. The returned step has been tried.
     """
     low, high, stride = 0, guess, max(1, steps // _STRIDES)
     if not fits(steps - 1):  # most settings that are not enough are found out by one try
@@ -190,6 +190,6 @@ def _find_first_fit(steps: int, fits: Callable[[int], bool], *, guess: int) -> i
     return high
 
 
-def _percent(tenths: int) -> str:
+def _write_percent(tenths: int) -> str:
     whole, tenth = divmod(tenths, 10)
     return f"{whole}.{tenth}" if tenth else f"{whole}"

@@ -11,9 +11,9 @@ from planner.explain.wrong_groups import add_chances
 from planner.functionals.atoms.formula_warnings import warn_of_mean_between_bounds
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
-from planner.plan.calibrate import calibrate, with_common_sums
+from planner.plan.calibrate import add_common_sums, calibrate
 from planner.plan.key_blocks import rewrite_blocks
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.plan.rank import calibrate_ranked
 from planner.plan.reduce import reduce_question
 from planner.question.plan import Minimised, Plan, Rewritten
@@ -28,18 +28,18 @@ ALWAYS_FALSE = "the condition holds for no group whatever the data: no key is re
 SAME_FOR_ALL = "{name} is {truth} for every group whatever the data: nothing is read or spent for it"
 
 
-def plan(question: Question, *, dialect: Dialect) -> Plan:
+def plan_question(question: Question, *, dialect: Dialect) -> Plan:
     """Plan everything that will be computed, decided and charged for a question, before any data is touched.
 
-    Guarantee: depends on the question and the dialect alone; equal inputs give equal plans (kept for the last
-    `CACHED_PLANS` questions).
+    Guarantee: depends on the question and the dialect alone. Equal inputs give equal plans, cached for the last
+    `CACHED_PLANS` questions.
 
     Parameters:
-        question: as the analyst put it, resolved against the policy.
+        question: as the analyst asked it, resolved against the policy.
         dialect: of the source that will answer.
 
     Raises:
-        KeyholeError: KH303 when the mechanism cannot meet the contract, with a tolerance that would do.
+        KeyholeError: KH303 if the mechanism cannot meet the contract, with a tolerance that can.
     """
     return _plan(question, dialect)
 
@@ -48,7 +48,7 @@ def plan(question: Question, *, dialect: Dialect) -> Plan:
 def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced, minimised, predicates = reduce_question(question)
     calibration, sharing = calibrate(reduced)
-    reduced = with_common_sums(reduced, calibration)
+    reduced = add_common_sums(reduced, calibration)
     ranking = calibrate_ranked(reduced)
     made = Plan(
         asked=question,
@@ -56,10 +56,10 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         minimised=minimised,
         calibration=calibration,
         rewritten=_rewrite(reduced, ranking, dialect),
-        fingerprint=fingerprint(reduced),
+        fingerprint=find_fingerprint(reduced),
         warnings=(
-            *_warnings_asked(question, reduced),
-            *_warnings(question, minimised, predicates),
+            *_list_read_warnings(question, reduced),
+            *_list_formula_warnings(question, minimised, predicates),
             # that rates are split over a tree follows from the formula's not being minimised, and says the same again
             *(
                 one
@@ -75,20 +75,22 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
 
 
 def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:
-    """Return the SQL that is sent to the source; none if the answer does not depend on data."""
+    """Return the SQL that is sent to the source, or an empty one if the answer does not depend on data."""
     if not question.functionals and (ranking is None or not ranking.rate):
         return Rewritten(dialect=dialect.name, sql="")
     read = replace(question, functionals=question.computed, ranked=None, common=())
     return replace(rewrite(read, dialect=dialect), blocks=rewrite_blocks(read, dialect=dialect))
 
 
-def _warnings_asked(question: Question, reduced: Question) -> Iterator[str]:
-    """Yield the warnings from reading the question, less those that its common sums make untrue."""
+def _list_read_warnings(question: Question, reduced: Question) -> Iterator[str]:
+    """Yield the warnings from reading the question, without those that its common sums make untrue."""
     untrue = set(warn_of_mean_between_bounds(question.functionals)) if reduced.common else set()
     yield from (warning for warning in question.warnings if warning not in untrue)
 
 
-def _warnings(question: Question, minimised: Minimised, predicates: tuple[Minimised, ...]) -> Iterator[str]:
+def _list_formula_warnings(
+    question: Question, minimised: Minimised, predicates: tuple[Minimised, ...]
+) -> Iterator[str]:
     if not all(one.exact for one in (minimised, *predicates)):
         yield NOT_MINIMISED
     if question.keys.size and minimised.formula != FALSE:

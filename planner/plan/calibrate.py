@@ -1,6 +1,6 @@
-"""A reduced question's calibration: the sound one with the least worst case, or one that leaves noise to share.
+"""The calibration of a reduced question: the sound one with the least worst case, or one that leaves noise to share.
 
-It is on common sums where means have several thresholds.
+If means have several thresholds, their noise may be on common sums.
 """
 
 from collections.abc import Sequence
@@ -13,34 +13,34 @@ from mechanisms.registry import MECHANISMS
 from planner.functionals.cell_readings import cell_sums, reads_cells
 from planner.functionals.common_sums import find_common_sums
 from planner.functionals.sensitivity import JointSensitivity, find_joint_sensitivity
-from planner.plan.decision_task import blocks_worth_trying, decision_task
-from planner.plan.plan_refusals import unreachable
-from planner.plan.shareable_noise import describe_sharing, find_short_blocks, least_in_blocks, narrow_to_blocks
-from planner.question.plan import APART, Sharing
+from planner.plan.decision_task import find_blocks_to_try, make_decision_task
+from planner.plan.plan_refusals import refuse_unreachable
+from planner.plan.shareable_noise import bound_cost_in_blocks, describe_sharing, find_short_blocks, narrow_to_blocks
+from planner.question.plan import APART, NoiseSharing
 from planner.question.question import Question
 
 _MOST_TRIED_ALONE = 3  # functionals with dear blocks: each further one is a calibration more
 
 
-def calibrate(question: Question) -> tuple[Calibration, Sharing | None]:
-    """Return the calibration of the question, and what was given up to share its noise.
+def calibrate(question: Question) -> tuple[Calibration, NoiseSharing | None]:
+    """Return the calibration of the question, and the price that it pays to share noise.
 
     Raises:
-        KeyholeError: KH303 when the mechanism cannot meet the contract, with a setting that would do.
+        KeyholeError: KH303 if the mechanism cannot meet the contract, with a setting that can.
     """
     try:
         return choose_calibration(question)
     except Unachievable as refusal:
-        raise unreachable(question, refusal) from None
+        raise refuse_unreachable(question, refusal) from None
 
 
-def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]:
+def choose_calibration(question: Question) -> tuple[Calibration, NoiseSharing | None]:
     """Return the cheapest calibration, or one that costs little more and leaves noise to share.
 
     Raise `Unachievable`.
     """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
-    first = decision_task(question, joint)
+    first = make_decision_task(question, joint)
     if reads_cells(question):
         return _calibrate_on_cells(mechanism, question, first), None
     common = _calibrate_on_common_sums(mechanism, question, first)
@@ -56,17 +56,17 @@ def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]
 
 
 def calibrate_without_common_sums(question: Question) -> Calibration:
-    """Return the cheapest calibration with noise on every functional, which is all that a window's close decides on.
+    """Return the cheapest calibration with noise on every functional, the only kind for a window's close.
 
-    Raise `Unachievable`.
+    Raises `Unachievable`.
     """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
-    calibration, _ = _calibrate_apart(mechanism, question, joint, decision_task(question, joint))
+    calibration, _ = _calibrate_apart(mechanism, question, joint, make_decision_task(question, joint))
     return calibration
 
 
-def with_common_sums(question: Question, calibration: Calibration) -> Question:
-    """Return the question as it is computed for a calibration: with the common sums of its functionals, if any."""
+def add_common_sums(question: Question, calibration: Calibration) -> Question:
+    """Return the question with the common sums of its functionals, if its calibration uses them."""
     if calibration.task.common is None:
         return question
     if reads_cells(question):
@@ -84,7 +84,7 @@ def _calibrate_on_cells(mechanism: Mechanism, question: Question, task: Decision
 
 
 def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration | None:
-    """Return the calibration of thresholds on common sums; None if there are none, or it is impossible."""
+    """Return the calibration of thresholds on common sums, or None if there are none or it is impossible."""
     found = find_common_sums(question)
     if found is None:
         return None
@@ -96,11 +96,11 @@ def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: De
 
 def _calibrate_apart(
     mechanism: Mechanism, question: Question, joint: JointSensitivity, first: DecisionTask
-) -> tuple[Calibration, Sharing | None]:
+) -> tuple[Calibration, NoiseSharing | None]:
     """Return the calibration with noise on every functional by itself. Raise `Unachievable`."""
     choices = [
         first,
-        *(replace(first, exposures=joint.find_exposures(one), blocks=one) for one in _block_choices(first)),
+        *(replace(first, exposures=joint.find_exposures(one), blocks=one) for one in _list_block_choices(first)),
     ]
     short = find_short_blocks(mechanism, question)
     tasks = [replace(task, short_blocks=short) for task in choices]
@@ -113,13 +113,13 @@ def _calibrate_apart(
 def _use_tighter_contracts(mechanism: Mechanism, tasks: Sequence[DecisionTask], found: Calibration) -> Calibration:
     """Return `found`, or a cheaper calibration of a contract with narrower tolerances.
 
-    A test on blocks uses two of them at most, while its tolerance may be wider. The shares that are best for it are not
-    those that are best for noise on the sum, and apportionment looks for them near where it starts. At the tolerance of
-    two blocks it finds them. A mechanism that keeps the narrower contract keeps the wider one.
+    A test on blocks uses at most two blocks, while its tolerance may be wider. The shares that are best for it differ
+    from those that are best for noise on the sum, and apportionment searches near its start. It finds them at the
+    tolerance of two blocks. A mechanism that keeps the narrower contract keeps the wider one.
     """
     for task in tasks:
         narrow = narrow_to_blocks(task)
-        if narrow == task or least_in_blocks(narrow) >= found.worst_case_epsilon:
+        if narrow == task or bound_cost_in_blocks(narrow) >= found.worst_case_epsilon:
             continue
         try:
             calibration = mechanism.calibrate(narrow)
@@ -130,14 +130,14 @@ def _use_tighter_contracts(mechanism: Mechanism, tasks: Sequence[DecisionTask], 
     return found
 
 
-def _block_choices(first: DecisionTask) -> list[frozenset[int]]:
-    """Return the sets of functionals that may have noise on block indices, beside those for which that is free.
+def _list_block_choices(first: DecisionTask) -> list[frozenset[int]]:
+    """Return the sets of functionals that may have noise on block indices, besides those for which that is free.
 
-    They follow from the functionals and thresholds alone, never from rates or tolerances: a choice that is tried for
+    They follow from the functionals and thresholds alone, never from rates or tolerances. So a choice that is tried for
     one contract is tried for every wider one.
     """
     assert first.blocks is not None
-    whole, free = blocks_worth_trying(first), first.blocks
+    whole, free = find_blocks_to_try(first), first.blocks
     dear = sorted(whole - free)
     if len(dear) < 2:
         return [whole] if dear else []
@@ -145,7 +145,7 @@ def _block_choices(first: DecisionTask) -> list[frozenset[int]]:
 
 
 def _find_cheapest(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calibration:
-    """Return the sound calibration with the least worst case. Raise `Unachievable` if every way of asking does."""
+    """Return the sound calibration with the least worst case. Raise `Unachievable` if all tasks do."""
     sound: list[Calibration] = []
     refused: Unachievable | None = None
     for task in tasks:
@@ -163,7 +163,7 @@ def _find_cheapest(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calib
 
 
 def _has_unsafe_blocks(calibration: Calibration) -> bool:
-    """Return True if a mechanism put noise on block indices where only sums may be counted on."""
+    """Return True if a mechanism put noise on block indices of a functional for which only sums are sound."""
     task = calibration.task
     return task.blocks is not None and any(
         test.block > 1 and index not in task.blocks and not all(exposure[index] == 1 for exposure in task.exposures)

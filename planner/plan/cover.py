@@ -8,7 +8,7 @@ NODES = 400  # of the search; beyond, the best cover found so far is kept
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A prime implicant: the points it covers, one bit each, and its number of literals."""
+    """A prime implicant: the points that it covers, one bit each, and its number of literals."""
 
     points: int
     literals: int
@@ -19,14 +19,15 @@ class Candidate:
         return (self.literals << 16) + 1
 
 
-def minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[int, ...]:
-    """Return indices, ascending, of the candidates of a cover with the fewest literals, then the fewest terms.
+def find_minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[int, ...]:
+    """Return the indices, ascending, of the candidates of a cover with the fewest literals, then the fewest terms.
 
-    Guarantee: the union is exactly `points` (the candidates together must cover them, and nothing else); no chosen
-    candidate is redundant; the cost is minimal unless the search ran into its limit of `NODES`. Deterministic.
+    Guarantee: the union is exactly `points`. The candidates together must cover these and nothing else. No chosen
+    candidate is redundant. The cost is minimal unless the search ran into its limit of `NODES`. Deterministic.
+
     References: Petrick 1956; the essential rows of McCluskey 1956.
     """
-    essential = _essential(candidates)
+    essential = _find_essential(candidates)
     covered = 0
     for index in essential:
         covered |= candidates[index].points
@@ -39,7 +40,7 @@ def minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[int, ..
     return tuple(sorted((*essential, *search.best)))
 
 
-def _essential(candidates: Sequence[Candidate]) -> tuple[int, ...]:
+def _find_essential(candidates: Sequence[Candidate]) -> tuple[int, ...]:
     once = twice = 0
     for candidate in candidates:
         twice |= once & candidate.points

@@ -1,7 +1,7 @@
-"""The work that a question is for its source, and about how long that takes.
+"""The work of a question for its source, and about how long it takes.
 
-Guarantee: a function of the question, the policy and the pins. Rows are those that the owner declares; a table without
-a declared size has no expected time.
+Guarantee: a function of the question, the policy and the pins. Row numbers are those that the owner declares. A table
+without a declared size has no expected time.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from planner.question.question import Question
 
 
 def expect_time(plan: Plan, catalog: Catalog) -> ExpectedTime | None:
-    """Return about how long the source works on a question; None if no pace or size is known, or nothing is read."""
+    """Return about how long the source works on a question. None if no pace or size is known, or nothing is read."""
     if catalog.pace is None or not plan.reads_data:
         return None
     work = estimate_work(plan, dict(catalog.sizes))
@@ -23,9 +23,9 @@ def expect_time(plan: Plan, catalog: Catalog) -> ExpectedTime | None:
 
 
 def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | None:
-    """Return what a question asks of an engine; None if the size of a table is not declared.
+    """Return the work of an engine for a question, or None if the size of a table is not declared.
 
-    Rows and units are taken to be spread evenly over groups. A WHERE is taken to keep all rows.
+    Rows and units are assumed to be spread evenly over groups. A WHERE is assumed to keep all rows.
     """
     question = plan.question
     table = question.table if question.per_unit is None else question.per_unit.table
@@ -58,7 +58,7 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
 
 
 def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
-    """Return the rows that are read, joined ones among them, and the units."""
+    """Return the number of rows that are read, with joined ones, and of units, or None if a size is unknown."""
     names = [one.name for one in table.stored_tables]
     if not all(name in sizes for name in names):
         return None
@@ -76,9 +76,9 @@ def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, floa
 
 
 def _count_pairs(question: Question, table: Table, *, rows: float, units: float, chooses: bool) -> float:
-    """Return the number of groups of all units together.
+    """Return the expected number of pairs of a unit and a group.
 
-    Each unit has the same number of rows, drawn from the groups within its reach.
+    Each unit is assumed to have the same number of rows, drawn from the groups within its reach.
     """
     keys = question.keys
     whole = prod(len(keys.get_whole_domain(place)) for place in range(len(keys.columns)))

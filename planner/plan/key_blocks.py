@@ -1,8 +1,8 @@
-"""A question over very many keys, cut into blocks of them that a source reads one after the other.
+"""A question over very many keys, cut into blocks of keys that a source reads one after the other.
 
-Guarantee: the blocks and their order follow from the question and the dialect alone, never from data. Each statement
-is the question's own with fewer keys, and what a unit contributes is bounded before a question's own restriction of
-keys, so that together they give the integers of one statement. Proof: docs/proofs/key_blocks.md.
+Guarantee: the blocks and their order follow from the question and the dialect alone, never from data. Each statement is
+the question's own with fewer keys. A unit's contribution is bounded before a question's own restriction of keys, so
+together they give the integers of one statement. Proof: docs/proofs/key_blocks.md.
 
 References: docs/decisions/0028-many-keys.md.
 """
@@ -24,17 +24,19 @@ from planner.question.question import Question
 
 
 def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, ...]:
-    """Return the statements that read a question block by block; none if one statement reads all of it.
+    """Return the statements that read a question block by block, or none if one statement reads all of it.
 
-    That is so where there are no more keys than the dialect reads at once, where all rows would have to be gone through
-    for every block (a unit's keys are chosen among all, or totals of units are asked about), and where SQL has no short
-    way of naming a block's values.
+    One statement is used if the dialect reads all keys at once. It is also used if every block would need all rows: a
+    unit's keys are chosen among all, or totals of units are asked about. And it is used if SQL cannot name a block's
+    values in short form.
     """
     most = dialect.keys_at_once
     if most is None or question.keys.size <= most or _needs_all_rows(question):
         return ()
     spaces = tuple(cut_keys(question.keys, most_keys=most))
-    if not all(_is_short(column, values) for _, space in spaces for column, values in _cut(space, question.keys)):
+    if not all(
+        _is_short(column, values) for _, space in spaces for column, values in _list_cut_columns(space, question.keys)
+    ):
         return ()
     return tuple(
         KeyBlock(start, space, rewrite(replace(question, keys=space), dialect=dialect).sql) for start, space in spaces
@@ -42,9 +44,9 @@ def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, .
 
 
 def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]]:
-    """Yield blocks of at most the given number of keys, each with the place of its first.
+    """Yield blocks of at most the given number of keys, each with the index of its first key.
 
-    They are whole stretches of the first key column, and of the next one if a single value of it has too many keys.
+    They are whole stretches of the first key column, or of the next one if a single value of it has too many keys.
     """
     depth = next(place for place in range(len(keys.shape)) if prod(keys.shape[place + 1 :]) <= most_keys)
     behind = prod(keys.shape[depth + 1 :])
@@ -59,7 +61,7 @@ def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]
 
 @remember_of_list
 def _cut_values(values: tuple[Value, ...], most: int) -> tuple[tuple[Value, ...], ...]:
-    """Return stretches of values, the very same ones for the same list, by which more is cached."""
+    """Return stretches of values. Equal arguments return the same objects, by which other results are cached."""
     return tuple(values[start : start + most] for start in range(0, len(values), most))
 
 
@@ -69,15 +71,15 @@ def _needs_all_rows(question: Question) -> bool:
     return not question.table.is_row_unit and exceeds_groups(question.table, question.keys)
 
 
-def _cut(space: KeySpace, whole: KeySpace) -> Iterator[tuple[Column, tuple[Value, ...]]]:
-    """Yield the columns of which a block has some values alone, with these."""
+def _list_cut_columns(space: KeySpace, whole: KeySpace) -> Iterator[tuple[Column, tuple[Value, ...]]]:
+    """Yield the columns of which a block has only some values, with these values."""
     for column, values, all_values in zip(space.columns, space.values, whole.values, strict=True):
         if len(values) < len(all_values):
             yield column, values
 
 
 def _is_short(column: Column, values: tuple[Value, ...]) -> bool:
-    """Return True if a statement can name the values: a few, or a range with hardly any others of the question."""
+    """Return True if a statement can name the values: as a short list, or as a range."""
     return len(values) <= LONGEST_LIST or (column.sql_type in ORDERED and _ascends(values))
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals
-from planner.plan.cover import Candidate, minimal_cover
+from planner.plan.cover import Candidate, find_minimal_cover
 from planner.plan.simplify import simplify
 from planner.question.plan import Minimised
 
@@ -48,53 +48,55 @@ def minimise(formula: Formula) -> Minimised:
 
     References: McCluskey 1956; ProBE 4.3; Petrick 1956 for the cover.
     """
-    axes = _axes(formula)
+    axes = _list_axes(formula)
     if sum(len(axis.cuts) for axis in axes) > MOST_THRESHOLDS:
         smaller = simplify(formula)
         if len({(cut.functional, cut.cut) for cut in list_literals(smaller)}) <= MOST_THRESHOLDS:
             return minimise(smaller)
         return Minimised(formula=smaller, implicants=(), clauses=(), exact=False)
-    space = _Space.of(axes)
-    true = space.truth(formula)
-    in_term = [axis.term_intervals() for axis in axes]
-    in_clause = [axis.clause_intervals() for axis in axes]
-    true_boxes = space.prime_boxes(true, in_term)
-    false_boxes = space.prime_boxes(space.everything ^ true, in_clause)
+    space = _Space.from_axes(axes)
+    true = space.find_true_points(formula)
+    in_term = [axis.list_term_intervals() for axis in axes]
+    in_clause = [axis.list_clause_intervals() for axis in axes]
+    true_boxes = space.find_prime_boxes(true, in_term)
+    false_boxes = space.find_prime_boxes(space.everything ^ true, in_clause)
     if len(true_boxes) > MOST_PRIMES or len(false_boxes) > MOST_PRIMES:
         return Minimised(formula=simplify(formula), implicants=(), clauses=(), exact=False)
-    terms = [{bounds: axis.term(bounds) for bounds in choices} for axis, choices in zip(axes, in_term, strict=True)]
-    slabs = [{bounds: space.slab(index, bounds) for bounds in choices} for index, choices in enumerate(in_term)]
+    terms = [
+        {bounds: axis.find_term(bounds) for bounds in choices} for axis, choices in zip(axes, in_term, strict=True)
+    ]
+    slabs = [{bounds: space.find_slab(index, bounds) for bounds in choices} for index, choices in enumerate(in_term)]
     implicants = sorted(
         ((_join_literals(terms, box), reduce(and_, _choose_parts(slabs, box), space.everything)) for box in true_boxes),
-        key=lambda pair: _rank(pair[0]),
+        key=lambda pair: _rank_literals(pair[0]),
     )
     needed = {(cut.functional, cut.cut) for literals, _ in implicants for cut in literals}
     if len(needed) < sum(len(axis.cuts) for axis in axes):
-        return minimise(_dnf([literals for literals, _ in implicants]))
+        return minimise(_make_dnf([literals for literals, _ in implicants]))
     candidates = [Candidate(points=points, literals=len(literals)) for literals, points in implicants]
     clauses = [
-        {bounds: axis.clause(bounds) for bounds in choices} for axis, choices in zip(axes, in_clause, strict=True)
+        {bounds: axis.find_clause(bounds) for bounds in choices} for axis, choices in zip(axes, in_clause, strict=True)
     ]
     return Minimised(
-        formula=_dnf([implicants[index][0] for index in minimal_cover(true, candidates)]),
+        formula=_make_dnf([implicants[index][0] for index in find_minimal_cover(true, candidates)]),
         implicants=tuple(literals for literals, _ in implicants),
-        clauses=tuple(sorted((_join_literals(clauses, box) for box in false_boxes), key=_rank)),
+        clauses=tuple(sorted((_join_literals(clauses, box) for box in false_boxes), key=_rank_literals)),
         exact=True,
     )
 
 
-def _dnf(terms: Sequence[Literals]) -> Formula:
+def _make_dnf(terms: Sequence[Literals]) -> Formula:
     if () in terms:
         return TRUE
     return AnyOf(tuple(AllOf(literals) for literals in terms)) if terms else FALSE
 
 
-def _rank(literals: Literals) -> tuple[tuple[int, int, bool], ...]:
+def _rank_literals(literals: Literals) -> tuple[tuple[int, int, bool], ...]:
     return tuple((cut.functional, cut.cut, cut.above) for cut in literals)
 
 
 def _choose_parts(tables: Sequence[Mapping[Bounds, Part]], box: Box) -> Iterator[Part]:
-    """Yield the part of each axis's table for the box's interval there."""
+    """Yield, from each axis's table, the part for the box's interval."""
     return (table[bounds] for table, bounds in zip(tables, box, strict=True))
 
 
@@ -114,38 +116,38 @@ class _Axis:
     above: Mapping[int, int]
     below: Mapping[int, int]
 
-    def term_intervals(self) -> list[Bounds]:
-        return self._intervals(starts=self.above, ends=self.below)
+    def list_term_intervals(self) -> list[Bounds]:
+        return self._list_intervals(starts=self.above, ends=self.below)
 
-    def clause_intervals(self) -> list[Bounds]:
-        return self._intervals(starts=self.below, ends=self.above)
+    def list_clause_intervals(self) -> list[Bounds]:
+        return self._list_intervals(starts=self.below, ends=self.above)
 
-    def _intervals(self, *, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Bounds]:
+    def _list_intervals(self, *, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Bounds]:
         """Return the intervals of states that literals of the formula can bound."""
         first = [0, *(state + 1 for state, cut in enumerate(self.cuts) if cut in starts)]
         last = [*(state for state, cut in enumerate(self.cuts) if cut in ends), len(self.cuts)]
         return [(low, high) for low in first for high in last if low <= high]
 
-    def term(self, bounds: Bounds) -> Literals:
+    def find_term(self, bounds: Bounds) -> Literals:
         """Return the literals that hold exactly inside the interval."""
         low, high = bounds
-        start = (self._literal(self.cuts[low - 1], above=True),) if low > 0 else ()
-        end = (self._literal(self.cuts[high], above=False),) if high < len(self.cuts) else ()
+        start = (self._make_literal(self.cuts[low - 1], above=True),) if low > 0 else ()
+        end = (self._make_literal(self.cuts[high], above=False),) if high < len(self.cuts) else ()
         return start + end
 
-    def clause(self, bounds: Bounds) -> Literals:
-        """Return the literals of which one holds exactly outside the interval."""
+    def find_clause(self, bounds: Bounds) -> Literals:
+        """Return the literals at least one of which holds exactly outside the interval."""
         low, high = bounds
-        start = (self._literal(self.cuts[low - 1], above=False),) if low > 0 else ()
-        end = (self._literal(self.cuts[high], above=True),) if high < len(self.cuts) else ()
+        start = (self._make_literal(self.cuts[low - 1], above=False),) if low > 0 else ()
+        end = (self._make_literal(self.cuts[high], above=True),) if high < len(self.cuts) else ()
         return start + end
 
-    def _literal(self, cut: int, *, above: bool) -> Cut:
+    def _make_literal(self, cut: int, *, above: bool) -> Cut:
         tolerance = (self.above if above else self.below)[cut]
         return Cut(functional=self.functional, cut=cut, above=above, tolerance=tolerance)
 
 
-def _axes(formula: Formula) -> tuple[_Axis, ...]:
+def _list_axes(formula: Formula) -> tuple[_Axis, ...]:
     tolerances: dict[int, dict[bool, dict[int, int]]] = {}
     for cut in list_literals(formula):
         side = tolerances.setdefault(cut.functional, {True: {}, False: {}})[cut.above]
@@ -163,14 +165,17 @@ def _axes(formula: Formula) -> tuple[_Axis, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Space:
-    """All feasible assignments, numbered in mixed radix (the last axis moves fastest); a set of them is an integer."""
+    """All feasible assignments, numbered in mixed radix (the last axis changes fastest).
+
+    A set of them is an integer.
+    """
 
     axes: tuple[_Axis, ...]
     strides: tuple[int, ...]
     size: int
 
     @classmethod
-    def of(cls, axes: tuple[_Axis, ...]) -> "_Space":
+    def from_axes(cls, axes: tuple[_Axis, ...]) -> "_Space":
         states = [len(axis.cuts) + 1 for axis in axes]
         strides = tuple(prod(states[index + 1 :]) for index in range(len(states)))
         return cls(axes=axes, strides=strides, size=prod(states))
@@ -179,7 +184,7 @@ class _Space:
     def everything(self) -> Points:
         return (1 << self.size) - 1
 
-    def slab(self, index: int, bounds: Bounds) -> Points:
+    def find_slab(self, index: int, bounds: Bounds) -> Points:
         """Return the points whose state on one axis lies within the bounds."""
         stride = self.strides[index]
         low, high = bounds
@@ -187,13 +192,13 @@ class _Space:
         period = (len(self.axes[index].cuts) + 1) * stride
         return run * (self.everything // ((1 << period) - 1))
 
-    def truth(self, formula: Formula) -> Points:
+    def find_true_points(self, formula: Formula) -> Points:
         """Return the points where the formula holds."""
         literals: dict[tuple[int, int, bool], Points] = {}
         for index, axis in enumerate(self.axes):
             for state, cut in enumerate(axis.cuts):
-                literals[axis.functional, cut, True] = self.slab(index, (state + 1, len(axis.cuts)))
-                literals[axis.functional, cut, False] = self.slab(index, (0, state))
+                literals[axis.functional, cut, True] = self.find_slab(index, (state + 1, len(axis.cuts)))
+                literals[axis.functional, cut, False] = self.find_slab(index, (0, state))
 
         def holds(cut: Cut) -> Points:
             return literals[cut.functional, cut.cut, cut.above]
@@ -204,7 +209,7 @@ class _Space:
             some=lambda children: reduce(or_, children, 0),
         )
 
-    def prime_boxes(self, points: Points, intervals: Sequence[Sequence[Bounds]]) -> list[Box]:
+    def find_prime_boxes(self, points: Points, intervals: Sequence[Sequence[Bounds]]) -> list[Box]:
         """Return the maximal boxes of the given intervals (per axis) inside a set of points."""
         bits = np.frombuffer(points.to_bytes(self.size // 8 + 1, "little"), dtype=np.uint8)
         inside = np.unpackbits(bits, count=self.size, bitorder="little").astype(np.bool_)
@@ -218,7 +223,7 @@ class _Space:
             split = (-1, len(choices), prod(shape[index + 1 :]))
             narrow, wide = prime.reshape(split), inside.reshape(split)
             for position, bounds in enumerate(choices):
-                for wider in _next_wider(bounds, choices):
+                for wider in _list_wider(bounds, choices):
                     narrow[:, position] &= ~wide[:, choices.index(wider)]
         found = np.unravel_index(np.flatnonzero(prime), shape) if shape else ()
         if not shape:
@@ -229,7 +234,7 @@ class _Space:
         ]
 
 
-def _next_wider(bounds: Bounds, choices: Sequence[Bounds]) -> Iterator[Bounds]:
+def _list_wider(bounds: Bounds, choices: Sequence[Bounds]) -> Iterator[Bounds]:
     """Yield the intervals one step wider at either end."""
     low, high = bounds
     lower = [other for other, end in choices if end == high and other < low]

@@ -1,4 +1,4 @@
-"""Refusals for accuracy, and a setting with which it could be met, found by trying."""
+"""Refusals of accuracy, with a setting that can be met, found by trying."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -8,20 +8,20 @@ from mechanisms.protocol import Unachievable
 from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
 from planner.functionals.sensitivity import find_joint_sensitivity
-from planner.plan.decision_task import decision_task
+from planner.plan.decision_task import make_decision_task
 from planner.question.question import Accuracy, Question
 
 _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
 
 
-def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
+def refuse_unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
     """Return KH303 with the reason why the mechanism cannot meet the contract, and a mechanism or setting that can."""
     accuracy = question.accuracy
     if refusal.instead is not None:
         return KeyholeError(
             "KH303",
             f"mechanism {accuracy.mechanism} does not take this question: {refusal.reason}",
-            hint=_other_mechanism(accuracy, refusal.instead),
+            hint=_suggest_mechanism(accuracy, refusal.instead),
         )
     return KeyholeError(
         "KH303",
@@ -32,9 +32,9 @@ def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
     )
 
 
-def _other_mechanism(accuracy: Accuracy, wanted: str) -> str:
-    """Return how to ask with another mechanism: the wanted one if the policy allows it, else any that answers."""
-    if wanted in accuracy.allowed:
+def _suggest_mechanism(accuracy: Accuracy, wanted: str) -> str:
+    """Return a hint to use another mechanism: the wanted one if the policy allows it, else any that answers."""
+    if wanted in accuracy.allowed_mechanisms:
         return f"SET keyhole.mechanism = '{wanted}';"
     if accuracy.other_mechanism is None:
         return f"Ask the owner to add {wanted} to [accuracy] mechanisms."
@@ -51,10 +51,10 @@ def _find_reachable(question: Question) -> str:
         formula, *predicates = (_widen(one, tolerance) for one in question.formulas)
         wider = replace(question, formula=formula, predicates=tuple(predicates))
         try:
-            MECHANISMS[accuracy.mechanism].calibrate(decision_task(wider, find_joint_sensitivity(wider)))
+            MECHANISMS[accuracy.mechanism].calibrate(make_decision_task(wider, find_joint_sensitivity(wider)))
         except Unachievable:
             continue
-        return f"SET keyhole.tolerance = '{_in_users_unit(question, tolerance)}';"
+        return f"SET keyhole.tolerance = '{_convert_to_users_unit(question, tolerance)}';"
     if accuracy.most_positives is not None:
         return "Lower keyhole.most_positives, or widen keyhole.tolerance."
     return "Widen keyhole.tolerance, or choose higher keyhole.fnr and keyhole.fpr."
@@ -64,7 +64,7 @@ def _widen(formula: Formula, tolerance: int) -> Formula:
     return formula.map_literals(lambda literal: replace(literal, tolerance=max(literal.tolerance, tolerance)))
 
 
-def _in_users_unit(question: Question, steps: int) -> str:
+def _convert_to_users_unit(question: Question, steps: int) -> str:
     """Return an absolute tolerance of at least `steps` integer steps on every functional, in the analyst's unit."""
     widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)
     rounded = widest.quantize(Decimal("0.001"), rounding="ROUND_UP")

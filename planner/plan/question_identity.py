@@ -1,4 +1,4 @@
-"""The identity of a question: canonical text of everything that its answer depends on, and the digest."""
+"""The identity of a question: the canonical text of everything on which its answer depends, and the digest."""
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -10,42 +10,43 @@ from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.functionals.functional_identity import identify_functional, identify_sum
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
-from planner.question.condition_text import canonical
-from planner.question.products import without_products
-from planner.question.public_knowledge import knowledge
+from planner.question.condition_text import write_canonical
+from planner.question.products import remove_products
+from planner.question.public_knowledge import find_knowledge
 from planner.question.question import Functional, Question, Ranked, UnitRows
 
 FORMAT = "keyhole question 2"
 PATH_FORMAT = "keyhole path 1"
 
 
-def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...]:
-    """Return the sha256 of everything that a functional's exact values depend on in one data version, in hex.
+def identify_paths(question: Question, *, digest: str) -> tuple[str | None, ...]:
+    """Return, by functional, the sha256 of everything on which its exact values depend in one data version, in hex.
 
     Guarantee: functionals of two questions with equal identities have the same value in every key that both have, and
     the same sensitivity. So formula, thresholds (those of each group's own, too), tolerances, rates, the mechanism, the
-    order of the keys and their restriction are left out; in are the policy's and pinned data's digest, table, unit,
-    bounding, the keys' whole domains, and the filter. None for a functional whose identity another one of the same
-    question has, since they need noise of their own, and for one whose thresholds lie too far apart to be put back.
+    order of the keys and their restriction are left out. Included are the digest of the policy and pinned data, table,
+    unit, bounding, the keys' whole domains, and the filter. It is None if another functional of the same question has
+    the same identity, since both need noise of their own. It is also None if its thresholds lie too far apart to be
+    added again.
 
     Parameters:
         question: minimised, as in a plan.
         digest: the catalog's.
     """
-    common = "\n".join(_values_of(question, digest))
+    common = "\n".join(_list_value_lines(question, digest))
     identities = [
         sha256(f"{common}\nfunctional {identify_sum(functional)}".encode()).hexdigest()
         for functional in question.functionals
     ]
     return tuple(
-        identity if leaves else None for identity, leaves in zip(identities, leave_paths(question), strict=True)
+        identity if leaves else None for identity, leaves in zip(identities, list_shareable(question), strict=True)
     )
 
 
-def leave_paths(question: Question) -> tuple[bool, ...]:
-    """Return, by functional, if its noise has an identity that other questions can share: see `path_identities`.
+def list_shareable(question: Question) -> tuple[bool, ...]:
+    """Return, by functional, True if its noise has an identity that other questions can share: see `identify_paths`.
 
-    A functional that is read off common sums has no noise of its own, and leaves none.
+    A functional that is computed from common sums has no noise of its own and shares none.
     """
     if question.common:
         return (False,) * len(question.functionals)
@@ -60,57 +61,57 @@ def _can_be_put_back(functional: Functional) -> bool:
     return functional.offsets is None or functional.offsets.largest <= LIMIT
 
 
-def _values_of(question: Question, digest: str) -> Iterator[str]:
+def _list_value_lines(question: Question, digest: str) -> Iterator[str]:
     yield PATH_FORMAT
     yield digest
-    yield from _table(question.table)
+    yield from _list_table_lines(question.table)
     for column, values in sorted(
         zip(question.keys.columns, question.keys.values, strict=True), key=lambda key: key[0].identity
     ):
         domain = values if column.domain is None else column.domain
-        yield f"key {_column(column)} {len(domain)} {digest_texts(domain)}"
+        yield f"key {_write_column(column)} {len(domain)} {digest_texts(domain)}"
     if question.per_unit is not None:
-        yield from _unit_rows(question.per_unit)
-    yield from _look(question)
-    yield f"where {canonical(question.where)}"
+        yield from _list_unit_rows_lines(question.per_unit)
+    yield from _list_look_lines(question)
+    yield f"where {write_canonical(question.where)}"
 
 
-def fingerprint(question: Question) -> str:
+def find_fingerprint(question: Question) -> str:
     """Return the sha256 of a question's meaning, in hex.
 
-    Guarantee: equal fingerprints mean the same distribution of answers on the same data: table, unit, bounding and its
-    seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
-    mechanism and what only some mechanisms use all agree. `question` has been minimised and its functionals put into
-    canonical order, so that the order in which conditions were typed does not matter. What is ranked by, in which
-    direction, how far and with which tolerance, agrees as well. A computed key is what puts rows into its numbered
-    groups, whatever its text is, and what its groups are shown as.
+    Guarantee: equal fingerprints mean the same distribution of answers on the same data. All of these agree: table,
+    unit, bounding and its seed, columns' clipping and grids, keys in their order, filter, functionals, formula with
+    tolerances, rates, mechanism and the settings that only some mechanisms use. `question` has been minimised and its
+    functionals put into canonical order, so the order in which conditions were typed does not matter. A ranking's
+    value, direction, limit and tolerance agree as well. A computed key is identified by how it numbers rows and how its
+    groups are shown, whatever its text is.
 
-    Which keys of a unit count may depend on the whole public domains, of which the question's keys are a part. Only
-    where it does do these belong to its identity: an answer that was kept before another domain was declared, or under
-    the identity without them, is then another question's.
+    The keys of a unit that count may depend on the whole public domains, of which the question's keys are a part. Only
+    then do these belong to its identity. An answer that was kept before another domain was declared, or under the
+    identity without them, is then another question's.
     """
-    return sha256("\n".join(_lines(question)).encode()).hexdigest()
+    return sha256("\n".join(_list_lines(question)).encode()).hexdigest()
 
 
-def _lines(question: Question) -> Iterator[str]:
+def _list_lines(question: Question) -> Iterator[str]:
     keys = question.keys.identities
     yield FORMAT
-    yield from _table(question.table)
+    yield from _list_table_lines(question.table)
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         yield f"key {column.identity} {len(values)} {digest_texts(values)}"
-    yield from _chosen_among(question)
-    yield from _charged_cells(question)
+    yield from _list_chosen_domains(question)
+    yield from _list_cell_rule(question)
     if question.per_unit is not None:
-        yield from _unit_rows(question.per_unit)
-    yield from _look(question)
-    yield f"where {canonical(question.where)}"
+        yield from _list_unit_rows_lines(question.per_unit)
+    yield from _list_look_lines(question)
+    yield f"where {write_canonical(question.where)}"
     for functional in question.functionals:
         yield f"functional {identify_functional(functional, keys)}"
     for functional in question.common:
         yield f"read off {identify_functional(functional, keys)}"
-    yield f"formula {_formula(question.formula)}"
+    yield f"formula {_write_formula(question.formula)}"
     for predicate in question.predicates:
-        yield f"predicate {_formula(predicate)}"
+        yield f"predicate {_write_formula(predicate)}"
     for number, false_at in enumerate(question.false_at):
         for key, places in false_at:
             yield f"predicate {number} false by {keys[key]} at {','.join(map(str, places))}"
@@ -120,25 +121,25 @@ def _lines(question: Question) -> Iterator[str]:
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:
         yield f"most positives {accuracy.most_positives}"
-    for index, known in enumerate(knowledge(question)):
+    for index, known in enumerate(find_knowledge(question)):
         if known is not None:
             far, near = f"{known.far_keys} by {known.far_distance}", f"{known.near_keys} by {known.near_distance}"
             yield f"known f{index} far {far} near {near}"
 
 
 def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
-    """Yield the ranking's measure and limit; the second line if it is more than the first few of all keys."""
+    """Yield the ranking's measure and limit, and a second line if it returns more than the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
     by = " over ".join(identify_functional(one, keys) for one in ranked.computed)
     if ranked.mean is not None:
         by += f" of {ranked.mean.rows} times {ranked.mean.times} within {ranked.mean.reach}"
     yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
-    if ranked.partition or ranked.offset or ranked.any_cut or ranked.every_row:
+    if ranked.partition or ranked.offset or ranked.may_cut_anywhere or ranked.keeps_every_row:
         parts = f"in each of {sorted(keys.get(name, name) for name in ranked.partition)!r} behind {ranked.offset}"
-        yield f"{parts} any cut={ranked.any_cut} every row={ranked.every_row}"
+        yield f"{parts} any cut={ranked.may_cut_anywhere} every row={ranked.keeps_every_row}"
 
 
-def _chosen_among(question: Question) -> Iterator[str]:
+def _list_chosen_domains(question: Question) -> Iterator[str]:
     """Yield the whole domains of restricted keys, if a unit's rows may be in more keys than count."""
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.is_row_unit or not exceeds_groups(table, question.keys):
@@ -148,62 +149,62 @@ def _chosen_among(question: Question) -> Iterator[str]:
             yield f"chosen among {column.identity} {len(column.domain)} {digest_texts(column.domain)}"
 
 
-def _charged_cells(question: Question) -> Iterator[str]:
-    """Yield the rule by which cells are charged, if it is not that of a plain question.
+def _list_cell_rule(question: Question) -> Iterator[str]:
+    """Yield the rule by which cells are charged, if it differs from that of a plain question.
 
-    An answer that was charged by another rule is another question's.
+    An answer that was charged by another rule belongs to another question.
     """
     reach = find_cell_reach(question)
     if reach != OWN_GROUP:
         yield f"cells everywhere={reach.reaches_other_groups} all={reach.changes_all_groups} doubled={reach.is_doubled}"
 
 
-def _look(question: Question) -> Iterator[str]:
-    """Yield the rows that a look reads: a look at a standing question is no question of the whole table."""
+def _list_look_lines(question: Question) -> Iterator[str]:
+    """Yield the rows that a look reads. A look at a standing question differs from a question about the whole table."""
     if (as_of := question.as_of) is not None:
         yield f"as of {as_of.column!r} before {as_of.before.isoformat()} open for {as_of.window_open_for}"
         yield f"windows {as_of.window!r} {as_of.hopping!r} {len(as_of.horizon)} {digest_texts(as_of.horizon)}"
 
 
-def _unit_rows(rows: UnitRows) -> Iterator[str]:
+def _list_unit_rows_lines(rows: UnitRows) -> Iterator[str]:
     yield "one row per unit and key of"
-    yield from _table(rows.table)
-    yield f"rows where {canonical(rows.where)}"
+    yield from _list_table_lines(rows.table)
+    yield f"rows where {write_canonical(rows.where)}"
     for total in rows.totals:
         present = "" if total.present is None else identify_functional(total.present)
         summed = identify_functional(total.functional)
         yield f"total {total.name!r} {total.low}..{total.high} {summed} where {present}"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _list_table_lines(table: Table) -> Iterator[str]:
     cap = f"{table.row_cap.rows} by {table.row_cap.unique}" if table.row_cap else ""
     yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
     yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
     if table.path is not None:
         yield f"unit by {table.path.from_columns!r} through {table.path.to_columns!r} of"
-        yield from _table(table.path.table)
+        yield from _list_table_lines(table.path.table)
         if table.path.added_columns:
             yield f"joined along it {table.path.added_columns!r}"
     for key in table.fixed:
         yield f"rows of {key.name!r} in {len(key.values)} {digest_texts(key.values)}"
-    for column in sorted(without_products(table).columns, key=lambda column: column.name):
+    for column in sorted(remove_products(table).columns, key=lambda column: column.name):
         if not column.canonical:  # a column that has one is identified as a key
-            yield _column(column)
+            yield _write_column(column)
     for member in table.members:
         yield f"joined on the unit {member.columns!r} of which a unit has {member.rows} rows at most"
-        yield from _table(member.table)
+        yield from _list_table_lines(member.table)
     for clause in table.lists:
         if len(clause) > 1:
             yield f"of units for which one of {len(clause)} holds:"
         for listed in clause:
             yield f"of units that are {'not ' if listed.is_negated else ''}listed by {listed.meaning} of"
-            yield from _table(listed.table)
+            yield from _list_table_lines(listed.table)
     for own in table.own:
         yield f"with {own.meaning} of the unit's rows of"
-        yield from _table(own.table)
+        yield from _list_table_lines(own.table)
 
 
-def _column(column: Column) -> str:
+def _write_column(column: Column) -> str:
     match column.derivation:
         case _ if column.canonical:  # which says what puts a row into a group, and not how that is spelled
             source = ""
@@ -220,17 +221,17 @@ def _column(column: Column) -> str:
         case derived:
             source = f"{derived.function}({derived.part!r}, {derived.column!r})"
     return (
-        f"column {column.identity!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
-        f" per_unit={_range(column.per_unit)} derivation={source}"
+        f"column {column.identity!r} {column.declared!r} bounds={_write_range(column.bounds)} grid={column.grid}"
+        f" per_unit={_write_range(column.per_unit)} derivation={source}"
         f"{f' longest={column.longest_text}' if column.sql_type is SqlType.TEXT else ''}"
     )
 
 
-def _range(limits: tuple[object, object] | None) -> str:
+def _write_range(limits: tuple[object, object] | None) -> str:
     return f"{limits[0]}..{limits[1]}" if limits else ""
 
 
-def _formula(formula: Formula) -> str:
+def _write_formula(formula: Formula) -> str:
     def literal(cut: Cut) -> str:
         return f"f{cut.functional} {'>' if cut.above else '<='} {cut.cut} ~ {cut.tolerance}"
 

@@ -1,4 +1,4 @@
-"""A reduced question's ranking, calibrated: how much noise its keys need to be put in their order."""
+"""The calibrated ranking of a reduced question: the noise that its keys need to be put in order."""
 
 from mechanisms.protocol import Unachievable
 from mechanisms.ranking.calibration import (
@@ -10,20 +10,20 @@ from mechanisms.ranking.calibration import (
 )
 from planner.errors import KeyholeError
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
-from planner.rankings.ranked import ranking_task
+from planner.question.unit_groups import count_unit_groups
+from planner.rankings.ranked import make_ranking_task
 
 _MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0.2 ms each; of more each has one look
 
 
 def calibrate_ranked(question: Question) -> RankingCalibration | None:
-    """Return the ranking that a question asks for; None if it ranks nothing.
+    """Return the ranking that a question asks for, or None if it ranks nothing.
 
-    Early looks save most groups a part of the noise. They are left out where a privacy unit loses less without them: it
-    may be in more groups than are returned, and nothing is asked of these but their order.
+    Early looks save most groups a part of the noise. They are left out if a privacy unit loses less without them: it
+    may be in more groups than are returned, and only their order is asked.
 
     Raises:
-        KeyholeError: KH303 where no noise meets the contract.
+        KeyholeError: KH303 if no noise meets the contract.
     """
     try:
         return choose_ranking(question)
@@ -36,11 +36,11 @@ def calibrate_ranked(question: Question) -> RankingCalibration | None:
 
 
 def choose_ranking(question: Question) -> RankingCalibration | None:
-    """Return the same. Raise `Unachievable`."""
+    """Return the ranking that a question asks for, as `calibrate_ranked`. Raise `Unachievable`."""
     ranked = question.ranked
     if ranked is None:
         return None
-    task, groups = ranking_task(question, ranked), groups_of_one_unit(question)
+    task, groups = make_ranking_task(question, ranked), count_unit_groups(question)
     few = count_charged_groups(task, groups=groups, signed=ranked.signed) < groups
     at_once = (few and not question.functionals) or task.partitions > _MOST_IN_TURN
     return calibrate_ranking(task, schedule=ONE_LOOK if at_once else SCHEDULE)

@@ -1,4 +1,4 @@
-"""The question that is computed: canonical order, minimal formula, no functional that the formula does not need."""
+"""The question that is computed: canonical order, minimal formula, and only the functionals that it needs."""
 
 from dataclasses import replace
 
@@ -8,13 +8,13 @@ from planner.functionals.unit_rows import canonicalise_rows
 from planner.plan.minimise import minimise
 from planner.question.plan import Minimised
 from planner.question.question import Question, Ranked
-from planner.rankings.ranked import ranking_task
+from planner.rankings.ranked import make_ranking_task
 
 
 def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Minimised, ...]]:
     """Return the question that is computed, and its formula and predicates in canonical form.
 
-    Functionals are in canonical order, and none is left that no formula needs.
+    Functionals are in canonical order. Those that no formula needs are left out.
     """
     keys = question.keys.identities
     identities = [identify_functional(one, keys) for one in question.functionals]
@@ -27,7 +27,7 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
         every = [every[0], *(minimise(FALSE) for _ in question.predicates)]
     needed = sorted({cut.functional for one in every for cut in list_literals(one.formula)})
     kept = {old: new for new, old in enumerate(needed)}
-    minimised, *predicates = (_keep(one, kept) for one in every)
+    minimised, *predicates = (_renumber_minimised(one, kept) for one in every)
     reduced = replace(
         question,
         ranked=_reduce_limit(question, returned=every[0].formula != FALSE),
@@ -44,27 +44,27 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
 
 
 def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:
-    """Return the question's ranking, with the number of keys that can be returned."""
+    """Return the question's ranking, limited to the number of keys that can be returned."""
     ranked = question.ranked
     if ranked is None:
         return None
-    limit = ranking_task(question, ranked).limit if returned else 0
+    limit = make_ranking_task(question, ranked).limit if returned else 0
     return replace(ranked, limit=limit)
 
 
-def _keep(minimised: Minimised, kept: dict[int, int]) -> Minimised:
+def _renumber_minimised(minimised: Minimised, kept: dict[int, int]) -> Minimised:
     """Return the canonical form over the functionals that are left."""
     return Minimised(
         formula=_renumber(minimised.formula, kept),
-        implicants=tuple(tuple(_move(cut, kept) for cut in term) for term in minimised.implicants),
-        clauses=tuple(tuple(_move(cut, kept) for cut in clause) for clause in minimised.clauses),
+        implicants=tuple(tuple(_renumber_cut(cut, kept) for cut in term) for term in minimised.implicants),
+        clauses=tuple(tuple(_renumber_cut(cut, kept) for cut in clause) for clause in minimised.clauses),
         exact=minimised.exact,
     )
 
 
 def _renumber(formula: Formula, places: dict[int, int]) -> Formula:
-    return formula.map_literals(lambda literal: _move(literal, places))
+    return formula.map_literals(lambda literal: _renumber_cut(literal, places))
 
 
-def _move(cut: Cut, places: dict[int, int]) -> Cut:
+def _renumber_cut(cut: Cut, places: dict[int, int]) -> Cut:
     return Cut(functional=places[cut.functional], cut=cut.cut, above=cut.above, tolerance=cut.tolerance)

@@ -1,10 +1,10 @@
-"""Noise that later questions can share: short blocks, so that wide tolerances put noise on the sum.
+"""Noise that later questions can share: blocks are kept short, so that tests with wide tolerances put noise on the sum.
 
 Noise on block indices serves one threshold alone. A price must not rise when a tolerance widens, so the choice between
-blocks and sums may not weigh their prices: blocks get cheaper in steps, and a weighed choice would jump from cheap
-blocks back to a more expensive sum. Instead tests on blocks use `SHORT_BLOCKS` blocks of their tolerance at most. The
-cheaper of such a test and of noise on the sum falls with the tolerance, and is the sum from about that many
-sensitivities on.
+blocks and sums cannot compare their prices. Blocks get cheaper in steps, and such a choice would jump from cheap blocks
+back to a more expensive sum. Instead tests on blocks use at most `SHORT_BLOCKS` blocks of their tolerance. The cheaper
+of a test on blocks and one on the sum falls as the tolerance grows. It is the sum from about that many sensitivities
+on.
 
 References: docs/decisions/0010-reuse.md; docs/proofs/apportionment.md, "Prices are monotone".
 """
@@ -17,27 +17,27 @@ from mechanisms.keyhole.one_shot import find_single_thresholds, make_loss_curve
 from mechanisms.protocol import SHORT_BLOCKS, Calibration, DecisionTask, Mechanism
 from mechanisms.threshold.one_shot import find_least_epsilon
 from planner.catalog.refresh import parse_refresh
-from planner.plan.question_identity import leave_paths
-from planner.question.plan import Sharing
+from planner.plan.question_identity import list_shareable
+from planner.question.plan import NoiseSharing
 from planner.question.question import Question
 
 _CHEAPER = 0.98  # of a test on the sum: less is hardly worth a line in EXPLAIN
 
 
 def find_short_blocks(mechanism: Mechanism, question: Question) -> frozenset[int]:
-    """Return the functionals whose noise a later question can read, if it is on their sums.
+    """Return the functionals whose noise a later question can read if it is on their sums.
 
     Parameters:
         question: minimised, as in a plan.
     """
     lasting = parse_refresh(question.table.refresh).kind != "live"
-    if not (question.accuracy.reuse and mechanism.name in CONTINUABLE and lasting):
+    if not (question.accuracy.allows_reuse and mechanism.name in CONTINUABLE and lasting):
         return frozenset()
-    return frozenset(index for index, leaves in enumerate(leave_paths(question)) if leaves)
+    return frozenset(index for index, leaves in enumerate(list_shareable(question)) if leaves)
 
 
 def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
-    """Return the task with the tolerances of short blocks cut to as many blocks as their tests use."""
+    """Return the task with the tolerances of short blocks limited to the blocks that their tests use."""
     alone = find_single_thresholds(task) & task.short_blocks
 
     def narrow(cut: Cut) -> Cut:
@@ -51,7 +51,7 @@ def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
     )
 
 
-def least_in_blocks(narrow: DecisionTask) -> float:
+def bound_cost_in_blocks(narrow: DecisionTask) -> float:
     """Return a lower bound on the narrowed task's cost: that of its most expensive test, with both whole rates."""
     loss = make_loss_curve(narrow)
     used = {cut.functional for cut in narrow.list_literals()}
@@ -61,7 +61,7 @@ def least_in_blocks(narrow: DecisionTask) -> float:
     )
 
 
-def describe_sharing(mechanism: Mechanism, found: Calibration) -> Sharing | None:
+def describe_sharing(mechanism: Mechanism, found: Calibration) -> NoiseSharing | None:
     """Return the functionals whose noise is on their sums for later questions to read; None if there are none.
 
     Parameters:
@@ -73,7 +73,7 @@ def describe_sharing(mechanism: Mechanism, found: Calibration) -> Sharing | None
         if index in found.task.short_blocks and test.rate and test.block == 1 and _is_cheaper_in_blocks(found, index)
     )
     apart = replace(found.task, short_blocks=frozenset())
-    return Sharing(functionals=shared, mechanism=mechanism.name, apart=apart) if shared else None
+    return NoiseSharing(functionals=shared, mechanism=mechanism.name, apart=apart) if shared else None
 
 
 def _is_cheaper_in_blocks(found: Calibration, functional: int) -> bool:

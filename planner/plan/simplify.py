@@ -1,4 +1,4 @@
-"""Folding a formula as a tree: what its own literals say elsewhere settles a literal, at any size of formula."""
+"""Folding of a formula as a tree: a literal is left out if other literals settle it, at any size of formula."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -50,17 +50,17 @@ def simplify(formula: Formula) -> Formula:
 def _simplify(formula: Formula, known: Mapping[int, Interval]) -> Formula:
     """Return the formula where every functional lies in its known interval."""
     if isinstance(formula, Cut):
-        return _literal(formula, known)
+        return _settle_literal(formula, known)
     conjunction = isinstance(formula, AllOf)
     kind, settled = (AllOf, FALSE) if conjunction else (AnyOf, TRUE)
     children: list[Formula] = []
-    for child in _flat(formula.children, kind):
-        part = _literal(child, known) if isinstance(child, Cut) else child
+    for child in _flatten(formula.children, kind):
+        part = _settle_literal(child, known) if isinstance(child, Cut) else child
         if part == settled:
             return settled
         if part not in (TRUE, FALSE):
             children.append(part)
-    inside = _inside([part for part in children if isinstance(part, Cut)], known, conjunction=conjunction)
+    inside = _narrow_intervals([part for part in children if isinstance(part, Cut)], known, conjunction=conjunction)
     if any(low >= high for low, high in inside.values()):
         return settled
     parts: list[Formula] = []
@@ -77,17 +77,17 @@ def _simplify(formula: Formula, known: Mapping[int, Interval]) -> Formula:
     return _join_parts(_absorb_parts(parts, kind), kind)
 
 
-def _flat(children: Iterable[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
+def _flatten(children: Iterable[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
     flat: list[Formula] = []
     for child in children:
         if isinstance(child, kind) or (isinstance(child, AllOf | AnyOf) and len(child.children) == 1):
-            flat += _flat(child.children, kind)
+            flat += _flatten(child.children, kind)
         else:
             flat.append(child)
     return flat
 
 
-def _literal(cut: Cut, known: Mapping[int, Interval]) -> Formula:
+def _settle_literal(cut: Cut, known: Mapping[int, Interval]) -> Formula:
     low, high = known.get(cut.functional, _ANY)
     if cut.cut <= low:
         return TRUE if cut.above else FALSE
@@ -96,7 +96,9 @@ def _literal(cut: Cut, known: Mapping[int, Interval]) -> Formula:
     return cut
 
 
-def _inside(literals: Sequence[Cut], known: Mapping[int, Interval], *, conjunction: bool) -> dict[int, Interval]:
+def _narrow_intervals(
+    literals: Sequence[Cut], known: Mapping[int, Interval], *, conjunction: bool
+) -> dict[int, Interval]:
     """Return the intervals in which the node's other parts matter.
 
     Every literal holds (conjunction) or fails (disjunction).

@@ -15,7 +15,7 @@ from planner.parser.lexer import spell_name
 from planner.parser.tree import find_position, write_short
 from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import NEVER, Compare, IsNull, Not
-from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, ForeignValue, Number, Untyped, read_number, refuse_constant, round_to_real
 from planner.values.datetimes import read_moment
 from planner.values.decimals import convert_to_exact_decimal
@@ -86,7 +86,7 @@ def _refuse_mismatch(column: Column, node: exp.Expr) -> NoReturn:
 
 
 def _compare_simply(column: Column, operator: str, value: Value) -> Truth:
-    return known_unless_null(
+    return make_known_unless_null(
         column.name,
         true=Compare(column.name, operator, value),
         false=Compare(column.name, OPPOSITE_OPERATORS[operator], value),
@@ -104,7 +104,7 @@ def _compare_stepped(column: Column, operator: str, below: Value | None, above: 
     never, exists = NEVER, Not(IsNull(column.name))
     match operator:
         case "=" | "<>":
-            result = known_unless_null(column.name, true=never, false=exists)
+            result = make_known_unless_null(column.name, true=never, false=exists)
             return result if operator == "=" else result.negate()
         case ">" | ">=" if above is not None:
             return _compare_simply(column, ">=", above) if below is None else _compare_simply(column, ">", below)
@@ -112,7 +112,7 @@ def _compare_stepped(column: Column, operator: str, below: Value | None, above: 
             return _compare_simply(column, "<=", below) if above is None else _compare_simply(column, "<", above)
         case _:
             # the constant lies beyond the column's type, so that no value is greater (or less) than it
-            return known_unless_null(column.name, true=never, false=exists)
+            return make_known_unless_null(column.name, true=never, false=exists)
 
 
 def _convert_integer(constant: Constant, column: Column, node: exp.Expr) -> tuple[int | None, int | None]:
@@ -177,7 +177,7 @@ def compare_boolean(column: Column, operator: str, constant: Constant, node: exp
     if operator not in ("=", "<>"):
         raise refuse_unlisted(node, "booleans are compared with = and <> alone")
     wanted = constant if operator == "=" else not constant
-    return known_unless_null(
+    return make_known_unless_null(
         column.name, true=Compare(column.name, "=", wanted), false=Compare(column.name, "=", not wanted)
     )
 

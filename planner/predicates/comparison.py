@@ -11,7 +11,7 @@ from planner.predicates.terms.coalesce import drop_nulls
 from planner.predicates.terms.operand import read_operand
 from planner.predicates.where_refusals import refuse_function
 from planner.question.condition import NEVER, Condition, IsNull, Not
-from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
+from planner.question.three_valued import UNKNOWN, Truth, make_constant, make_known_unless_null
 from planner.scope.name_resolution import find_column
 from planner.values.comparisons import compare_constants
 from planner.values.operators import FLIPPED_OPERATORS
@@ -54,7 +54,7 @@ def _compare_with_itself(left: exp.Expr, right: exp.Expr, operator: str, within:
     if found[0].sql_type is SqlType.OTHER:
         return None
     exists = Not(IsNull(found[0].name))
-    held = known_unless_null(found[0].name, true=exists, false=NEVER)
+    held = make_known_unless_null(found[0].name, true=exists, false=NEVER)
     return held if operator in ("=", "<=", ">=") else held.negate()
 
 
@@ -68,7 +68,7 @@ def _reduce_coalesce(node: exp.Expr, within: RowScope) -> exp.Expr:
 
 def _compare_constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
     value = compare_constants(within.fold_constant(left), operator, within.fold_constant(right), left)
-    return UNKNOWN if value is None else always(value=value)
+    return UNKNOWN if value is None else make_constant(value=value)
 
 
 def read_distinct(node: exp.Expr, within: RowScope) -> Truth:
@@ -82,7 +82,9 @@ def _compare_distinct(node: exp.Expr, within: RowScope) -> Truth:
     value = within.fold_constant(right)
     if within.is_constant(left):
         first = within.fold_constant(left)
-        return always(value=(first is None and value is None) or compare_constants(first, "=", value, node) is True)
+        return make_constant(
+            value=(first is None and value is None) or compare_constants(first, "=", value, node) is True
+        )
     found = read_operand(left, within)
     if value is None and not found.is_plain:
         raise refuse_function(node)

@@ -19,8 +19,18 @@ from planner.predicates.pattern import read_like, read_regular_expression
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import read_operand, read_term
 from planner.predicates.where_refusals import refuse_expression, refuse_unlisted
-from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
-from planner.question.three_valued import UNKNOWN, Truth, always
+from planner.question.condition import (
+    ALWAYS,
+    NEVER,
+    Condition,
+    IsNull,
+    Not,
+    count_parts,
+    find_columns,
+    join_all,
+    join_any,
+)
+from planner.question.three_valued import UNKNOWN, Truth, make_constant
 from planner.scope.name_resolution import Scope, find_column
 from planner.values import expressions as constant
 from planner.values.constant import Constant, ConstantContext, Untyped, refuse_constant
@@ -94,19 +104,19 @@ def _read_case(node: exp.Case, within: RowScope) -> Truth:
     for arm in node.args["ifs"]:
         when = exp.EQ(this=node.this, expression=arm.this) if node.this is not None else arm.this
         chosen = _read_truth(when, within)
-        arms.append((all_of((*passed, chosen.true)), _read_truth(arm.args["true"], within)))
+        arms.append((join_all((*passed, chosen.true)), _read_truth(arm.args["true"], within)))
         passed.append(chosen.not_true)
-        size += sum(parts_of(one) for one in passed)
+        size += sum(count_parts(one) for one in passed)
         if size > MOST_PARTS:
             raise _refuse_length(node)
     default = node.args.get("default")
-    arms.append((all_of(passed), UNKNOWN if default is None else _read_truth(default, within)))
+    arms.append((join_all(passed), UNKNOWN if default is None else _read_truth(default, within)))
     return _bound_length(
         Truth(
-            any_of(all_of((chosen, then.true)) for chosen, then in arms),
-            any_of(all_of((chosen, then.false)) for chosen, then in arms),
-            any_of(all_of((chosen, then.not_true)) for chosen, then in arms),
-            any_of(all_of((chosen, then.not_false)) for chosen, then in arms),
+            join_any(join_all((chosen, then.true)) for chosen, then in arms),
+            join_any(join_all((chosen, then.false)) for chosen, then in arms),
+            join_any(join_all((chosen, then.not_true)) for chosen, then in arms),
+            join_any(join_all((chosen, then.not_false)) for chosen, then in arms),
         ),
         node,
         most=MOST_PARTS,
@@ -115,7 +125,7 @@ def _read_case(node: exp.Case, within: RowScope) -> Truth:
 
 def _bound_length(found: Truth, node: exp.Expr, *, most: int) -> Truth:
     """Return the truth of an expression that repeats the truths of its parts. Raise KH205 if it became too long."""
-    if max(map(parts_of, (found.true, found.false, found.not_true, found.not_false))) > most:
+    if max(map(count_parts, (found.true, found.false, found.not_true, found.not_false))) > most:
         raise _refuse_length(node)
     return found
 
@@ -133,7 +143,7 @@ def _read_comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     found = within.scope.read_membership(node) if operator == "=" else None
     if found is not None:  # for a row that finds no public row, the public column is NULL
-        return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
+        return Truth(found, NEVER, join_any((Not(found), *(IsNull(name) for name in find_columns(found)))), ALWAYS)
     if isinstance(right, exp.Any) or (isinstance(right, exp.Anonymous) and len(right.expressions) == 1):
         asked = read_quantifier(right)
         if asked is not None:
@@ -149,7 +159,7 @@ def _read_is(node: exp.Expr, within: RowScope) -> Truth:
     wanted = strip_parentheses(node.expression)
     if isinstance(wanted, exp.Null):
         if within.is_constant(node.this):
-            return always(value=within.fold_constant(node.this) is None)
+            return make_constant(value=within.fold_constant(node.this) is None)
         found = None if isinstance(strip_parentheses(node.this), exp.Coalesce) else read_term(node.this, within)
         found = found or read_computed_term(node.this, within)
         column = find_column(node.this, within.scope) or (found.column if found is not None else None)
@@ -158,8 +168,8 @@ def _read_is(node: exp.Expr, within: RowScope) -> Truth:
             null: Condition = IsNull((base or column).name)
             return Truth(null, Not(null), Not(null), null)
         truth_ = _read_truth(node.this, within)
-        unknown = all_of((truth_.not_true, truth_.not_false))
-        known = any_of((truth_.true, truth_.false))
+        unknown = join_all((truth_.not_true, truth_.not_false))
+        known = join_any((truth_.true, truth_.false))
         return _bound_length(Truth(unknown, known, known, unknown), node, most=MOST_PARTS)
     if isinstance(wanted, exp.Boolean):
         inner = _read_truth(node.this, within)
@@ -177,7 +187,7 @@ def _read_bare_truth(node: exp.Expr, within: RowScope) -> Truth:
             value = constant.read_truth(value.text, node)
         if value is not None and not isinstance(value, bool):
             raise refuse_constant(node, "a condition is a boolean", hint="Compare it with a constant, or write true.")
-        return UNKNOWN if value is None else always(value=value)
+        return UNKNOWN if value is None else make_constant(value=value)
     found = read_operand(node, within)
     if found.column.sql_type is not SqlType.BOOLEAN:
         raise refuse_constant(

@@ -13,7 +13,7 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, Derivation, SqlType
 from planner.predicates.column_comparison import compare_column
 from planner.predicates.terms.term import ColumnTerm, make_plain_term
-from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, all_of, any_of
+from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, join_all, join_any
 from planner.question.three_valued import Truth
 from planner.scope.key_classes import find_stored_key
 from planner.scope.name_resolution import Scope
@@ -50,8 +50,8 @@ def read_written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTer
             "<=": ([earlier], [later]),
         }
         held, failed = ends[operator]
-        true, false = any_of((found.true, *held)), any_of((found.false, *failed))
-        return Truth(true, false, any_of((false, null)), any_of((true, null)))
+        true, false = join_any((found.true, *held)), join_any((found.false, *failed))
+        return Truth(true, false, join_any((false, null)), join_any((true, null)))
 
     return replace(plain, compare=compare, is_plain=False)
 
@@ -78,9 +78,9 @@ def restrict_to_groups(condition: Condition, keys: Iterable[Column], columns: It
 def _drop_conditions(condition: Condition, never: frozenset[Condition]) -> Condition:
     match condition:
         case And(parts):
-            return all_of(_drop_conditions(part, never) for part in parts)
+            return join_all(_drop_conditions(part, never) for part in parts)
         case Or(parts):
-            return any_of(kept for part in parts if (kept := _drop_conditions(part, never)) != NEVER)
+            return join_any(kept for part in parts if (kept := _drop_conditions(part, never)) != NEVER)
         case Compare() if condition in never:
             return NEVER
         case _:

@@ -14,8 +14,8 @@ from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import read_operand
 from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.where_refusals import refuse_subquery, refuse_unlisted
-from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, any_of
-from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
+from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, join_any
+from planner.question.three_valued import UNKNOWN, Truth, make_constant, make_known_unless_null
 from planner.values import expressions as constant
 from planner.values.array_literals import read_members
 from planner.values.comparisons import compare_constants
@@ -41,7 +41,9 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
     if within.is_constant(left):
         value = within.fold_constant(left)
         truths = [compare_constants(value, operator, item, left) for item in found]
-        return combine_truths((UNKNOWN if one is None else always(value=one) for one in truths), conjunction=every)
+        return combine_truths(
+            (UNKNOWN if one is None else make_constant(value=one) for one in truths), conjunction=every
+        )
     compared = read_operand(left, within)
     if is_real(compared.column) and contains_type(array, exp.Parameter):
         raise refuse_unlisted(
@@ -207,5 +209,5 @@ def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Trut
         return combine_truths(truths, conjunction=False)
     within = Within(name, tuple(sorted(values)))
     if any(part is UNKNOWN for part in truths):
-        return Truth(within, NEVER, any_of((Not(within), IsNull(name))), ALWAYS)
-    return known_unless_null(name, true=within, false=Not(within))
+        return Truth(within, NEVER, join_any((Not(within), IsNull(name))), ALWAYS)
+    return make_known_unless_null(name, true=within, false=Not(within))

@@ -12,7 +12,7 @@ from planner.predicates.terms.operand import read_operand
 from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.terms.text import make_like_any
 from planner.predicates.where_refusals import refuse_function
-from planner.question.three_valued import UNKNOWN, Truth, always
+from planner.question.three_valued import UNKNOWN, Truth, make_constant
 from planner.values.constant import Constant, refuse_constant
 from planner.values.functions import get_text
 from planner.values.like import escape_pattern, is_unfinished, matches_pattern, normalise_escape, split_pattern
@@ -34,7 +34,7 @@ def read_like(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> T
                 node, "ILIKE of constants depends on a collation", hint="Write the condition without it: true."
             )
         text = _read_text(value, node.this)
-        return always(value=matches_pattern(text, _read_pattern(node, pattern, mark)))
+        return make_constant(value=matches_pattern(text, _read_pattern(node, pattern, mark)))
     found = read_operand(strip_parentheses(node.this), within)
     if found.column.sql_type is not SqlType.TEXT:
         raise refuse_constant(

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.parser.tree import write_short
 from planner.predicates.where_refusals import refuse_function, refuse_several_tables, refuse_unlisted
-from planner.question.condition import all_of, any_of
+from planner.question.condition import join_all, join_any
 from planner.question.three_valued import Truth
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import Constant, ConstantContext, NotConstant
@@ -47,7 +47,7 @@ class RowScope:
 def combine_truths(parts: Iterable[Truth], *, conjunction: bool) -> Truth:
     """Return the conditions joined by AND or OR."""
     parts = tuple(parts)
-    every, some = (all_of, any_of) if conjunction else (any_of, all_of)
+    every, some = (join_all, join_any) if conjunction else (join_any, join_all)
     return Truth(
         every(part.true for part in parts),
         some(part.false for part in parts),

@@ -1,4 +1,4 @@
-"""Which rows a look at a standing question reads, and in which order one unit's groups and rows count.
+"""The rows that a look at a standing question reads, and the order in which one unit's groups and rows count.
 
 References: docs/proofs/units_over_a_horizon.md.
 """
@@ -22,26 +22,27 @@ class Hopping:
 
     @property
     def windows_of_a_row(self) -> int:
-        """In how many windows one row may be."""
+        """The most windows that one row may be in."""
         return -(-self.length // self.hop)
 
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """One look at a question over the windows of a horizon; times are UTC without saying so, all of it is public.
+    """One look at a question over the windows of a horizon. Times are UTC without a zone, and all of it is public.
 
-    Rows whose `column`, a timestamp or date, lies before `before` count, in the windows that had not closed by then: a
-    row with a value of `window_open_for` after a window's value or later does not count in it, unless windows are made
-    of `column` itself. Of one unit those groups count that it was in first, over all windows of `horizon`; under a row
-    cap those rows of a group that came first, and of a column's different values those that did. Rows that came at the
-    same moment are in the order of md5. Where something is chosen so, a date counts once its day is over.
+    Rows count if their `column`, a timestamp or date, lies before `before`, in the windows that had not closed by then.
+    A row does not count in a window if its value is `window_open_for` or more after the window's value, unless windows
+    are made from `column` itself. The groups of a unit that count are those that it was in first, over all windows of
+    `horizon`. Under a row cap the first rows of a group count, and the first of a column's different values. Rows that
+    came at the same moment are in the order of md5. If something is chosen by this order, a date counts once its day is
+    over.
 
-    `window` is the question's key column whose values are the windows' beginnings, `horizon` all of them, rising, of
-    which the question's key space has those that are asked for. With `hopping` it is no column of the source's.
+    `window` is the question's key column whose values are the windows' beginnings. `horizon` has all of them, rising,
+    and the question's key space those that are asked for. With `hopping` the column is not one of the source.
 
-    Guarantee: while rows that are added after a look have a `column` of its `before` or later, what one unit is counted
-    in at that look it is counted in at all later ones, and it is counted in G groups of the horizon at most. Where
-    nothing is chosen (`planner.lower.look.may_leave_out`) that holds whenever rows are added.
+    Guarantee: let rows that are added after a look have a `column` of its `before` or later. Then a unit's groups and
+    rows that count at that look count at all later ones, and it counts in at most G groups of the horizon. If nothing
+    is chosen (`planner.lower.look.may_leave_out`), this holds whenever rows are added.
     """
 
     column: str
@@ -58,13 +59,12 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class InTime:
-    """Rows that had come when the time in them was first looked at, of looks at the last stretch of time.
+    """The rows that had come when the time in them was first looked at, by looks at the last stretch of time.
 
-    Looks are at `origin` and every `every` after it, each made `lateness` later; a row with `column` in the time
-    between two of them counts, at whatever look, if its `arrived` lies before the moment at which the later one is
-    made. So how many rows of a stretch between two looks count is fixed from the first look on that sees it.
-
-    Only rows with `column` of `origin` or later are asked for.
+    Looks are at `origin` and every `every` after it, each made `lateness` later. Take a row with `column` in the time
+    between two looks. It counts, at every look, if its `arrived` lies before the moment at which the later one is made.
+    So the rows of a stretch that count are fixed from the first look on that sees it. Only rows with `column` of
+    `origin` or later are read.
     """
 
     column: str

@@ -1,7 +1,7 @@
 """Row conditions: the WHERE of a question and the FILTER of its aggregates, as total, linear-time, typed predicates.
 
-Three-valued as in SQL: a comparison with NULL is unknown. Nothing here can raise on data: no arithmetic, no cast,
-no regular expression, no function of the row but the policy's own derived columns.
+They are three-valued as in SQL: a comparison with NULL is unknown. Nothing here can raise on data. There is no
+arithmetic, no cast, no regular expression, and no function of the row except the policy's own derived columns.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,37 +18,37 @@ _Folded = TypeVar("_Folded")
 
 
 class _ConditionTree:
-    """The operations on every condition: its shape is known here alone."""
+    """The operations on every condition. Only they know a condition's shape."""
 
     __slots__ = ()
 
-    def mapped(self, change: Callable[["Leaf"], "Condition"]) -> "Condition":
-        """Return the condition with every test in it changed."""
+    def map_leaves(self, change: Callable[["Leaf"], "Condition"]) -> "Condition":
+        """Return the condition with `change` applied to every test in it."""
         match self:
             case Not(inner):
-                return Not(inner.mapped(change))
+                return Not(inner.map_leaves(change))
             case And(parts):
-                return And(tuple(part.mapped(change) for part in parts))
+                return And(tuple(part.map_leaves(change) for part in parts))
             case Or(parts):
-                return Or(tuple(part.mapped(change) for part in parts))
+                return Or(tuple(part.map_leaves(change) for part in parts))
             case _:
                 assert isinstance(self, Leaf)
                 return change(self)
 
-    def leaves(self) -> Iterator["Leaf"]:
+    def walk_leaves(self) -> Iterator["Leaf"]:
         """Yield every test, in order of appearance, with repetitions."""
         match self:
             case Not(inner):
-                yield from inner.leaves()
+                yield from inner.walk_leaves()
             case And(parts) | Or(parts):
                 for part in parts:
-                    yield from part.leaves()
+                    yield from part.walk_leaves()
             case _:
                 assert isinstance(self, Leaf)
                 yield self
 
-    def conjuncts(self) -> tuple["Condition", ...]:
-        """Return the parts of a conjunction; of anything else it alone."""
+    def list_conjuncts(self) -> tuple["Condition", ...]:
+        """Return the parts of a conjunction, or the condition itself alone."""
         if isinstance(self, And):
             return self.conditions
         assert isinstance(self, Leaf | Not | Or)
@@ -84,7 +84,7 @@ class _ConditionTree:
     ) -> _Folded:
         """Fold the condition for being `wanted`, from tests and negated tests upward.
 
-        That is the negation normal form of the condition, or of its NOT where `wanted` is false.
+        That is the negation normal form of the condition, or of its NOT if `wanted` is False.
         """
         match self:
             case Not(inner):
@@ -158,18 +158,18 @@ ALWAYS = And(())
 NEVER = Or(())
 
 
-def all_of(conditions: Iterable[Condition]) -> Condition:
+def join_all(conditions: Iterable[Condition]) -> Condition:
     """Return the conjunction, flattened, without repetitions and constants."""
     kept: dict[Condition, None] = {}
     for condition in conditions:
         if condition == NEVER:
             return NEVER
-        for part in condition.conjuncts():
+        for part in condition.list_conjuncts():
             kept[part] = None
     return next(iter(kept)) if len(kept) == 1 else And(tuple(kept))
 
 
-def any_of(conditions: Iterable[Condition]) -> Condition:
+def join_any(conditions: Iterable[Condition]) -> Condition:
     """Return the disjunction, flattened, without repetitions and constants; `x IS NULL OR x IS NOT NULL` is true."""
     kept: dict[Condition, None] = {}
     for condition in conditions:
@@ -182,26 +182,26 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
     return next(iter(kept)) if len(kept) == 1 else Or(tuple(kept))
 
 
-def fixed_columns(condition: Condition) -> frozenset[str]:
-    """Return the columns that have one and the same value in all rows that satisfy the condition."""
+def find_fixed_columns(condition: Condition) -> frozenset[str]:
+    """Return the columns that have the same value in all rows that satisfy the condition."""
     match condition:
         case Compare(column=column, operator="="):
             return frozenset((column,))
         case Within(column=column, values=(_,)):
             return frozenset((column,))
         case And(conditions):
-            return frozenset().union(*(fixed_columns(part) for part in conditions))
+            return frozenset().union(*(find_fixed_columns(part) for part in conditions))
         case _:
             return frozenset()
 
 
-def columns(condition: Condition) -> frozenset[str]:
+def find_columns(condition: Condition) -> frozenset[str]:
     """Return the names of the columns that the condition reads."""
-    return frozenset(leaf.column for leaf in condition.leaves())
+    return frozenset(leaf.column for leaf in condition.walk_leaves())
 
 
-def parts_of(condition: Condition) -> int:
-    """Return the number of comparisons, and words between them, in the condition."""
+def count_parts(condition: Condition) -> int:
+    """Return the number of comparisons and connectives in the condition."""
 
     def join(parts: Sequence[int]) -> int:
         return 1 + sum(parts)
@@ -227,24 +227,24 @@ def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | No
             truth = evaluate(inner, row)
             return None if truth is None else not truth
         case And(parts):
-            return _first((evaluate(part, row) for part in parts), decisive=False)
+            return _join_truths((evaluate(part, row) for part in parts), decisive=False)
         case Or(parts):
-            return _first((evaluate(part, row) for part in parts), decisive=True)
+            return _join_truths((evaluate(part, row) for part in parts), decisive=True)
 
 
-def truth_of(condition: Condition, column: str) -> Callable[[Value | None], bool | None]:
-    """Return `evaluate` for many values of the only column that a condition reads: lists are hashed once."""
+def make_test(condition: Condition, column: str) -> Callable[[Value | None], bool | None]:
+    """Return `evaluate` as a function of the only column that a condition reads. Lists are hashed once."""
     match condition:
         case Within(_, values):
             listed = frozenset(values)
             return lambda value: None if value is None else value in listed
         case Not(inner):
-            test = truth_of(inner, column)
+            test = make_test(inner, column)
             return lambda value: None if (truth := test(value)) is None else not truth
         case And(parts) | Or(parts):
-            tests = [truth_of(part, column) for part in parts]
+            tests = [make_test(part, column) for part in parts]
             decisive = isinstance(condition, Or)
-            return lambda value: _first((test(value) for test in tests), decisive=decisive)
+            return lambda value: _join_truths((test(value) for test in tests), decisive=decisive)
         case Like(_, pattern):
             matches = find_matcher(pattern)
             return lambda value: None if value is None else matches(str(value))
@@ -256,9 +256,9 @@ def truth_of(condition: Condition, column: str) -> Callable[[Value | None], bool
 
 
 def find_true(condition: Condition, column: str, values: Sequence[Value | None]) -> list[bool]:
-    """Return, by value of the only column that a condition reads, if it is true there.
+    """Return, by value of the only column that a condition reads, True if the condition is true for it.
 
-    This is `truth_of` for all at once.
+    This is `make_test` for all values at once.
     """
     match condition:
         case And(parts) if parts:
@@ -276,11 +276,11 @@ def find_true(condition: Condition, column: str, values: Sequence[Value | None])
         case Compare(_, operator, bound) if None not in values:
             return list(map(partial(COMPARISONS[FLIPPED_OPERATORS[operator]], bound), values))
         case _:
-            test = truth_of(condition, column)
+            test = make_test(condition, column)
             return [test(value) is True for value in values]
 
 
-def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
+def _join_truths(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
     result: bool | None = not decisive
     for truth in truths:
         if truth is decisive:
@@ -290,10 +290,10 @@ def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
     return result
 
 
-def as_double(condition: Condition) -> Condition:
-    """Return the condition as a double precision column sees it, where different decimals may be one number."""
+def round_to_double(condition: Condition) -> Condition:
+    """Return the condition as a double precision column sees it: different decimals may be one number."""
 
-    def round_to_double(leaf: Leaf) -> Condition:
+    def round_leaf(leaf: Leaf) -> Condition:
         match leaf:
             case Compare(column, operator, Decimal() as value):
                 return Compare(column, operator, Decimal(float(value)))
@@ -302,4 +302,4 @@ def as_double(condition: Condition) -> Condition:
             case _:
                 return leaf
 
-    return condition.mapped(round_to_double)
+    return condition.map_leaves(round_leaf)

@@ -1,4 +1,4 @@
-"""A test of whether two conditions can hold on one row: a search through the terms of their disjunctive form."""
+"""A test if two conditions can hold on one row: a search through the terms of their disjunctive form."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from planner.question.condition import (
     Not,
     Or,
     Within,
-    as_double,
     evaluate,
-    truth_of,
+    make_test,
+    round_to_double,
 )
 from planner.values.like import find_prefix
 from planner.values.operators import OPPOSITE_OPERATORS
@@ -28,59 +28,59 @@ _Term = tuple[Condition, ...]
 
 
 class _TooManyTerms(Exception):
-    """The disjunctive form is too long to look through."""
+    """The disjunctive form is too long to search."""
 
 
-def disjoint(first: Condition, second: Condition) -> bool:
+def are_disjoint(first: Condition, second: Condition) -> bool:
     """Return True if no row satisfies both.
 
-    Guarantee: True only if for every row at most one of the two is true. False means nothing: the search looks at
-    each column of each term of the disjunctive form alone, and gives up beyond 256 terms.
+    Guarantee: True only if for every row at most one of the two is true. False means nothing: the search examines each
+    column of each term of the disjunctive form alone, and gives up beyond 256 terms.
     """
-    return Rows.of(first).lack(second)
+    return ConditionRows.from_condition(first).are_disjoint_from(second)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows that satisfy a condition, to be asked several times whether they are disjoint from others."""
+class ConditionRows:
+    """The rows that satisfy a condition, prepared for several tests if they are disjoint from others."""
 
     terms: tuple[_Term, ...] | None
 
     @staticmethod
-    def of(condition: Condition) -> "Rows":
+    def from_condition(condition: Condition) -> "ConditionRows":
         """Return the rows of a condition."""
         try:
-            return Rows(tuple(_terms(condition, wanted=True)))
+            return ConditionRows(tuple(_list_terms(condition, wanted=True)))
         except _TooManyTerms:
-            return Rows(None)
+            return ConditionRows(None)
 
     @property
     def are_none(self) -> bool:
-        """Return True if no row satisfies the condition. False means nothing, as of `disjoint`."""
+        """True if no row satisfies the condition. False means nothing, as in `are_disjoint`."""
         return self.terms is not None and not _is_any_possible(self.terms)
 
-    def lack(self, condition: Condition) -> bool:
-        """Return True if none of them satisfies a further condition: `disjoint`."""
+    def are_disjoint_from(self, condition: Condition) -> bool:
+        """Return True if none of the rows satisfies a further condition, as `are_disjoint`."""
         if self.terms is None:
             return False
         try:
-            found = _products((self.terms, _terms(condition, wanted=True)))
+            found = _multiply_terms((self.terms, _list_terms(condition, wanted=True)))
         except _TooManyTerms:
             return False
         return not _is_any_possible(found)
 
 
-def _terms(condition: Condition, *, wanted: bool) -> Sequence[_Term]:
-    """Return the terms, one of which holds wherever the condition is true, or, if not `wanted`, false.
+def _list_terms(condition: Condition, *, wanted: bool) -> Sequence[_Term]:
+    """Return terms, one of which holds wherever the condition is true, or false if not `wanted`.
 
-    As by `fold_literals`, in a fraction of the time: every comparison of every question asks.
+    `fold_literals` would do the same many times slower, and every comparison of every question needs it.
     """
     while isinstance(condition, Not):
         condition, wanted = condition.condition, not wanted
     if isinstance(condition, And | Or):
-        below = [_terms(part, wanted=wanted) for part in condition.conditions]
+        below = [_list_terms(part, wanted=wanted) for part in condition.conditions]
         if isinstance(condition, And) is wanted:
-            return _products(below)
+            return _multiply_terms(below)
         return _bound_terms(term for terms in below for term in terms)
     if wanted:
         return ((condition,),)
@@ -89,7 +89,7 @@ def _terms(condition: Condition, *, wanted: bool) -> Sequence[_Term]:
     return ((Not(condition),),)
 
 
-def _products(below: Sequence[Sequence[_Term]]) -> Sequence[_Term]:
+def _multiply_terms(below: Sequence[Sequence[_Term]]) -> Sequence[_Term]:
     result: Sequence[_Term] = ((),)
     for terms in below:
         if len(result) == 1 and len(terms) == 1:
@@ -111,13 +111,13 @@ def _bound_terms(terms: Iterable[_Term]) -> list[_Term]:
 def _is_any_possible(terms: Sequence[_Term]) -> bool:
     """Return True if one of the terms may hold.
 
-    Most of them say the same of most columns, in the same objects, by which findings about a column are cached.
+    Most terms have the same literals on most columns, as the same objects, by which results for a column are cached.
     """
     known: dict[tuple[int, ...], bool] = {}
-    return any(_possible(term, known) for term in terms)
+    return any(_is_possible(term, known) for term in terms)
 
 
-def _possible(term: _Term, known: dict[tuple[int, ...], bool]) -> bool:
+def _is_possible(term: _Term, known: dict[tuple[int, ...], bool]) -> bool:
     by_column: dict[str, list[Condition]] = {}
     for literal in term:
         inner = literal.condition if isinstance(literal, Not) else literal
@@ -127,25 +127,25 @@ def _possible(term: _Term, known: dict[tuple[int, ...], bool]) -> bool:
         place = tuple(map(id, literals))
         found = known.get(place)
         if found is None:
-            found = known[place] = _column_possible(column, literals) or _column_possible(
-                column, [as_double(literal) for literal in literals]
+            found = known[place] = _is_column_possible(column, literals) or _is_column_possible(
+                column, [round_to_double(literal) for literal in literals]
             )
         if not found:
             return False
     return True
 
 
-def _column_possible(column: str, literals: list[Condition]) -> bool:
+def _is_column_possible(column: str, literals: list[Condition]) -> bool:
     if any(isinstance(literal, IsNull) for literal in literals):
         return all(evaluate(literal, {column: None}) is True for literal in literals)
-    candidates = _candidates(literals)
+    candidates = _list_candidates(literals)
     if candidates is not None:
-        tests = [truth_of(literal, column) for literal in literals]
+        tests = [make_test(literal, column) for literal in literals]
         return any(all(test(value) is True for test in tests) for value in candidates)
-    return _interval_possible(literals) and _prefixes_possible(literals)
+    return _is_interval_possible(literals) and _are_prefixes_possible(literals)
 
 
-def _candidates(literals: list[Condition]) -> tuple[Value, ...] | None:
+def _list_candidates(literals: list[Condition]) -> tuple[Value, ...] | None:
     for literal in literals:
         match literal:
             case Compare(_, "=", value):
@@ -157,24 +157,24 @@ def _candidates(literals: list[Condition]) -> tuple[Value, ...] | None:
     return None
 
 
-def _interval_possible(literals: list[Condition]) -> bool:
+def _is_interval_possible(literals: list[Condition]) -> bool:
     low: Any = None
     high: Any = None
     for literal in literals:
         match literal:
             case Compare(_, ">" | ">=" as operator, value):
-                least = _least(value, strict=operator == ">")
+                least = _find_lower_end(value, strict=operator == ">")
                 low = least if low is None else max(low, least)
             case Compare(_, "<" | "<=" as operator, value):
-                most = _most(value, strict=operator == "<")
+                most = _find_upper_end(value, strict=operator == "<")
                 high = most if high is None else min(high, most)
     if low is None or high is None:
         return True
     return bool(low[0] < high[0] or (low[0] == high[0] and low[1] == 0 and high[1] == 0))
 
 
-def _least(value: Value, *, strict: bool) -> tuple[Any, int]:
-    """Return a lower end: the least value, and 1 if that value itself is left out."""
+def _find_lower_end(value: Value, *, strict: bool) -> tuple[Any, int]:
+    """Return a lower end: the least value, and 1 if that value itself is excluded."""
     if strict and isinstance(value, int) and not isinstance(value, bool):
         return value + 1, 0
     if strict and isinstance(value, date) and not isinstance(value, datetime) and value < date.max:
@@ -182,8 +182,8 @@ def _least(value: Value, *, strict: bool) -> tuple[Any, int]:
     return value, 1 if strict else 0
 
 
-def _most(value: Value, *, strict: bool) -> tuple[Any, int]:
-    """Return an upper end: the greatest value, and -1 if that value itself is left out."""
+def _find_upper_end(value: Value, *, strict: bool) -> tuple[Any, int]:
+    """Return an upper end: the greatest value, and -1 if that value itself is excluded."""
     if strict and isinstance(value, int) and not isinstance(value, bool):
         return value - 1, 0
     if strict and isinstance(value, date) and not isinstance(value, datetime) and value > date.min:
@@ -191,6 +191,6 @@ def _most(value: Value, *, strict: bool) -> tuple[Any, int]:
     return value, -1 if strict else 0
 
 
-def _prefixes_possible(literals: list[Condition]) -> bool:
+def _are_prefixes_possible(literals: list[Condition]) -> bool:
     prefixes = sorted(find_prefix(literal.pattern) for literal in literals if isinstance(literal, Like))
     return all(later.startswith(earlier) for earlier, later in pairwise(prefixes))

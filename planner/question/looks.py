@@ -15,17 +15,16 @@ from planner.question.question import Question
 def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Question:
     """Return the question about `windows` alone, on the rows that had come by the look.
 
-    Where windows overlap (`AsOf.hopping`) they become its last key, a column `as_of.window` that it did not have; else
-    that is one of its keys. How many groups of a unit count is the table's `groups_per_unit`, as it is: groups are then
-    those of key and window.
+    If windows overlap (`AsOf.hopping`), they become its last key, a new column `as_of.window`. Otherwise that is one of
+    its keys. The table's `groups_per_unit` still bounds a unit's groups, which are then those of key and window.
 
-    Raises KH900 where the question has such a column already, or does not have the key, or `windows` are not of the
+    Raises KH900 if the question has such a column already, or does not have the key, or `windows` are not of the
     horizon.
     """
     if not set(windows) <= set(as_of.horizon):
         raise KeyholeError("KH900", "a look at windows outside the horizon")
     if as_of.hopping is not None:
-        question = _with_windows(question, as_of)
+        question = _add_windows(question, as_of)
     if as_of.window not in question.keys.names:
         raise KeyholeError("KH900", "a look at a question that has no windows among its keys")
     place = question.keys.names.index(as_of.window)
@@ -33,7 +32,7 @@ def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Q
     return replace(question, keys=replace(question.keys, values=values), as_of=as_of)
 
 
-def _with_windows(question: Question, as_of: AsOf) -> Question:
+def _add_windows(question: Question, as_of: AsOf) -> Question:
     column = Column(as_of.window, SqlType.TIMESTAMP, "timestamp without time zone", domain=as_of.horizon)
 
     def add(table: Table) -> Table:

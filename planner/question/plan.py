@@ -1,4 +1,4 @@
-"""The plan of a question: what will be computed, decided and charged, fixed before any data is touched."""
+"""The plan of a question: everything that is computed, decided and charged, fixed before any data is touched."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ from planner.catalog.key_space import KeySpace
 from planner.question.question import Question
 
 APART = "apart"
-"""What `Calibration.compared` has the loss under that noise on every functional by itself would come to."""
+"""The name in `Calibration.compared` of the loss with noise on every functional by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minimised:
     """The canonical form of a formula.
 
-    `formula` is the minimal DNF (what is evaluated, relaxed, bounded and printed) or, beyond twelve thresholds, the
-    tree as typed without what its own literals settle (`exact` is then false). `implicants` and `clauses` are all prime
-    ones, for EXPLAIN.
+    `formula` is the minimal DNF, which is evaluated, relaxed, bounded and printed. Beyond twelve thresholds it is the
+    tree as typed, without the parts that its own literals settle, and `exact` is false. `implicants` and `clauses` are
+    all prime ones, for EXPLAIN.
     """
 
     formula: Formula
@@ -39,8 +39,8 @@ class Minimised:
 class ReadRelation:
     """A relation that a statement reads.
 
-    It has its columns by name with the types that the statement was written for, and the columns that the source has to
-    keep unique together.
+    `columns` has its columns by name with the types for which the statement was written. `keys` has the sets of columns
+    that the source has to keep unique together.
     """
 
     relation: str
@@ -50,19 +50,23 @@ class ReadRelation:
 
 @dataclass(frozen=True, slots=True)
 class PinnedColumn:
-    """Pinned values as a column of a `PinnedRelation`, row by row: of `type_name` in SQL; `whole`: bigint in fact."""
+    """Pinned values as a column of a `PinnedRelation`, row by row, of `type_name` in SQL.
+
+    `is_whole`: they are bigints.
+    """
 
     name: str
     type_name: str
-    whole: bool
+    is_whole: bool
     values: tuple[Value | None, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PinnedRelation:
-    """Pinned public rows that a statement reads as a relation called `name`, which the source is given with it.
+    """Pinned public rows that a statement reads as a relation called `name`, which is sent to the source with it.
 
-    Equal names mean the same rows: a sha256 of them is part of the name. Nothing that the source itself holds is read.
+    Equal names mean the same rows, because the name contains their sha256. Nothing that the source itself holds is
+    read.
     """
 
     name: str
@@ -75,7 +79,7 @@ class Rollup:
 
     `build` is the SELECT whose rows it holds, with an index on column `indexed`, if any. Equal names mean equal builds.
     `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`. `relations`
-    and `pinned` are what `build` reads. `steps` are what `build` defines in front of its `body`, if anything.
+    and `pinned` are what `build` reads. `steps` are the definitions in front of the `body` of `build`, if any.
     """
 
     table: str
@@ -88,21 +92,21 @@ class Rollup:
     steps: "tuple[KeptStep, ...]" = ()
     body: str = ""
 
-    def build_from(self, kept: Mapping[str, str]) -> str:
-        """Return the SQL of the same rows that reads some steps from relations of the source.
+    def write_build(self, kept: Mapping[str, str]) -> str:
+        """Return the SQL of the same rows, which reads some steps from relations of the source.
 
         Parameters:
             kept: the relation that holds a step's rows, by the step's name.
         """
-        return _read_kept(self.steps, self.body, kept) if self.steps else self.build
+        return _write_from_kept(self.steps, self.body, kept) if self.steps else self.build
 
 
 @dataclass(frozen=True, slots=True)
 class KeptStep:
     """A step that a statement defines in front, and that the source may keep as it keeps a rollup.
 
-    The statement calls it by its `name`. `defined` is its definition in a WITH clause, which reads the steps called
-    `reads`. `rows.build` gives its rows by itself; None where the source is not to keep it.
+    The statement refers to it by its `name`. `defined` is its definition in a WITH clause, which reads the steps named
+    in `reads`. `rows.build` returns its rows by itself. It is None if the source is not to keep them.
     """
 
     name: str
@@ -113,7 +117,7 @@ class KeptStep:
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """Some of a question's keys in its order from place `start` on, and the statement that gives their aggregates."""
+    """Some of a question's keys, in order from index `start` on, and the statement that returns their aggregates."""
 
     start: int
     keys: KeySpace
@@ -124,13 +128,13 @@ class KeyBlock:
 class Rewritten:
     """One-scan SQL for one dialect: key columns first, then one integer column per functional, named f0, f1, ...
 
-    `sql` is empty when the formula is constant: then nothing is read. `rollup` gives the same integers from rows that
-    bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
-    `relations` are what it reads: the statement means what the question does while they are as it says. `pinned` are
-    public rows that it reads, and that the source does not have. `blocks`, where there are any, give together what
-    `sql` gives, read in their order and in one state of the data. `steps` are what `sql` defines in front of its
-    `body`, each behind those that it reads; none where nothing may be kept. `apart` gives the same integers where all
-    steps that its `body` names are kept, and is expensive where they are not.
+    `sql` is empty if the formula is constant: then nothing is read. `rollup` returns the same integers from rows that
+    bounding has chosen once for many questions. It is None if bounding chooses nothing or nothing may be kept.
+    `relations` are the relations that it reads. While they are as described, the statement means what the question
+    does. `pinned` are public rows that it reads and that the source does not have. `blocks`, if there are any, return
+    together what `sql` returns, read in their order and in one state of the data. `steps` are what `sql` defines in
+    front of its `body`, each behind those that it reads. There are none if nothing may be kept. `apart` returns the
+    same integers if all steps that its `body` names are kept. It is expensive if they are not.
     """
 
     dialect: str
@@ -143,17 +147,17 @@ class Rewritten:
     body: str = ""
     apart: "Rewritten | None" = None
 
-    def read_kept(self, kept: Mapping[str, str]) -> str:
+    def write_from_kept(self, kept: Mapping[str, str]) -> str:
         """Return the statement that reads the same rows of some steps from relations of the source.
 
         Parameters:
             kept: the relation that holds a step's rows, by the step's name.
         """
-        return _read_kept(self.steps, self.body, kept)
+        return _write_from_kept(self.steps, self.body, kept)
 
 
-def _read_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, str]) -> str:
-    """Return the SQL of a body behind the steps that it reads: from relations that hold their rows, else defined."""
+def _write_from_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, str]) -> str:
+    """Return the SQL of a body behind its steps: those with kept rows are read from their relations."""
     needed = {step.name for step in steps if step.name in body}
     defined = []
     for step in reversed(steps):
@@ -168,11 +172,11 @@ def _read_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, str]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
-    """That a question pays for noise which other thresholds can share.
+class NoiseSharing:
+    """The fact that a question pays more for noise that other thresholds can share.
 
-    `functionals` have noise on their sums although noise on blocks would cost less: `apart` is the question as numbers
-    with that, as `mechanism` decides it where `keyhole.reuse` is off.
+    `functionals` have noise on their sums although noise on blocks would cost less. `apart` is the question as numbers
+    with noise on blocks, as `mechanism` decides it if `keyhole.reuse` is off.
     """
 
     functionals: frozenset[int]
@@ -181,16 +185,16 @@ class Sharing:
 
     @property
     def epsilon_in_blocks(self) -> float:
-        """The worst case of the question with noise on blocks, calibrated when it is first asked for."""
-        return _worst_case(self.mechanism, self.apart)
+        """The worst case of the question with noise on blocks, calibrated on first use."""
+        return _find_worst_case(self.mechanism, self.apart)
 
 
 @lru_cache(maxsize=128)
-def _worst_case(mechanism: str, task: DecisionTask) -> float:
+def _find_worst_case(mechanism: str, task: DecisionTask) -> float:
     return MECHANISMS[mechanism].calibrate(task).worst_case_epsilon
 
 
-def together(calibration: Calibration, ranking: RankingCalibration | None) -> float:
+def find_joint_epsilon(calibration: Calibration, ranking: RankingCalibration | None) -> float:
     """Return the highest cost of deciding and ranking a key, rounded up."""
     decided = calibration.worst_case_epsilon
     return decided if ranking is None else round_up_to_float(Fraction(decided) + Fraction(ranking.worst_case_epsilon))
@@ -198,14 +202,14 @@ def together(calibration: Calibration, ranking: RankingCalibration | None) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything decided about a question before data is touched; all of it public.
+    """Everything decided about a question before data is touched. All of it is public.
 
-    `question` is what will be computed: the formula is `minimised.formula`, and only the functionals that it needs are
-    left, in canonical order (the calibration, the SQL and the aggregates count them the same way). `asked` is the
-    question as the analyst put it. Equal fingerprints mean that one answer serves both, on the same data version.
-    `sharing` is there where noise that others can share was chosen although other noise would cost this question less.
-    `predicates` are the canonical forms of the question's predicates. `ranking` is how the keys that the formula leaves
-    are put in their order, on noise of its own, where the question ranks them.
+    `question` is the question that is computed. Its formula is `minimised.formula`, and only the functionals that it
+    needs are left, in canonical order. The calibration, the SQL and the aggregates number them the same way. `asked` is
+    the question as the analyst asked it. Equal fingerprints mean that one answer serves both, on the same data version.
+    `sharing` is set if noise that others can share was chosen although other noise would cost this question less.
+    `predicates` are the canonical forms of the question's predicates. `ranking` puts the keys that the formula leaves
+    in order, with noise of its own, if the question ranks them.
     """
 
     asked: Question
@@ -215,13 +219,13 @@ class Plan:
     rewritten: Rewritten
     fingerprint: str
     warnings: tuple[str, ...]
-    sharing: Sharing | None = None
+    sharing: NoiseSharing | None = None
     predicates: tuple[Minimised, ...] = ()
     ranking: RankingCalibration | None = None
 
     @property
     def reads_data(self) -> bool:
-        """Return True if the answer depends on data at all."""
+        """True if the answer depends on data."""
         return bool(self.question.functionals) or (self.ranking is not None and self.ranking.rate > 0)
 
     @property
@@ -232,15 +236,14 @@ class Plan:
     @property
     def worst_case_epsilon(self) -> float:
         """The most that any single key can cost."""
-        return together(self.calibration, self.ranking)
+        return find_joint_epsilon(self.calibration, self.ranking)
 
     @property
     def compared(self) -> Mapping[str, float]:
-        """By name, what published mechanisms would reserve for the formula as typed and the same contract.
+        """The reservations of published mechanisms for the formula as typed and the same contract, by name.
 
-        Nothing for several formulas, a ranking or comparisons with other groups, which none of them decides.
-
-        Calculated when it is first asked for: EXPLAIN and the demo show it, an answer does not need it.
+        It is empty for several formulas, a ranking or comparisons with other groups, which none of them decides. It is
+        calculated on first use, because EXPLAIN and the demo show it and an answer does not need it.
         """
         asked = self.asked
         if asked.predicates or asked.ranked is not None or any(one.cell_reads for one in asked.functionals):

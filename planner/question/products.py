@@ -1,9 +1,9 @@
-"""Products of measures: what each row's clipped and rounded values give, multiplied as whole numbers of grid steps.
+"""Products of measures: each row's clipped and rounded values, multiplied as whole numbers of grid steps.
 
-A product is a column like any other to what adds it up, with a range, a grid and rows without a value, so that all that
-is proved of sums of columns holds for sums of products.
+A product is a column like any other, with a range, a grid and rows without a value. So all proofs about sums of columns
+hold for sums of products.
 
-Guarantee: a product of values of which each lies in its range lies in `product_range`.
+Guarantee: if each value lies in its range, their product lies in `find_product_range`.
 
 Proof: docs/proofs/joint_loss.md.
 """
@@ -24,9 +24,9 @@ _KINDS = (SqlType.DOUBLE, SqlType.NUMERIC, SqlType.INTEGER)  # the first that so
 Range = tuple[int, int]
 
 
-def product_column(factors: Sequence[Column]) -> Column:
-    """Return the product of columns or of products, in the order of their names; bounds and grid if all have them."""
-    names = sorted(name for one in factors for name in _names(one))
+def make_product(factors: Sequence[Column]) -> Column:
+    """Return the product of columns or of products, by their sorted names. It has bounds and grid if all of them do."""
+    names = sorted(name for one in factors for name in _list_factors(one))
     kind = next((kind for kind in _KINDS if any(one.sql_type is kind for one in factors)), SqlType.OTHER)
     if any(one.sql_type not in _KINDS for one in factors):
         kind = SqlType.OTHER
@@ -37,29 +37,29 @@ def product_column(factors: Sequence[Column]) -> Column:
         declared=("bigint" if wide else "integer") if kind is SqlType.INTEGER else kind.value,
         derivation=Product(tuple(names)),
     )
-    sized = [steps_of(one) for one in factors]
+    sized = [find_steps(one) for one in factors]
     if any(one is None for one in sized):
         return made
     step, ranges = Fraction(1), []
     for size, low, high in filter(None, sized):
         step *= size
         ranges.append((low, high))
-    least, most = product_range(ranges, [one.name for one in factors])
-    return replace(made, bounds=(_exact(step * least), _exact(step * most)), grid=_exact(step))
+    least, most = find_product_range(ranges, [one.name for one in factors])
+    return replace(made, bounds=(_to_decimal(step * least), _to_decimal(step * most)), grid=_to_decimal(step))
 
 
-def _exact(value: Fraction) -> Decimal:
+def _to_decimal(value: Fraction) -> Decimal:
     found = convert_to_exact_decimal(value)
     assert found is not None, "grids are decimals, and so are their products"
     return found
 
 
-def _names(column: Column) -> tuple[str, ...]:
+def _list_factors(column: Column) -> tuple[str, ...]:
     return column.derivation.columns if isinstance(column.derivation, Product) else (column.name,)
 
 
-def steps_of(column: Column) -> tuple[Fraction, int, int] | None:
-    """Return a measure's grid, and its bounds in grid steps rounded outward; None without them."""
+def find_steps(column: Column) -> tuple[Fraction, int, int] | None:
+    """Return a measure's grid, and its bounds in grid steps rounded outward. Return None if it lacks one of these."""
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         return None
@@ -67,12 +67,12 @@ def steps_of(column: Column) -> tuple[Fraction, int, int] | None:
     return size, floor(Fraction(column.bounds[0]) / size), ceil(Fraction(column.bounds[1]) / size)
 
 
-def product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
-    """Return the least and the greatest product of numbers in the ranges; those of one name are one number.
+def find_product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
+    """Return the least and the greatest product of numbers in the ranges. Equal names stand for one number.
 
-    >>> product_range([(-2, 3), (4, 5)], ["a", "b"])
+    >>> find_product_range([(-2, 3), (4, 5)], ["a", "b"])
     (-10, 15)
-    >>> product_range([(-2, 3), (-2, 3)], ["a", "a"])
+    >>> find_product_range([(-2, 3), (-2, 3)], ["a", "a"])
     (0, 9)
     """
     found = (1, 1)
@@ -84,8 +84,8 @@ def product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
     return found
 
 
-def with_products(table: Table, columns: Iterable[Column | None]) -> Table:
-    """Return the table with those of the columns that are products and that it does not have."""
+def add_products(table: Table, columns: Iterable[Column | None]) -> Table:
+    """Return the table with the columns that are products and that it does not have."""
     known = {column.name for column in table.columns}
     more = {
         one.name: one
@@ -95,7 +95,7 @@ def with_products(table: Table, columns: Iterable[Column | None]) -> Table:
     return replace(table, columns=(*table.columns, *more.values())) if more else table
 
 
-def without_products(table: Table) -> Table:
-    """Return the table as the policy has it, whatever a question multiplies or computes."""
+def remove_products(table: Table) -> Table:
+    """Return the table as the policy has it, without columns that a question multiplies or computes."""
     kept = tuple(column for column in table.columns if not isinstance(column.derivation, Product | Computed))
     return table if len(kept) == len(table.columns) else replace(table, columns=kept)

@@ -2,8 +2,8 @@
 
     count: 240 far by 90, 28 near by 75; avg(age): 10 far by 5, 2 near by 1.5
 
-reads: of the groups that fail a condition on a count, 240 are short of its threshold by 90 at least, 28 others by 75
-at least. A part without a name holds for every aggregate that no other part names.
+It means: of the groups that fail a condition on a count, 240 are below its threshold by at least 90, and 28 others by
+at least 75. A part without a name holds for every aggregate that no other part names.
 """
 
 import re
@@ -15,7 +15,7 @@ from math import floor
 from mechanisms.protocol import Knowledge
 from planner.catalog.tolerance import split_outside, squeeze_name
 from planner.errors import KeyholeError
-from planner.question.question import Functional, Question, aggregate_text
+from planner.question.question import Functional, Question, write_aggregate
 
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _PART = re.compile(
@@ -28,7 +28,7 @@ _HINT = "SET keyhole.public_knowledge = '240 far by 90, 28 near by 75';"
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Numbers of failing groups, and by how much at least they fail, in the analyst's unit."""
+    """Numbers of failing groups, and the least amounts by which they fail, in the analyst's unit."""
 
     far_groups: int
     far_by: Decimal
@@ -43,23 +43,23 @@ class PublicKnowledge:
     default: Shortfall | None
     named: tuple[tuple[str, Shortfall], ...]
 
-    def shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
-        """Return the shortfall of an aggregate known by these names, the clearest first."""
+    def find_shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
+        """Return the shortfall of an aggregate known by these names, the most specific first."""
         named = dict(self.named)
         return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
 
 
-def public_knowledge(text: str) -> PublicKnowledge:
-    """Parse the public knowledge in `text`; nothing if it is blank. Raise KH402."""
+def parse_public_knowledge(text: str) -> PublicKnowledge:
+    """Parse the public knowledge in `text`. A blank text has none. Raise KH402."""
     default: Shortfall | None = None
     named: dict[str, Shortfall] = {}
     for part in split_outside(text, by=";") if text.strip() else ():
         match = _PART.fullmatch(part)
         if match is None:
-            raise _refusal(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")
-        name, shortfall = squeeze_name(match["name"] or ""), _shortfall(match)
+            raise _refuse(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")
+        name, shortfall = squeeze_name(match["name"] or ""), _read_shortfall(match)
         if name in named or (not name and default is not None):
-            raise _refusal(f"{match['name'] or 'every aggregate'} is told of twice")
+            raise _refuse(f"{match['name'] or 'every aggregate'} is told of twice")
         if name:
             named[name] = shortfall
         else:
@@ -67,31 +67,34 @@ def public_knowledge(text: str) -> PublicKnowledge:
     return PublicKnowledge(default=default, named=tuple(named.items()))
 
 
-def knowledge(question: Question) -> tuple[Knowledge | None, ...]:
-    """Return the knowledge about each functional in the question's settings, in integer steps; empty if there is none.
+def find_knowledge(question: Question) -> tuple[Knowledge | None, ...]:
+    """Return the knowledge about each functional from the question's settings, in integer steps.
 
-    A name that no aggregate of the question has is passed over. Raises KH402.
+    A name that no aggregate of the question has is ignored. Raises KH402.
     """
-    known = public_knowledge(question.accuracy.public_knowledge)
-    told = tuple(_in_steps(functional, known.shortfall(_names(functional))) for functional in question.functionals)
+    known = parse_public_knowledge(question.accuracy.public_knowledge)
+    told = tuple(
+        _convert_to_steps(functional, known.find_shortfall(_list_names(functional)))
+        for functional in question.functionals
+    )
     return told if any(one is not None for one in told) else ()
 
 
-def _shortfall(match: re.Match[str]) -> Shortfall:
+def _read_shortfall(match: re.Match[str]) -> Shortfall:
     far_by, near_by = Decimal(match["far_by"]), Decimal(match["near_by"])
     if not 0 < near_by <= far_by:
-        raise _refusal("the near groups are short by more than 0, and by no more than the far ones")
+        raise _refuse("the near groups are short by more than 0, and by no more than the far ones")
     return Shortfall(int(match["far"]), far_by, int(match["near"]), near_by)
 
 
-def _names(functional: Functional) -> tuple[str, ...]:
+def _list_names(functional: Functional) -> tuple[str, ...]:
     """Return the names that the text may use for an aggregate, as for tolerances."""
-    text = aggregate_text(functional)
+    text = write_aggregate(functional)
     argument = text.split(" FILTER ")[0]
     return (text, argument, argument.split("(")[0], *functional.columns)
 
 
-def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge | None:
+def _convert_to_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge | None:
     if shortfall is None:
         return None
 
@@ -99,7 +102,7 @@ def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge 
         return floor(Fraction(amount) * functional.rows / Fraction(functional.unit_size))
 
     if not steps(shortfall.near_by):
-        raise _refusal(f"{shortfall.near_by} is less than a step of {functional.name}")
+        raise _refuse(f"{shortfall.near_by} is less than a step of {functional.name}")
     return Knowledge(
         far_keys=shortfall.far_groups,
         far_distance=steps(shortfall.far_by),
@@ -108,5 +111,5 @@ def _in_steps(functional: Functional, shortfall: Shortfall | None) -> Knowledge 
     )
 
 
-def _refusal(message: str) -> KeyholeError:
+def _refuse(message: str) -> KeyholeError:
     return KeyholeError("KH402", f"keyhole.public_knowledge: {message}", hint=_HINT)

@@ -1,4 +1,4 @@
-"""A question after parsing: resolved against the policy, every threshold an integer, nothing illegal left."""
+"""A question after parsing: resolved against the policy, with integer thresholds and nothing illegal left."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,27 +15,27 @@ from planner.question.condition import Condition
 from planner.question.key_cells import KeyCells
 
 BANDED = "bands of public thresholds"
-"""What a warning says of a comparison of means over different rows, beside its tolerance, which no setting says."""
+"""The words by which warnings name comparisons of means over different rows."""
 
 NEAR_EMPTY = "groups without rows lie within the tolerance"
-"""How the warning of groups begins that come by chance alone; a plan adds how likely that is."""
+"""The beginning of a warning about groups that may be returned by chance. A plan adds the probability."""
 
 
 class Measure(StrEnum):
-    """A measure: how a group's rows make a functional."""
+    """How a group's rows make a functional."""
 
     ROWS = "rows"  # rows are counted: one term that adds 1
     UNITS = "units"  # privacy units with at least one such row, for COUNT(DISTINCT unit): one term that adds 1
     UNIT_SUM = "sum of units"  # a unit adds the coefficients of the terms that it has rows for: any that add 1
     VALUES = "values"  # different values of a column, for COUNT(DISTINCT column): one term that adds 1
     TOTAL = "total"  # what rows add is summed: any terms
-    LEAST = "least"  # the least of what one privacy unit's rows add: any terms of the same rows
-    GREATEST = "greatest"  # the greatest of these
-    MEAN = "mean"  # their mean, in parts of a step
+    LEAST = "least"  # the least amount of one privacy unit's rows: any terms of the same rows
+    GREATEST = "greatest"  # the greatest of these amounts
+    MEAN = "mean"  # the mean of these amounts, in parts of a step
 
 
 OF_ONE_UNIT = (Measure.LEAST, Measure.GREATEST, Measure.MEAN)
-"""What has a meaning for one privacy unit alone: sums of it over units are sums of a column."""
+"""Measures that are defined for one privacy unit alone. Sums of them over units are sums of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Term:
     """A row's part of a functional: `coefficient * value ** power`, the value clipped and in whole grid steps.
 
     Only rows that satisfy `condition` and have a value in `column` (neither NULL nor NaN) add it. With `power` 0 the
-    term adds its coefficient, and `column` may be None: then every row that satisfies the condition counts.
+    term adds its coefficient. Then `column` may be None, and every row that satisfies the condition counts.
     """
 
     coefficient: int
@@ -54,10 +54,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The numbers taken off a functional before it is compared: one public integer for each value of the key `key`.
+    """The numbers subtracted from a functional before it is compared: a public integer for each value of `key`.
 
-    The least of them is 0, so that a cut is the least of all groups' thresholds. They are in the order of the
-    question's key space; `text` is what they are in the analyst's words and unit, as far as whole steps go.
+    The least of them is 0, so a cut is the least of all groups' thresholds. They are in the order of the question's key
+    space. `text` describes them in the analyst's words and unit, rounded to whole steps.
     """
 
     key: str
@@ -66,7 +66,7 @@ class Offsets:
 
     @property
     def largest(self) -> int:
-        """The most that is taken off; the least is 0."""
+        """The largest number that is subtracted. The least is 0."""
         return max(self.steps)
 
 
@@ -81,16 +81,19 @@ class CellRead:
 
 @dataclass(frozen=True, slots=True)
 class Functional:
-    """A bounded linear sum over the rows of a key that atoms compare, in integers: each row adds up its terms.
+    """A bounded linear sum over the rows of a key that atoms compare, in integers: each row adds its terms.
 
     COUNT has one term of power 0, SUM one of power 1, AVG against t the terms x and -t over the rows with an x.
-    `unit_range` clips a unit's total per key (default bounding); None for row units and under a row cap.
-    `sensitivity` is the most one privacy unit changes the functional in one key. `unit_size` is how much one integer
-    step is worth in the analyst's unit, of a mean or ratio times `rows`: the group size for which its tolerance is
-    meant (1 otherwise). `origin` is where 0 stands in the analyst's unit: the threshold of a mean, 0 for a sum.
-    With `offsets` cuts are on the sum less a number that one key determines. `off_each_unit` is taken off once for each
-    privacy unit with a row that satisfies `off_condition`, before its total is clipped. Where that is None, all terms
-    have one condition in common, which it is. With `cell_reads` it is read off these sums and has no terms of its own;
+    `unit_range` clips a unit's total per key (default bounding). It is None for row units and under a row cap.
+    `sensitivity` is the most by which one privacy unit changes the functional in one key.
+
+    `unit_size` is the worth of one integer step in the analyst's unit. For a mean or ratio it is that times `rows`, the
+    group size for which its tolerance is meant (1 otherwise). `origin` is the value at 0 in the analyst's unit: the
+    threshold of a mean, 0 for a sum.
+
+    With `offsets` cuts are on the sum minus a number that one key determines. `off_each_unit` is subtracted once for
+    each privacy unit with a row that satisfies `off_condition`, before its total is clipped. If that is None, it is the
+    condition that all terms have in common. With `cell_reads` it is read off these sums and has no terms of its own;
     `sensitivity` is then what one privacy unit changes of it in the group's own cell.
     """
 
@@ -109,13 +112,13 @@ class Functional:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The conditions that are asked of a row, some perhaps twice."""
+        """The conditions that are tested on a row. Some may occur twice."""
         beside = () if self.off_condition is None else (self.off_condition,)
         read = (condition for one in self.cell_reads for condition in one.summed.conditions)
         return (*(term.condition for term in self.terms), *beside, *read)
 
     def map_conditions(self, change: Callable[[Condition], Condition]) -> "Functional":
-        """Return the functional with every condition on a row changed."""
+        """Return the functional with `change` applied to every condition on a row."""
         terms = tuple(replace(term, condition=change(term.condition)) for term in self.terms)
         off = None if self.off_condition is None else change(self.off_condition)
         reads = tuple(replace(one, summed=one.summed.map_conditions(change)) for one in self.cell_reads)
@@ -129,19 +132,19 @@ class Functional:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a row needs values of to count for some term."""
+        """The columns whose values a row needs to count for some term."""
         own = (term.column for term in self.terms if term.column is not None)
         return tuple(dict.fromkeys((*own, *(column for one in self.cell_reads for column in one.summed.columns))))
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One comparison as the analyst wrote it, with the linear literals it became.
+    """One comparison as the analyst wrote it, with the linear literals that were made from it.
 
-    `text` is what was written; `lower`, `upper` is the band in which errors are allowed, in the analyst's unit or,
-    where `counted` says so, in rows beyond the threshold ("rows") or percent of a group's rows ("% of rows").
-    `literals` are the cuts on the functional that it became, each with whether it lies above. Where a count beside a
-    mean says for groups of how many rows its tolerance is meant, `guard` is that count as typed.
+    `text` is the written comparison. `lower`, `upper` is the band in which errors are allowed, in the analyst's unit.
+    If `counted` is set, it is in rows beyond the threshold ("rows") or in percent of a group's rows ("% of rows").
+    `literals` are its cuts on the functional, each with True if it lies above. If a count beside a mean decides the
+    group size for which its tolerance is meant, `guard` is that count as typed.
     """
 
     label: str  # "A", "B", ...
@@ -158,12 +161,11 @@ class Atom:
 class Accuracy:
     """The contract asked for: rates per key, tolerance text as set, group size for AVG, mechanism by name.
 
-    `min_rows` is the group size at least: counts beside a mean may say that its groups are larger, unless the analyst
-    set it (`min_rows_set`).
-    `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
-    `reuse` says whether noise may be shared with other questions; without, the cheapest noise for this one is chosen.
-    `allowed` are the mechanisms that hints may name: no part of what is asked. If it `adds_guards`, a comparison that
-    groups without values would pass gets a count beside it.
+    `min_rows` is the least group size. Counts beside a mean may demand larger groups, unless the analyst set it
+    (`is_min_rows_set`). `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM. Other
+    mechanisms have neither. `allows_reuse`: noise may be shared with other questions. Otherwise the cheapest noise for
+    this question is chosen. `allowed_mechanisms` are those that hints may name, and no part of the contract. If it
+    `adds_guards`, a comparison that groups without values would pass gets a count beside it.
     """
 
     fnr: float
@@ -173,15 +175,15 @@ class Accuracy:
     mechanism: str
     most_positives: int | None = None
     public_knowledge: str = ""
-    reuse: bool = True
-    allowed: tuple[str, ...] = BOUNDED
-    min_rows_set: bool = False
+    allows_reuse: bool = True
+    allowed_mechanisms: tuple[str, ...] = BOUNDED
+    is_min_rows_set: bool = False
     adds_guards: bool = False
 
     @property
     def other_mechanism(self) -> str | None:
-        """The allowed mechanism to ask with instead: one that always answers and needs no setting of its own."""
-        able = [name for name in self.allowed if name not in LIMITED | DENYING and name != self.mechanism]
+        """The allowed mechanism to use instead: one that always answers and needs no setting of its own."""
+        able = [name for name in self.allowed_mechanisms if name not in LIMITED | DENYING and name != self.mechanism]
         return DEFAULT if DEFAULT in able else next(iter(able), None)
 
 
@@ -189,9 +191,9 @@ class Accuracy:
 class UnitTotal:
     """The bounded sum of one privacy unit in one key: a column of the table of a question per unit.
 
-    It lies between `low` and `high`, which are in integer steps of that column's grid, and is NULL for a unit for which
-    `present` counts no row (None: never). `written` is how the analyst wrote it, with its own name before it. Of a mean
-    `functional` sums how far each value is above the least, and a step is half of one of the `parts` of theirs.
+    It lies between `low` and `high`, in integer steps of the column's grid. It is NULL for a unit for which `present`
+    counts no row (None: never). `written` is its name and text as the analyst wrote them. For a mean, `functional` sums
+    the distances of values from the least possible one, and a step is half of one of the `parts` of a step of theirs.
     """
 
     name: str
@@ -205,10 +207,10 @@ class UnitTotal:
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """One row per privacy unit and key: the totals of those rows of `table` that satisfy `where`.
+    """One row per privacy unit and key: the totals of the rows of `table` that satisfy `where`.
 
-    A unit without such a row in a key has no row there. Which keys of a unit count (and, under a row cap, which rows)
-    is decided before `where`, as everywhere.
+    A unit without such a row in a key has no row there. The keys of a unit that count, and under a row cap its rows
+    that count, are chosen before `where`, as everywhere.
     """
 
     table: Table
@@ -226,15 +228,14 @@ class ListedRows:
 ValueKind: TypeAlias = Literal[
     "least", "greatest", "rows", "values", "total", "mean", "place", "rank", "first", "earlier", "later"
 ]
-"""What is read of one unit's rows: the least or greatest value, how many rows, how many different values, the sum or
-mean of a measure's values within its bounds; of a row
-its place among them, and its place where rows with equal values share one; the value of the first row; that of the row
-`steps` before or behind."""
+"""The value of one unit's rows. Aggregates: the least or greatest value, the number of rows, the number of different
+values, and the sum or mean of a measure's values within its bounds. Windows: a row's place, that if rows with equal
+values share one, the value of the first row, and the value of the row `steps` before or behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnOrder:
-    """A column by which one unit's rows are put in order."""
+    """A column by which one unit's rows are ordered."""
 
     column: str
     descending: bool
@@ -250,10 +251,10 @@ class OwnOrder:
 
 @dataclass(frozen=True, slots=True)
 class OwnValue:
-    """A value of one unit's own rows: what `kind` says of those that satisfy `where`, as the column `name`.
+    """A value of one unit's own rows: the `kind` of value of those that satisfy `where`, as the column `name`.
 
-    `column` is the one that is read, None where rows are counted. It is NULL where a unit has no value of it. Of kinds
-    that need an order, `order` is that.
+    `column` is the column that is read, None if rows are counted. The value is NULL if a unit has no value of it. Kinds
+    that need an order have it in `order`.
     """
 
     name: str
@@ -266,7 +267,7 @@ class OwnValue:
 
 @dataclass(frozen=True, slots=True)
 class ValuesOfRows:
-    """The values of those rows of one unit that satisfy `where`; of a unit without such a row all are NULL."""
+    """The values of one unit's rows that satisfy `where`. For a unit without such a row all are NULL."""
 
     where: Condition
     values: tuple[OwnValue, ...]
@@ -276,7 +277,7 @@ class ValuesOfRows:
 class ListedTotals:
     """The totals that put their privacy unit on a list: those of `rows` in some group, by `groups`, for which `holds`.
 
-    `shown` is the table of which `holds` reads the totals.
+    `shown` is the table from which `holds` reads the totals.
     """
 
     rows: UnitRows
@@ -287,11 +288,11 @@ class ListedTotals:
 
 @dataclass(frozen=True, slots=True)
 class MeanScore:
-    """A mean as one integer that a privacy unit moves by little: `floor(times * total / max(count, rows))`.
+    """A mean as one integer that a privacy unit changes by little: `floor(times * total / max(count, rows))`.
 
-    `total` sums over the rows that `count` counts how far each lies from the end `worst` of the values: `reach` steps
-    at most, each worth `step`. A group with fewer than `rows` rows has the score of one that has so many, the missing
-    ones at `worst`. `worst` and `step` are in the analyst's unit.
+    `total` sums, over the rows that `count` counts, the distance of each from the end `worst` of the values. The
+    distance is at most `reach` steps, each worth `step`. A group with fewer than `rows` rows has the score that it
+    would have if the missing rows were at `worst`. `worst` and `step` are in the analyst's unit.
     """
 
     total: Functional
@@ -305,17 +306,18 @@ class MeanScore:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """That a question returns the first few of its keys, in their order by a functional of its own.
+    """The ranking of a question that returns the first few of its keys, ordered by a functional of its own.
 
-    Keys are in the order of `functional`, the greatest first if `descending`; at most `limit` are returned (None: all),
-    where `partition` names keys for each of their values. The first `offset` are passed over by the text around. With
-    `any_cut` that text cuts all of them at places that are not known here. With `every_row` all keys that qualify are
-    returned, those beyond `limit` at one place behind it.
-    Keys whose values are at most `tolerance` integer steps apart may stand in either order; `slack` is that in the
-    analyst's unit, and `scale` what it was a percentage of, None for an amount. If it is `priced`, nobody said one, and
-    it is what a fixed price allows. If it is `signed`, one privacy unit may
-    raise the values of some keys and lower those of others. Where keys are ranked by a mean, `mean` says how its
-    integers come of two sums, and `functional` has no terms of its own.
+    Keys are ordered by `functional`, the greatest first if `descending`. At most `limit` are returned (None: all), for
+    each combination of values of the keys in `partition`. The surrounding text skips the first `offset`. With
+    `may_cut_anywhere` it cuts the keys at places that are not known here. With `keeps_every_row` all keys that qualify
+    are returned, and those beyond `limit` share one place behind it.
+
+    Keys whose values differ by at most `tolerance` integer steps may be in either order. `slack` is the tolerance in
+    the analyst's unit. `scale` is the number of which it was a percentage, None for an amount. If it `is_priced`, the
+    analyst set none, and it is the one that a fixed price allows. If it is `signed`, one privacy unit may raise the
+    values of some keys and lower those of others. If keys are ranked by a mean, `mean` says how its integers are
+    computed from two sums, and `functional` has no terms of its own.
     """
 
     functional: Functional
@@ -325,20 +327,20 @@ class Ranked:
     signed: bool
     slack: Decimal
     scale: Decimal | None = None
-    priced: bool = False
+    is_priced: bool = False
     partition: tuple[str, ...] = ()
     offset: int = 0
-    any_cut: bool = False
-    every_row: bool = False
+    may_cut_anywhere: bool = False
+    keeps_every_row: bool = False
     mean: MeanScore | None = None
 
     @property
     def computed(self) -> tuple[Functional, ...]:
-        """The functionals that are computed: the value that is ranked by, or the two sums of a mean's score."""
+        """The functionals that are computed: the ranked value, or the two sums of a mean's score."""
         return (self.functional,) if self.mean is None else (self.mean.total, self.mean.count)
 
-    def with_computed(self, functionals: tuple[Functional, ...]) -> "Ranked":
-        """Return the same with others in the place of `computed`."""
+    def replace_computed(self, functionals: tuple[Functional, ...]) -> "Ranked":
+        """Return the ranking with other functionals in the place of `computed`."""
         if self.mean is None:
             (only,) = functionals
             return replace(self, functional=only)
@@ -348,18 +350,20 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A decision query; `formula` is in negation normal form over `functionals`, as typed, with guards where needed.
+    """A decision query. `formula` is in negation normal form over `functionals`, as typed, with guards where needed.
 
-    If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them.
-    With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
-    `predicates` are formulas whose truth it shows of each key that it returns, and `predicate_names` what its analyst
-    calls them, which is no part of what the question is. `false_at` are, for each, by a key's name the places of those
-    values of it at which the predicate is false whatever the data, as its threshold is NULL there. With `ranked` it
-    returns the first few of the keys for which the formula holds, in their order. With `as_of` it is a look at a
-    standing question: rows that came later do not count. With `in_time` rows do not that came after the look at which
-    the time in them was first seen. `common` are the sums off which its functionals are read, where these have
-    no noise of their own: a mechanism's choice, made when the question is planned. `priced` are differences by name
-    with the amount by which they may err at a fixed price, as nobody said one.
+    If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them. With
+    `per_unit` its rows are one per privacy unit and key: `table` has their columns, and its row cap is that one row.
+
+    `predicates` are formulas whose truth it shows for each returned key. `predicate_names` are the analyst's names for
+    them, and not part of the question's meaning. `false_at` has, for each predicate and by a key's name, the places of
+    the key's values at which the predicate is false whatever the data, because its threshold is NULL there.
+
+    With `ranked` it returns the first few of the keys for which the formula holds, in order. With `as_of` it is a look
+    at a standing question: rows that came later do not count. With `in_time`, rows do not count that came after the
+    look at which their time was first seen. `common` are the sums from which its functionals are computed, if these
+    have no noise of their own. The mechanism chooses that when the question is planned. `priced_differences` are
+    differences by name, each with the tolerance that a fixed price allows, because the analyst set none.
     """
 
     table: Table
@@ -379,33 +383,33 @@ class Question:
     as_of: AsOf | None = None
     in_time: InTime | None = None
     common: tuple[Functional, ...] = ()
-    priced: tuple[tuple[str, Decimal], ...] = ()
+    priced_differences: tuple[tuple[str, Decimal], ...] = ()
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
-        """Its formula and its predicates."""
+        """The formula and the predicates."""
         return (self.formula, *self.predicates)
 
     @property
     def computed(self) -> tuple[Functional, ...]:
-        """Every functional that is computed: those of its formulas, or the sums off which these are read.
+        """Every functional that is computed: those of its formulas, or the sums from which these are computed.
 
-        Its ranking's comes last.
+        The functionals of its ranking come last.
         """
         if self.common:
             return self.common
         return self.functionals if self.ranked is None else (*self.functionals, *self.ranked.computed)
 
-    def with_computed(self, functionals: tuple[Functional, ...]) -> "Question":
-        """Return the question with others in the place of `computed`, in the same order."""
+    def replace_computed(self, functionals: tuple[Functional, ...]) -> "Question":
+        """Return the question with other functionals in the place of `computed`, in the same order."""
         if self.common:
             return replace(self, common=functionals)
         if self.ranked is None:
             return replace(self, functionals=functionals)
         own = len(self.functionals)
-        return replace(self, functionals=functionals[:own], ranked=self.ranked.with_computed(functionals[own:]))
+        return replace(self, functionals=functionals[:own], ranked=self.ranked.replace_computed(functionals[own:]))
 
 
-def aggregate_text(functional: Functional) -> str:
-    """Return the aggregate as the analyst wrote it: an average's functional is named with its threshold behind."""
+def write_aggregate(functional: Functional) -> str:
+    """Return the aggregate as the analyst wrote it. The name of an average's functional ends with its threshold."""
     return functional.name if functional.name.endswith(")") else functional.name.rpartition(" - ")[0]

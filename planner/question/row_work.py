@@ -1,8 +1,8 @@
-"""The cost of a question's conditions on a single row, whatever it contains: counted before data is touched.
+"""The cost of a question's conditions on a single row, whatever the row contains, bounded before data is touched.
 
-Most tests cost the same on every row. A LIKE pattern with text behind a `%` does not: it is looked for at every place
-of a text, so that what it costs depends on the text, and who asks could choose a pattern that is expensive on one
-person's row alone. So the work of all patterns on a row has a public limit. It is small enough that nobody can tell
+Most tests cost the same on every row. A LIKE pattern with text behind a `%` does not, because it is searched for at
+every place of a text. So its cost depends on the text, and an analyst could choose a pattern that is expensive on one
+person's row alone. Therefore the work of all patterns on a row has a public limit. It is so small that nobody can infer
 from the time of an answer how much of it one row took.
 
 | symbol | name | meaning |
@@ -21,24 +21,24 @@ from planner.question.condition import Condition, Like
 from planner.values.like import collapse_wildcards, split_at_percent
 
 MOST_PATTERN_WORK = 100_000
-"""Comparisons on one row: .1 ms, less than answers differ by themselves, and room for twenty words of ten letters in
-texts of 500 characters."""
+"""The most comparisons on one row. They take .1 ms, less than answers vary anyway, and allow twenty words of ten
+letters in texts of 500 characters."""
 MOST_PATTERNS = 1_000  # different ones in one question
 MOST_PERCENTS = 100  # in one pattern: PostgreSQL calls itself once for each
 UNNOTICED_TESTS = 16
-"""That some rows may be spared: a microsecond or two together. Where DuckDB spares them to all rows of a table, as no
-value lies where they look, that is a part of what reading the rows takes."""
+"""The most tests that an engine may skip on some rows: a microsecond or two together. If DuckDB skips them on all rows
+of a table by its statistics, that is a part of the time of reading the rows."""
 MOST_TESTS = 20_000
-"""Comparisons and steps of expressions on one row, a millisecond at most: a list of WHERE has thousands of parts."""
+"""The most comparisons and steps of expressions on one row, a millisecond. A list in WHERE has thousands of parts."""
 _AS_MANY_TESTS = 5  # whose time a derived column takes
 
 
 def are_expensive(conditions: Iterable[Condition], table: Table) -> bool:
-    """Return True if the time could reveal on which rows the conditions are computed.
+    """Return True if the time of an answer could reveal on which rows the conditions are computed.
 
-    Raises KH214 where one row could cost more than any may.
+    Raises KH214 if one row could cost more than any may.
     """
-    leaves = [leaf for condition in conditions for leaf in condition.leaves()]
+    leaves = [leaf for condition in conditions for leaf in condition.walk_leaves()]
     patterns = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Like))
     by_column: dict[str, list[str]] = defaultdict(list)
     for leaf in patterns:
@@ -55,7 +55,7 @@ def are_expensive(conditions: Iterable[Condition], table: Table) -> bool:
 
 
 def _count_equal_tests(column: Column) -> int:
-    """Return the number of tests that take as much time as a test of the column."""
+    """Return the number of simple tests that take as much time as a test of the column."""
     match column.derivation:
         case None | Lookup():  # which is joined, and read as if it were stored
             return 1
@@ -76,15 +76,15 @@ def _refuse_long(tests: int) -> KeyholeError:
 
 
 def is_searched(pattern: str) -> bool:
-    """Return True if a part of the pattern is looked for at every place of a text."""
+    """Return True if a part of the pattern is searched for at every place of a text."""
     return any(split_at_percent(collapse_wildcards(pattern))[1:])
 
 
 def bound_pattern_work(patterns: Sequence[str], column: Column) -> int:
     """Return the most comparisons of a byte that LIKE needs for these patterns on one text of the column.
 
-    Both engines look for the parts between two `%` one after the other, each from where the one before was found first,
-    so that at one place of a text one part of each pattern is compared.
+    Both engines search for the parts between two `%` one after the other, each from the end of the previous match. So
+    at one place of a text one part of each pattern is compared.
     """
     fixed, floating = 0, 0
     words: list[str] = []
@@ -104,9 +104,9 @@ def _count_bytes(part: Sequence[str]) -> int:
 
 
 def _count_compared_bytes(words: list[str]) -> int:
-    """Return the most bytes that are compared until it is known of each word if the text has it at one place.
+    """Return the most bytes that are compared at one place of a text until each word is found there or excluded.
 
-    Words with another beginning than the text's end there: of all spellings of a word, half with each letter.
+    Words whose beginning differs from the text are excluded early. So the worst text is followed letter by letter.
     """
     most = 0
     waiting = [(words, 0, 0)]

@@ -1,4 +1,4 @@
-"""Numbers of single rows, as a release of scores reads them: in whole steps of what they are worth, and in cells."""
+"""Numbers of single rows, from which a release of scores is made: in whole steps, and in cells."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,10 +9,10 @@ from planner.question.question import Question, Term
 
 @dataclass(frozen=True, slots=True)
 class RowNumber:
-    """A number that a row has: its terms added up, in steps from `least` to `most`, each worth `step`.
+    """A number of a row: the sum of its terms, in steps from `least` to `most`, each worth `step`.
 
-    Only rows that satisfy `present` have one, and none of these that has NaN in a column of the terms. `text` is how it
-    was written.
+    Only rows that satisfy `present` have one, except for rows with NaN in a column of the terms. `text` is how it was
+    written.
     """
 
     text: str
@@ -24,21 +24,21 @@ class RowNumber:
 
     @property
     def is_constant(self) -> bool:
-        """Return True if it is publicly the same on every row that has it."""
+        """True if it is publicly the same on every row that has it."""
         varies = any(term.column is not None or term.condition != ALWAYS for term in self.terms)
         return self.most <= self.least or not varies
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns whose values it reads, each once."""
+        """The columns that it reads, each once."""
         return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreAxis:
-    """Cells of equal width along a number: the first begins at `start`, each is `width` steps wide.
+    """Cells of equal width along a number. The first begins at `start`, and each is `width` steps wide.
 
-    Numbers outside are in the first or in the last.
+    Numbers outside are in the first or in the last cell.
     """
 
     number: RowNumber
@@ -46,24 +46,25 @@ class ScoreAxis:
     width: int
     cells: int
 
-    def at(self, cell: float) -> float:
+    def find_place(self, cell: float) -> float:
         """Return the beginning of a cell, or a place within it, in the unit of the number."""
         return float(self.number.step) * (self.start + self.width * cell - 0.5)
 
-    def edge(self, cell: float) -> float:
-        """Return the same, but no further than the number goes."""
+    def find_edge(self, cell: float) -> float:
+        """Return the beginning of a cell, or a place within it, limited to the range of the number."""
         ends = (float(self.number.step) * end for end in (self.number.least, self.number.most))
-        return min(max(self.at(cell), next(ends)), next(ends))
+        return min(max(self.find_place(cell), next(ends)), next(ends))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """Rows with scores, by group: the question says which rows and groups, and has no formula.
+    """Rows with scores, by group. The question says which rows and groups, and has no formula.
 
     Parameters:
-        axes: along each, a row is in one cell; a row without a number on one of them counts nowhere. Without axes a
+        axes: a row is in one cell along each. A row without a number on one of them counts nowhere. Without axes a
             group is one cell.
-        most_rows: how many rows of one privacy unit count in one group; None: every row does, and no unit is protected.
+        most_rows: how many rows of one privacy unit count in one group. None: every row counts, and no unit is
+            protected.
     """
 
     question: Question
@@ -72,17 +73,17 @@ class ScoredRows:
 
     @property
     def cells(self) -> int:
-        """Return the number of cells of a group, all axes together, in row-major order."""
+        """The number of cells of a group, all axes together, in row-major order."""
         product = 1
         for axis in self.axes:
             product *= axis.cells
         return product
 
 
-def score_axis(number: RowNumber, *, most: int, symmetric: bool = False, even: bool = False) -> ScoreAxis:
-    """Return an axis of as many cells as its steps, or `most`.
+def make_score_axis(number: RowNumber, *, most: int, symmetric: bool = False, even: bool = False) -> ScoreAxis:
+    """Return an axis with a cell for each step, or with `most` cells if there are more steps.
 
-    Around zero if `symmetric`, and an even number if so or if `even`.
+    It is around zero if `symmetric`. The number of cells is even if `symmetric` or `even`.
     """
     low, high = number.least, number.most
     if symmetric:

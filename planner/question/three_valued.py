@@ -1,13 +1,13 @@
-"""SQL's three truth values as ordinary conditions: where something is true, false, not true, and not false."""
+"""SQL's three truth values as two-valued conditions: where something is true, false, not true, and not false."""
 
 from dataclasses import dataclass
 
-from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Or, any_of
+from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Or, join_any
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Where a condition is true, false, not true (false or unknown) and not false (true or unknown)."""
+    """The rows on which a condition is true, false, not true (false or unknown) and not false (true or unknown)."""
 
     true: Condition
     false: Condition
@@ -19,8 +19,8 @@ class Truth:
         return Truth(self.false, self.true, self.not_false, self.not_true)
 
 
-def always(*, value: bool) -> Truth:
-    """Return a condition of that value on every row."""
+def make_constant(*, value: bool) -> Truth:
+    """Return a truth with that value on every row."""
     held, not_held = (ALWAYS, NEVER) if value else (NEVER, ALWAYS)
     return Truth(held, not_held, not_held, held)
 
@@ -28,12 +28,15 @@ def always(*, value: bool) -> Truth:
 UNKNOWN = Truth(NEVER, NEVER, ALWAYS, ALWAYS)
 
 
-def known_unless_null(column: str, *, true: Condition, false: Condition) -> Truth:
-    """Return a condition that is true or false as said, and unknown where the column is NULL."""
+def make_known_unless_null(column: str, *, true: Condition, false: Condition) -> Truth:
+    """Return a truth that is true or false as given, and unknown if the column is NULL."""
     null = IsNull(column)
-    return Truth(true, false, _or_null(false, null), _or_null(true, null))
+    return Truth(true, false, _join_null(false, null), _join_null(true, null))
 
 
-def _or_null(condition: Condition, null: IsNull) -> Condition:
-    """Return `any_of` both. For a comparison it skips the slow check if one of them implies the other."""
-    return Or((condition, null)) if isinstance(condition, Compare) else any_of((condition, null))
+def _join_null(condition: Condition, null: IsNull) -> Condition:
+    """Return the disjunction with a NULL test.
+
+    For a comparison it skips the slow check if one part implies the other.
+    """
+    return Or((condition, null)) if isinstance(condition, Compare) else join_any((condition, null))

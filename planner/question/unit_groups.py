@@ -1,15 +1,15 @@
-"""In how many groups of a question one privacy unit can be."""
+"""The number of a question's groups in which one privacy unit can be."""
 
 from math import prod
 
 from planner.question.question import Question
 
 
-def groups_of_one_unit(question: Question) -> int:
+def count_unit_groups(question: Question) -> int:
     """Return the most keys of this question that one privacy unit can be in.
 
-    That is G, or all values of the keys that the unit does not determine, derived and looked-up ones included, if these
-    are fewer.
+    That is G. If fewer, it is the number of combinations of the keys that the unit does not determine, derived and
+    looked-up ones included.
     """
     table, keys = question.table, question.keys
     if table.is_row_unit:

@@ -1,11 +1,12 @@
-"""Differences of two sides at a fixed price, where nobody said by how much they may err.
+"""Tolerances at a fixed price for differences of two sides, if the analyst set none.
 
-`sum(a) > 1.2 * sum(b)` is `sum(a) - 1.2 sum(b) > 0`. Its threshold is 0, of which no percentage is anything. So a
-tolerance in percent of all thresholds says nothing about it. It may then err by the amount at which its tests cost a
-quarter of `epsilon_per_query`, all such differences of a question together.
+`sum(a) > 1.2 * sum(b)` is `sum(a) - 1.2 sum(b) > 0`. Its threshold is 0, and a percentage of 0 is 0. So a tolerance in
+percent of all thresholds does not apply. The tolerance is then the amount at which its tests cost a quarter of
+`epsilon_per_query`, shared by all such differences of a question.
 
-Guarantee: the amounts are functions of the question and the policy, never of what balances have left. A difference for
-which an amount, a part of the bounds or a percentage by name is set stays as it is.
+Guarantee: the amounts are functions of the question and the policy, never of remaining balances. A difference with its
+own amount, part of the bounds or percentage is unchanged.
+
 Proof: docs/proofs/optimal_test.md, "An amount at a fixed price".
 """
 
@@ -29,7 +30,7 @@ from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, UnitRows
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.rankings.ranked import PRICE
 from planner.values.decimals import convert_to_decimal, round_up
 
@@ -46,12 +47,10 @@ def price_differences(
     accuracy: Accuracy,
     per_query: float,
 ) -> tuple[tuple[Having, ...], tuple[tuple[str, Decimal], ...]]:
-    """Return a question's formulas with amounts for the differences that have no tolerance otherwise.
-
-    The amounts follow by name.
+    """Return a question's formulas with amounts for the differences without another tolerance, and the amounts by name.
 
     Parameters:
-        per_query: what one question may cost.
+        per_query: the cost that one question may have.
     """
     said = parse_tolerances(accuracy.tolerance)
     found: dict[object, tuple[Functional, Fraction]] = {}
@@ -78,7 +77,7 @@ def price_differences(
         warnings=(),
         per_unit=per_unit,
     )
-    losses = find_cell_reach(question).count_losses(groups_of_one_unit(question))
+    losses = find_cell_reach(question).count_losses(count_unit_groups(question))
     number = len(found)
     amounts = {
         meaning: (_find_amount_beside if made.cell_reads else _find_amount)(
@@ -119,9 +118,9 @@ def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[
 
 
 def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
-    """Return True for a sum against 0 for which only a percentage of all thresholds is set.
+    """Return True for a sum compared with 0 for which only a percentage of all thresholds is set.
 
-    Not for `<>`, which every group would pass with any amount.
+    Return False for `<>`, which every group would pass with any amount.
     """
     amount = said.find_amount(leaf.names)
     unsaid = amount is not None and amount is said.default and amount.is_percent
@@ -174,7 +173,7 @@ def _find_amount(question: Question, place: int, size: Fraction, *, epsilon: flo
 
 
 def describe_priced(priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy) -> Iterator[str]:
-    """Yield by how much each difference may err, why, and what to set instead."""
+    """Yield, for each priced difference, its tolerance, the reason, and the setting to use instead."""
     shared = f", shared by {len(priced)} such comparisons," if len(priced) > 1 else ""
     for name, amount in priced:
         half = quote_literal(set_amount(accuracy.tolerance, name, f"{amount / 2:f}"))

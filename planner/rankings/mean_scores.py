@@ -1,20 +1,21 @@
-"""Means as integers to rank by: a mean whose divisor is never less than a public number of rows.
+"""Means as integers to rank by: a mean whose divisor is at least a public number of rows.
 
-The mean of few rows hinges on one of them, and would need as much noise as a single row. The score of a group with n
-values is `worst + sum(x - worst) / max(n, N')`. From N' values on that is their mean. Below it is the mean of N'
-values, the missing ones at `worst`, the end that comes last in the ranking's order. So no group comes first for want of
-values, and the ranking needs no guard.
+The mean of few rows depends on one of them, and would need as much noise as a single row. The score of a group with n
+values is `worst + sum(x - worst) / max(n, N')`. From N' values on that is their mean. With fewer values it is the mean
+of N' values, the missing ones at `worst`, the end that comes last in the ranking's order. So no group comes first for
+lack of values, and the ranking needs no guard.
 
 Guarantee: one privacy unit changes a group's score by at most the functional's sensitivity, in integer steps. A group
 with at least `rows` values has the score of its mean, rounded down to a step.
+
 Proof: docs/proofs/ranking.md, section Means.
 
 | symbol | name | meaning |
 |---|---|---|
 | N' | `rows` | the least number of values to divide by |
-| W | `reach` | how far a value can lie from `worst`, in steps of the total |
+| W | `reach` | the largest distance of a value from `worst`, in steps of the total |
 | k | `count.sensitivity` | the most values of one privacy unit in a group |
-| c | `times` | into how many steps of the score a step of the total is cut |
+| c | `times` | the number of score steps in a step of the total |
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from planner.functionals.guard_remedy import find_next_round
 from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import Accuracy, Functional, MeanScore, Measure, Ranked
 from planner.values.decimals import convert_to_decimal
 
@@ -57,13 +58,13 @@ def score_mean(
     where: Condition,
     accuracy: Accuracy,
 ) -> tuple[Functional, MeanScore]:
-    """Return a mean's score and its parts.
+    """Return a mean's score and its parts, for groups of the size that a count in `formula` demands.
 
-    It is for groups of as many rows as a count in `formula` demands of them, and of `keyhole.min_rows` at least.
+    The size is at least `keyhole.min_rows`.
 
     Parameters:
         mean: the mean compared with 0.
-        highest_first: whether the greatest means come first.
+        highest_first: True if the greatest means come first.
 
     Raises KH203, KH204, KH005, KH208.
     """
@@ -82,15 +83,15 @@ def score_mean(
         )
     least, most = _find_ends(mean, table, where)
     if least >= most:
-        raise _has_one_value(mean)
+        raise _refuse_one_value(mean)
     worst = least if highest_first else most
-    total, step = make_functional(_take_off(mean, worst), table=table, min_rows=1, where=where)
+    total, step = make_functional(_subtract(mean, worst), table=table, min_rows=1, where=where)
     counted = replace(mean, parts=(mean.divisor_rows,), per_row=None, left=f"values of {mean.left}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     size = step / mean.per_row
     reach = ceil((most - least) / size)
     score = MeanScore(
-        total=_within_count(replace(total, name=mean.left), count, reach),
+        total=_clip_to_count(replace(total, name=mean.left), count, reach),
         count=count,
         rows=_count_rows(mean, formula, table, where, accuracy),
         times=1,
@@ -98,15 +99,15 @@ def score_mean(
         reach=reach,
         step=convert_to_decimal(size),
     )
-    return _cut_steps(_without_terms(mean, size), score, fine=most - least)
+    return _cut_steps(_make_score_functional(mean, size), score, fine=most - least)
 
 
 def _score_by_units(
     mean: Comparison, *, highest_first: bool, formula: Having, table: Table, where: Condition, accuracy: Accuracy
 ) -> tuple[Functional, MeanScore]:
-    """Return the score of the units' sum divided by their number.
+    """Return the score of the units' sum divided by their number. Raise KH204.
 
-    Each unit is one value, its clipped total. Raise KH204.
+    Each unit has one value, its clipped total.
     """
     assert mean.divisor_rows is not None
     base = mean.divisor_rows
@@ -116,19 +117,19 @@ def _score_by_units(
     low, high = made.unit_range or (0, made.sensitivity)
     least, most = low * step, high * step
     if least >= most:
-        raise _has_one_value(mean)
+        raise _refuse_one_value(mean)
     worst = least if highest_first else most
     of_units = mean.measure in (Measure.UNITS, Measure.UNIT_SUM)
     if of_units and worst:
         less = replace(mean, measure=Measure.UNIT_SUM, parts=(*mean.parts, base.multiply(-worst)))
     else:
-        shared = {canonical(part.condition) for part in mean.parts} == {canonical(base.condition)}
+        shared = {write_canonical(part.condition) for part in mean.parts} == {write_canonical(base.condition)}
         less = replace(mean, unit_deduction=worst, deduction_condition=None if shared or not worst else base.condition)
     total, size = make_functional(less, table=table, min_rows=1, where=where)
     reach = ceil((most - least) / size)
     said = parse_tolerances(accuracy.tolerance)
     score = MeanScore(
-        total=_within_count(replace(total, name=mean.left), count, reach),
+        total=_clip_to_count(replace(total, name=mean.left), count, reach),
         count=count,
         rows=min(
             max(accuracy.min_rows, find_demanded_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS
@@ -138,10 +139,10 @@ def _score_by_units(
         reach=reach,
         step=convert_to_decimal(size),
     )
-    return _cut_steps(_without_terms(mean, size), score, fine=most - least)
+    return _cut_steps(_make_score_functional(mean, size), score, fine=most - least)
 
 
-def _has_one_value(mean: Comparison) -> KeyholeError:
+def _refuse_one_value(mean: Comparison) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"groups cannot be ranked by {mean.left}: declared bounds leave it one value",
@@ -149,8 +150,8 @@ def _has_one_value(mean: Comparison) -> KeyholeError:
     )
 
 
-def _without_terms(mean: Comparison, size: Fraction) -> Functional:
-    """Return the functional of a score, which is made of two others; `_cut_steps` sets its sensitivity."""
+def _make_score_functional(mean: Comparison, size: Fraction) -> Functional:
+    """Return the functional of a score, which is computed from two others. `_cut_steps` sets its sensitivity."""
     return Functional(
         name=mean.left,
         measure=Measure.TOTAL,
@@ -163,9 +164,9 @@ def _without_terms(mean: Comparison, size: Fraction) -> Functional:
 
 
 def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
-    """Return the ranking as one by a mean's score, with the tolerance `wanted` in the analyst's unit (0: none was set).
+    """Return the ranking by a mean's score, with the tolerance `wanted` in the analyst's unit (0: none was set).
 
-    Scores are rounded down, so that means further apart than so many steps have scores at least as many apart.
+    Scores are rounded down. So if two means differ by some steps, their scores differ by at least one step less.
     """
     if not wanted:
         return replace(ranked, mean=score)
@@ -176,12 +177,13 @@ def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
 
 
 def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functional], int]) -> Ranked:
-    """Return the ranking for groups so large that the tolerance that a price allows is at most the one that was set.
+    """Return the ranking for groups so large that the tolerance at its price is at most the one that was set.
 
-    Where none was, it is a tenth of how far values can lie apart.
+    If none was set, it is a tenth of the range of values.
 
     Parameters:
-        find_tolerance: by how many steps of a functional groups differ at least whose order the price keeps.
+        find_tolerance: returns the steps of a functional by which groups must differ so that the price keeps their
+            order.
     """
     wanted = Fraction(ranked.slack) or score.reach * Fraction(score.step) * _USUAL
     made = ranked.functional
@@ -195,7 +197,10 @@ def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functio
 
 
 def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[Functional, MeanScore]:
-    """Return the score in steps of which a thousand make its sensitivity, and a thousand make `fine`. Raise KH208."""
+    """Return the score in steps so fine that its sensitivity and `fine` are each at least a thousand steps.
+
+    Raise KH208.
+    """
     size, moved = Fraction(score.step), _bound_change(score)
     times = 1
     while min(moved, fine / size) * times < _FINE and times < _MOST_TIMES:
@@ -211,13 +216,13 @@ def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[F
 
 
 def compute_scores(ranked: Ranked, values: Integers) -> Integers:
-    """Compute the integers that keys are ranked by from the exact values of all functionals.
+    """Return the integers by which keys are ranked, from the exact values of all functionals.
 
-    Guarantee: for a mean each is `floor(times * total / max(count, rows))`, cut off at what the declared bounds allow.
+    Guarantee: for a mean each is `floor(times * total / max(count, rows))`, clipped to the declared bounds.
 
     Parameters:
-        values: int64 of shape (functionals, keys); what is ranked by stands in the last row, a mean's count below its
-            total.
+        values: int64 of shape (functionals, keys). The ranked value is the last row. For a mean it is the count, below
+            the total.
     """
     if ranked.mean is None:
         alone: Integers = np.clip(values[-1], -LIMIT, LIMIT)
@@ -235,8 +240,8 @@ def compute_scores(ranked: Ranked, values: Integers) -> Integers:
     return scores
 
 
-def tell_rows(ranked: Ranked) -> str:
-    """Say how groups with fewer values than a mean's least divisor are ranked."""
+def describe_rows(ranked: Ranked) -> str:
+    """Return a warning that says how groups with fewer values than a mean's least divisor are ranked."""
     assert ranked.mean is not None
     return (
         f"{ranked.functional.name} is divided by {ranked.mean.rows:,} at least: a group with fewer values counts as if "
@@ -245,21 +250,21 @@ def tell_rows(ranked: Ranked) -> str:
 
 
 def _bound_change(score: MeanScore) -> Fraction:
-    """Return how far one privacy unit moves the mean, in steps of the total."""
+    """Return the largest change of the mean by one privacy unit, in steps of the total."""
     unit = score.count.sensitivity
     raised = min(Fraction(score.total.sensitivity, score.rows), Fraction(score.reach))
     return max(raised, Fraction(unit * score.reach, score.rows + unit))
 
 
-def _take_off(mean: Comparison, origin: Fraction) -> Comparison:
-    """Return the mean less a number, compared with 0."""
+def _subtract(mean: Comparison, origin: Fraction) -> Comparison:
+    """Return the mean minus a number, compared with 0."""
     assert mean.divisor_rows is not None
     assert mean.per_row is not None
     off = () if origin == 0 else (replace(mean.divisor_rows, coefficient=-origin * mean.per_row),)
     return replace(mean, parts=(*mean.parts, *off), origin=origin)
 
 
-def _within_count(total: Functional, count: Functional, reach: int) -> Functional:
+def _clip_to_count(total: Functional, count: Functional, reach: int) -> Functional:
     """Return the total clipped to the range of as many values of a unit as are counted.
 
     It bounds the mean by `reach`.
@@ -276,7 +281,7 @@ def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fracti
     assert mean.per_row is not None
 
     def row(origin: Fraction) -> tuple[Fraction, Fraction]:
-        made, step = make_functional(_take_off(mean, origin), table=table, min_rows=1, where=where)
+        made, step = make_functional(_subtract(mean, origin), table=table, min_rows=1, where=where)
         ranges = {name: find_grid(table.get_column(name), table, position=mean.position)[1:] for name in made.summed}
         low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
         assert mean.per_row is not None
@@ -288,9 +293,10 @@ def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fracti
 
 
 def _count_rows(mean: Comparison, formula: Having, table: Table, where: Condition, accuracy: Accuracy) -> int:
-    """Return the least number of rows of groups, by a count in the formula, with its tolerance, or by `min_rows`.
+    """Return the least number of rows of groups that a count in the formula demands, reduced by its tolerance.
 
-    A count of all rows serves a mean of those with a value: what is divided by is the analyst's own number.
+    It is at least `min_rows`. A count of all rows serves a mean of the rows with a value, because the analyst chose
+    that divisor.
     """
     assert mean.divisor_rows is not None
     of_rows = replace(mean, divisor_rows=replace(mean.divisor_rows, column=None))

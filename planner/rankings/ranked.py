@@ -1,4 +1,4 @@
-"""From what keys are ranked by to a functional in integers, and how near keys may be to stand in either order."""
+"""From a ranked value to a functional in integers, and the difference at which keys may be in either order."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,17 +27,17 @@ from planner.functionals.guard_remedy import find_next_round
 from planner.functionals.row_range import find_bound, find_row_range
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, Ranked
-from planner.question.unit_groups import groups_of_one_unit
-from planner.rankings.mean_scores import fit_rows, rank_mean, score_mean, tell_rows
+from planner.question.unit_groups import count_unit_groups
+from planner.rankings.mean_scores import describe_rows, fit_rows, rank_mean, score_mean
 from planner.values.decimals import convert_to_decimal
 
 _SUGGESTED = 100  # of a unit's greatest part, as a tolerance in a hint: it costs a key about a tenth of an epsilon
 PRICE = 4
-"""Into how many parts of `epsilon_per_query` the price of a ranking is one of where nobody said a tolerance: a question
-may show as many predicates beside it for the rest, and a few rankings do not end a budget."""
+"""The divisor of `epsilon_per_query` that gives the price of a ranking without a set tolerance. The rest is left for
+predicates beside it, and a few rankings do not end a budget."""
 
 
-def rank_by(
+def make_ranking(
     comparison: Comparison,
     *,
     descending: bool,
@@ -53,14 +53,14 @@ def rank_by(
     The comparison is with 0.
 
     Parameters:
-        formula: the HAVING beside it, whose counts may say how large the groups of a mean are.
-        scale: what a tolerance in percent is one of; None where the owner declared nothing.
+        formula: the HAVING beside it, whose counts may demand larger groups for a mean.
+        scale: the number of which a tolerance in percent is a part; None if the owner declared nothing.
 
     Guarantee: one privacy unit changes the value of one key by at most the functional's sensitivity. A group without
-    values counts as 0. Where no tolerance is said for this value by an amount or its name, `settle_price` may widen it.
+    values counts as 0. If no tolerance is set for this value by an amount or its name, `settle_price` may widen it.
     Proof: docs/proofs/ranking.md.
 
-    Raises KH203, KH204, KH208, and KH304 for a tolerance in percent by name where there is no scale.
+    Raises KH203, KH204, KH208, and KH304 for a tolerance in percent by name if there is no scale.
     """
     greatest_first = descending is (comparison.operator == ">")
     score = None
@@ -76,7 +76,9 @@ def rank_by(
     priced = amount is None or (amount.is_percent and amount is said.default)
     in_percent = amount is not None and amount.is_percent and scale is not None
     unsaid = amount is None or (priced and not scale)
-    exact = Fraction(0) if unsaid or amount is None else _tolerance(comparison, made, size, accuracy, amount, scale)
+    exact = (
+        Fraction(0) if unsaid or amount is None else _find_tolerance(comparison, made, size, accuracy, amount, scale)
+    )
     ranked = Ranked(
         functional=made,
         descending=greatest_first,
@@ -85,12 +87,12 @@ def rank_by(
         signed=score is not None or _moves_both_ways(made, table, comparison.position),
         slack=convert_to_decimal(floor(exact) * size),
         scale=scale if in_percent else None,
-        priced=priced,
+        is_priced=priced,
     )
     return ranked if score is None else rank_mean(ranked, score, wanted=exact * size)
 
 
-def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
+def make_ranking_task(question: Question, ranked: Ranked) -> RankingTask:
     """Return the ranking of a question's keys as numbers."""
     keys, parts = question.keys, question.keys.count_values(ranked.partition)
     size = keys.size // parts if parts else 0
@@ -104,25 +106,25 @@ def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
         fpr=question.accuracy.fpr,
         partitions=parts,
         offset=ranked.offset,
-        allows_any_cut=ranked.any_cut,
+        allows_any_cut=ranked.may_cut_anywhere,
     )
 
 
 def settle_price(question: Question, *, per_query: float) -> Question:
-    """Return the question with the tolerance that costs one of `PRICE` parts of its cost limit.
+    """Return the question with the tolerance at which its ranking costs one of `PRICE` parts of its cost limit.
 
-    It is set if none was, or only one in percent of all thresholds that is narrower.
+    It is set if none was, or only a narrower one in percent of all thresholds.
 
-    Guarantee: depends on the question and the policy alone, not on what balances have left: the same ranking asked
-    again is the same question.
+    Guarantee: depends on the question and the policy alone, not on remaining balances. The same ranking asked again is
+    the same question.
     """
     ranked = question.ranked
-    if ranked is None or not (ranked.priced or ranked.mean):
-        return _tell_scale(question)
-    task = replace(ranking_task(question, ranked), tolerance=1)
+    if ranked is None or not (ranked.is_priced or ranked.mean):
+        return _add_scale_warning(question)
+    task = replace(make_ranking_task(question, ranked), tolerance=1)
     if task.is_known_in_public:
-        return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
-    epsilon = per_query / PRICE / find_cell_reach(question).count_losses(groups_of_one_unit(question))
+        return _add_scale_warning(replace(question, ranked=replace(ranked, is_priced=False)))
+    epsilon = per_query / PRICE / find_cell_reach(question).count_losses(count_unit_groups(question))
 
     def find_tolerance(made: Functional) -> int:
         try:
@@ -130,15 +132,15 @@ def settle_price(question: Question, *, per_query: float) -> Question:
         except Unachievable as refusal:
             raise KeyholeError("KH303", f"the groups cannot be ranked: {refusal.reason}") from None
 
-    if ranked.mean is not None and not question.accuracy.min_rows_set:
+    if ranked.mean is not None and not question.accuracy.is_min_rows_set:
         ranked = fit_rows(ranked, ranked.mean, find_tolerance)
     if ranked.mean is not None:
-        question = replace(question, ranked=ranked, warnings=(*question.warnings, tell_rows(ranked)))
-    if not ranked.priced:
+        question = replace(question, ranked=ranked, warnings=(*question.warnings, describe_rows(ranked)))
+    if not ranked.is_priced:
         return question
     within = find_tolerance(ranked.functional)
     if within <= ranked.tolerance:
-        return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
+        return _add_scale_warning(replace(question, ranked=replace(ranked, is_priced=False)))
     name, slack = ranked.functional.name, convert_to_decimal(within * Fraction(ranked.functional.unit_size))
     told = (
         f"groups within {slack:f} of each other in {name} may stand in either order, at a fixed price of a quarter of "
@@ -148,7 +150,7 @@ def settle_price(question: Question, *, per_query: float) -> Question:
     return replace(question, ranked=settled, warnings=(*question.warnings, told))
 
 
-def _tolerance(
+def _find_tolerance(
     comparison: Comparison,
     made: Functional,
     size: Fraction,
@@ -161,14 +163,14 @@ def _tolerance(
             "KH304",
             f"ORDER BY {comparison.left}: a tolerance in percent is one of a threshold, and a ranking has none",
             detail="Its tolerance is how far two groups may be apart and still stand in either order.",
-            hint="  or  ".join(_settings(comparison, made, size, accuracy)),
+            hint="  or  ".join(_list_settings(comparison, made, size, accuracy)),
             position=comparison.position,
         )
     step = StepSize(unit_size=size, rows=1, bounds=find_bound(comparison, min_rows=accuracy.min_rows))
     return count_allowed_steps(amount, threshold=Fraction(scale or 0), step=step)
 
 
-def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Iterator[str]:
+def _list_settings(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Iterator[str]:
     """Yield the settings to use instead: an amount, or a part of the declared bounds' range."""
     wanted = find_next_round(max(1, floor(_SUGGESTED * made.sensitivity * size)))
     for amount in (str(wanted), f"10{BOUNDS_SUFFIX}"):
@@ -188,8 +190,8 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
     return low < 0 < high
 
 
-def _tell_scale(question: Question) -> Question:
-    """Return the question with a warning that says to what its tolerance in percent refers."""
+def _add_scale_warning(question: Question) -> Question:
+    """Return the question with a warning that says to what number its tolerance in percent refers."""
     ranked = question.ranked
     if ranked is None or ranked.scale is None:
         return question

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise, product
 
 from planner.catalog.catalog import Column, ComputedName, MergedKeys, Table, Value, ValueGroups
 from planner.catalog.key_space import format_value
-from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
+from planner.question.condition import And, Compare, Condition, Like, Not, Or, join_all
 from planner.values.like import escape_pattern, find_prefix, matches_pattern
 
 _FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
@@ -57,7 +57,7 @@ def list_tests(
     return (
         *(Compare(column, "=", text) for text in constants),
         *(
-            all_of([*others, *(_match(column, one, holds=holds) for one, holds in zip(patterns, signs, strict=True))])
+            join_all([*others, *(_match(column, one, holds=holds) for one, holds in zip(patterns, signs, strict=True))])
             for signs in matched
         ),
     )
@@ -99,7 +99,7 @@ def _prune_tests(
 def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
     """Return the patterns in a condition of `list_tests`, each with whether a text matches it."""
     found: list[tuple[str, bool]] = []
-    for one in test.conjuncts():
+    for one in test.list_conjuncts():
         match one:
             case Like(pattern=pattern):
                 found.append((pattern, True))

@@ -1,7 +1,7 @@
-"""The FROM of a question with no row in its private tables: over it PostgreSQL tells the type of any number.
+"""The FROM of a question with no row in its private tables, from which PostgreSQL finds the type of any number.
 
-FROM sales s JOIN regions r ON r.name = s.country
-FROM (SELECT NULL::text AS country WHERE false) s JOIN regions r ON r.name = s.country
+FROM sales s JOIN regions r ON r.name = s.country FROM (SELECT NULL::text AS country WHERE false) s JOIN regions r ON
+r.name = s.country
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,13 @@ from planner.parser.lexer import Token, quote_identifier
 from planner.parser.tree import find_offset, locate_name, read_name
 
 
-def empty_source(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> str:
-    """Return the FROM of a question with no row in its private tables, which keep columns that the statement names."""
+def write_empty_source(
+    select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> str:
+    """Return the FROM of a question with no row in its private tables.
+
+    They keep the columns that the statement names.
+    """
     past = min((index for _, index in place.marks), default=place.end)
     parts = [select.args["from_"], *(select.args.get("joins") or ())]
     return _write_emptied(parts, place.source, past, text, tokens, catalog, select)
@@ -33,7 +38,7 @@ def _write_emptied(
     select: exp.Select,
 ) -> str:
     tables = [node for part in parts for node in part.find_all(exp.Table)]
-    edits = [one for node in tables if (one := _empty(node, text, tokens, catalog, select)) is not None]
+    edits = [one for node in tables if (one := _empty_table(node, text, tokens, catalog, select)) is not None]
     edits += [one for part in parts for node in part.find_all(exp.Column) for one in _drop_schema(node)]
     at, written = tokens[first].start, []
     for edit in sorted(edits):
@@ -43,12 +48,14 @@ def _write_emptied(
 
 
 def _drop_schema(node: exp.Column) -> Iterator[Edit]:
-    """Yield a column that is qualified by its table alone, which may be a subquery there."""
+    """Yield the edit that qualifies a column by its table alone, which may be a subquery there."""
     if (schema := node.args.get("catalog") or node.args.get("db")) is not None:
         yield Edit.from_text(find_offset(schema), find_offset(node.args["table"]), "")
 
 
-def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
+def _empty_table(
+    node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select
+) -> Edit | None:
     """Return the edit that makes a private table, or a WITH query that reads one, a relation without rows."""
     first = find_token(tokens, locate_name(node))
     last = find_token(tokens, find_offset(node.this))
@@ -58,7 +65,7 @@ def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catal
     table = catalog.find_table(called) if read_name(node.args.get("db")) in ("", "public") else None
     if table is not None:
         return Edit.from_text(
-            tokens[first].start, tokens[last].end, without_rows(table, _list_mentioned(tokens)) + named
+            tokens[first].start, tokens[last].end, write_without_rows(table, _list_mentioned(tokens)) + named
         )
     if node.args.get("db") is not None:
         return None
@@ -79,14 +86,14 @@ def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catal
 
 
 def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
-    """Return the names that a statement says; None if a star may mean others, too."""
+    """Return the names in a statement, or None if a star may mean others, too."""
     for before, token in pairwise(tokens):
         if token.is_symbol("*") and (before.is_symbol(".") or before.is_symbol(",") or before.is_word("select")):
             return None
     return frozenset(token.value for token in tokens if token.is_name)
 
 
-def without_rows(table: Table, mentioned: frozenset[str] | None = None) -> str:
+def write_without_rows(table: Table, mentioned: frozenset[str] | None = None) -> str:
     """Return a private table as a subquery of its columns, or of those that are `mentioned`, that has no row."""
     declared = [(column.name, column.declared) for column in table.columns]
     declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]

@@ -1,4 +1,4 @@
-"""The predicates of a scorecard: the largest formulas of thresholds that stand where a value is shown or sorted by.
+"""The predicates of a scorecard: the largest formulas of thresholds in the select list and ORDER BY.
 
     SELECT country, CASE WHEN sum(amount) > 20000 THEN 'high' ELSE 'low' END FROM sales GROUP BY country
 
@@ -16,28 +16,28 @@ from planner.parser.tree import contains_type, strip_parentheses
 
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In)
 _CONNECTIVES = (exp.And, exp.Or)
-# What makes an operand of a comparison text of the analyst's own, in which smaller predicates may stand.
+# An operand with one of these is the analyst's own text, in which smaller predicates may occur.
 _OPEN = (*_COMPARISONS, *_CONNECTIVES, exp.Not, exp.Is, exp.Case, exp.If, exp.Window, exp.Query)
 
 
 def find_predicates(part: exp.Expr) -> tuple[exp.Expr, ...]:
-    """Return the predicates of one item, from left to right; those of equal text are all there."""
+    """Return the predicates of one item, from left to right. Predicates of equal text are all returned."""
     return tuple(_find(part))
 
 
 def shows_size(part: exp.Expr) -> bool:
-    """Return True if an item shows how large a group is: it calls an aggregate that is in no predicate."""
+    """Return True if an item reveals the size of a group: it calls an aggregate outside of predicates."""
     if not contains_type(part, *AGGREGATES) or _is_predicate(part):
         return False
     if not isinstance(part, exp.Window) and isinstance(part, AGGREGATES) and not find_predicates(part):
         return True
-    return any(map(shows_size, _parts(part)))
+    return any(map(shows_size, _list_parts(part)))
 
 
-def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the parts of an expression.
 
-    Of a window its function's arguments, as the function reads the answer's rows.
+    For a window these include its function's arguments, because the function itself reads the answer's rows.
     """
     for child in node.iter_expressions():
         if isinstance(node, exp.Window) and child is node.this:
@@ -55,7 +55,7 @@ def _find(node: exp.Expr) -> Iterator[exp.Expr]:
     if _is_predicate(node):
         yield strip_parentheses(node)
         return
-    for child in _parts(node):
+    for child in _list_parts(node):
         yield from _find(child)
 
 
@@ -78,7 +78,7 @@ def _is_predicate(node: exp.Expr) -> bool:
     return (
         isinstance(inner, _COMPARISONS)
         and contains_type(inner, *AGGREGATES)
-        and all(map(_is_compared, _operands(inner)))
+        and all(map(_is_compared, _list_operands(inner)))
     )
 
 
@@ -86,7 +86,7 @@ def _strip_filter(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.Filter) else node
 
 
-def _operands(comparison: exp.Expr) -> Iterator[exp.Expr]:
+def _list_operands(comparison: exp.Expr) -> Iterator[exp.Expr]:
     for value in comparison.args.values():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, exp.Expr):
@@ -94,11 +94,11 @@ def _operands(comparison: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _is_compared(operand: exp.Expr) -> bool:
-    """Return True if an operand is arithmetic over aggregates and constants, as far as its form tells."""
+    """Return True if an operand has the form of arithmetic over aggregates and constants."""
     waiting = [operand]
     while waiting:
         node = waiting.pop()
-        if reads_groups(node) and not any(map(find_predicates, _parts(node))):
+        if reads_groups(node) and not any(map(find_predicates, _list_parts(node))):
             continue
         if isinstance(node, _OPEN):
             return False

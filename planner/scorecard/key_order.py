@@ -1,4 +1,4 @@
-"""ORDER BY behind a question, as a program can sort its answer without a database: by keys and by truths.
+"""ORDER BY behind a question, as a program can apply it to the answer without a database: by keys and by truths.
 
     SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 40 ORDER BY day DESC, 1
 
@@ -25,26 +25,26 @@ _CUTS = ("limit", "offset", "fetch", "locks")
 
 @dataclass(frozen=True, slots=True)
 class SortedColumn:
-    """A column of an answer that it is sorted by: its place from 0 on, and whether its texts are whole numbers.
+    """A column of an answer by which it is sorted: its index from 0 on, and True if its texts are whole numbers.
 
-    With `nulls_astray` NULL is not where PostgreSQL has it unless told otherwise: behind the greatest value.
+    With `has_unusual_nulls` NULL is not at PostgreSQL's default place, behind the greatest value.
     """
 
     place: int
     is_number: bool
     descending: bool
-    nulls_astray: bool = False
+    has_unusual_nulls: bool = False
 
 
 KeyOrder: TypeAlias = tuple[SortedColumn, ...]
-"""The columns that an answer is sorted by, each once, the first of them first; without any, the key domain's order."""
+"""The columns by which an answer is sorted, each once, the first of them first. Empty for the key domain's order."""
 
 
 def read_key_order(question: EmbeddedQuestion, statement: str) -> KeyOrder | None:
     """Return the order that a statement gives the answer to its question.
 
-    Return None if anything but ORDER BY stands around the question. Raises KH100, KH106, KH201 and KH215 for what
-    cannot be sorted by, with positions in the statement.
+    Return None if there is other text than ORDER BY around the question. Raises KH100, KH106, KH201 and KH215 for
+    expressions that cannot be sorted by, with positions in the statement.
     """
     text = statement if question.origin is None else question.origin.text
     end = question.offset + len(question.text)
@@ -71,8 +71,8 @@ def read_key_order(question: EmbeddedQuestion, statement: str) -> KeyOrder | Non
 
 
 def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | None:
-    """Return the column that an item sorts by; None for a constant of the select list, which sorts nothing."""
-    node, descending = resolve_in_order(strip_parentheses(item.this), question.tree), bool(item.args.get("desc"))
+    """Return the column by which an item sorts, or None for a constant of the select list, which sorts nothing."""
+    node, descending = resolve_order_item(strip_parentheses(item.this), question.tree), bool(item.args.get("desc"))
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
         return None
     formulas = [write_node(one.tree) for one in question.predicates]
@@ -95,7 +95,7 @@ def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | 
             if (one.sql and known == one.text) or (not one.sql and one.name == called):
                 is_astray = bool(item.args.get("nulls_first")) != descending
                 is_whole = not one.sql and question.keys[one.key_places[0]].sql_type is SqlType.INTEGER
-                return SortedColumn(place, is_number=is_whole, descending=descending, nulls_astray=is_astray)
+                return SortedColumn(place, is_number=is_whole, descending=descending, has_unusual_nulls=is_astray)
     names = [key.name for key in question.keys]
     if column is None or column.name not in names:
         raise KeyholeError(
@@ -109,29 +109,29 @@ def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | 
     return SortedColumn(names.index(column.name), is_number=is_number, descending=descending)
 
 
-def resolve_in_order(node: exp.Expr, select: exp.Select) -> exp.Expr:
-    """Return the expression of a position or a name of the select list.
+def resolve_order_item(node: exp.Expr, select: exp.Select) -> exp.Expr:
+    """Return the expression that a position or name in ORDER BY means.
 
-    In ORDER BY it comes before a column of the table.
+    A name of the select list comes before a column of the table.
     """
     place = read_position(node, select, clause="ORDER BY")
     if place is not None:
-        return _without_name(select.expressions[place])
+        return _strip_name(select.expressions[place])
     if not isinstance(node, exp.Column) or node.args.get("table") is not None:
         return node
-    named = [_without_name(shown) for shown in select.expressions if _output_name(shown) == read_name(node.this)]
+    named = [_strip_name(shown) for shown in select.expressions if _find_output_name(shown) == read_name(node.this)]
     if len(set(map(write_node, named))) > 1:
         raise KeyholeError("KH201", f'ORDER BY "{read_name(node.this)}" is ambiguous', position=find_position(node))
     return named[0] if named else node
 
 
-def _output_name(shown: exp.Expr) -> str:
-    """Return PostgreSQL's name for a column of the answer, if it is given or the column's own."""
+def _find_output_name(shown: exp.Expr) -> str:
+    """Return PostgreSQL's name for a column of the answer: its alias or the column's own name, else ""."""
     if isinstance(shown, exp.Alias):
         return read_name(shown.args["alias"])
     inner = strip_parentheses(shown)
     return read_name(inner.this) if isinstance(inner, exp.Column) else ""
 
 
-def _without_name(shown: exp.Expr) -> exp.Expr:
+def _strip_name(shown: exp.Expr) -> exp.Expr:
     return strip_parentheses(shown.this if isinstance(shown, exp.Alias) else shown)

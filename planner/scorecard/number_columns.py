@@ -24,18 +24,18 @@ from planner.scope.name_resolution import Scope, find_column
 from planner.scope.owner_bands import find_bands
 from planner.scorecard.proven_bounds import Bound, prove_bound
 from planner.scorecard.shown import ShownPredicate
-from planner.scorecard.shown_numbers import UNTOUCHED, PassedOn, ShownNumber, SortedNumber, named_number
+from planner.scorecard.shown_numbers import UNTOUCHED, OuterUse, ShownNumber, SortedNumber, find_named_number
 
-# around an aggregate: what leaves the order of two numbers as it is
+# expressions around an aggregate that keep the order of two numbers
 _WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)
 _ORDER_OF_NONE = "NULL::integer"
 
 
 @dataclass(frozen=True, slots=True)
-class _Banded:
-    """A number with bands: the aggregate in it, and the predicates that say which band a group is in.
+class _BandedNumber:
+    """A number with bands: the aggregate in it, and the predicates that decide a group's band.
 
-    `lowest` is what every group has at least, None where that follows from nothing.
+    `lowest` is the least value of every group, None if it is unknown.
     """
 
     call: exp.Expr
@@ -48,20 +48,20 @@ class _Banded:
 class Numbers:
     """The numbers of a question as they are read: `shown` in its select list, `sorted` in its ORDER BY.
 
-    `asked` are the predicates that bands ask for beside those that the question shows, numbered from `first_asked`.
+    `asked` are the predicates that bands need beside those that the question shows.
     """
 
     chosen: str = "refuse"
     shown: tuple[ShownNumber, ...] = ()
     sorted: tuple[SortedNumber, ...] = ()
-    passed: PassedOn = UNTOUCHED
+    outer_use: OuterUse = UNTOUCHED
     asked: tuple[exp.Expr, ...] = ()
-    bands: tuple[_Banded | None, ...] = ()
+    bands: tuple[_BandedNumber | None, ...] = ()
     sorts: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> tuple[exp.Expr, ...]:
-        """The expressions that are no part of the question."""
+        """The expressions that are not part of the question."""
         return (*(one.node for one in self.shown), *(one.node for one in self.sorted))
 
 
@@ -70,31 +70,31 @@ NO_NUMBERS = Numbers()
 
 def band_numbers(
     numbers: tuple[ShownNumber, ...], scope: Scope, keys: Sequence[Column], shown: tuple[ShownPredicate, ...]
-) -> tuple[tuple[_Banded | None, ...], tuple[exp.Expr, ...]]:
-    """Return for each number its bands, None if its owner declared none, and the predicates to be asked."""
+) -> tuple[tuple[_BandedNumber | None, ...], tuple[exp.Expr, ...]]:
+    """Return, for each number, its bands or None if its owner declared none, and the predicates that must be asked."""
     known = {write_node(one.node): one.number for one in shown}
     asked: list[exp.Expr] = []
-    found: list[_Banded | None] = []
+    found: list[_BandedNumber | None] = []
     for number in numbers:
-        call = aggregate_in(number.node)
+        call = find_aggregate(number.node)
         bands = find_bands(call, scope, {key.name for key in keys})
         if bands is None:
             found.append(None)
             continue
         reached = []
         for threshold in bands.thresholds:
-            node, holds = _reaches(call, bands, f"{threshold:f}", above=threshold > 0)
+            node, holds = _make_threshold_test(call, bands, f"{threshold:f}", above=threshold > 0)
             text = write_node(node)
             if text not in known:
                 known[text] = len({one.number for one in shown}) + len(asked)
                 asked.append(node)
             reached.append((known[text], holds))
-        found.append(_Banded(call, bands, _lowest(call, bands, scope), tuple(reached)))
+        found.append(_BandedNumber(call, bands, _find_lowest(call, bands, scope), tuple(reached)))
     return tuple(found), tuple(asked)
 
 
-def _lowest(call: exp.Expr, bands: Bands, scope: Scope) -> Decimal | None:
-    """Return the least value of every group: no rows, or the sum of no values that is not below 0."""
+def _find_lowest(call: exp.Expr, bands: Bands, scope: Scope) -> Decimal | None:
+    """Return the least value of every group: that of no rows, or of an empty sum that is never below 0. Else None."""
     if bands.aggregate in ("rows", "units"):
         return Decimal(0)
     column = call.this if bands.aggregate == "sum" and isinstance(call, exp.Sum) else None
@@ -103,10 +103,10 @@ def _lowest(call: exp.Expr, bands: Bands, scope: Scope) -> Decimal | None:
     return Decimal(0) if is_positive and bands.thresholds[0] > 0 else None
 
 
-def _reaches(call: exp.Expr, bands: Bands, number: str, *, above: bool) -> tuple[exp.Expr, bool]:
-    """Return the predicate for a reached threshold, and True if the threshold is reached where it holds.
+def _make_threshold_test(call: exp.Expr, bands: Bands, number: str, *, above: bool) -> tuple[exp.Expr, bool]:
+    """Return the predicate for a threshold, and True if the threshold is reached when the predicate holds.
 
-    A sum of nothing is 0: thresholds up to 0 are asked from below, as in `scope.bands.band_sql`.
+    An empty sum is 0, so thresholds up to 0 are tested from below, as in `scope.bands.band_sql`.
     """
     literal: exp.Expr = exp.Literal.number(number.removeprefix("-"))
     literal = exp.Neg(this=literal) if number.startswith("-") else literal
@@ -117,31 +117,33 @@ def _reaches(call: exp.Expr, bands: Bands, number: str, *, above: bool) -> tuple
     return exp.LT(this=call.copy(), expression=literal), False
 
 
-def aggregate_in(node: exp.Expr) -> exp.Expr:
-    """Return the aggregate under what rounds, casts and replaces NULL."""
+def find_aggregate(node: exp.Expr) -> exp.Expr:
+    """Return the aggregate inside rounding, casts and replacements of NULL."""
     while isinstance(node, _WRAPPINGS):
         node = node.this
     return node
 
 
-def told_numbers(
+def describe_numbers(
     numbers: Numbers, scope: Scope, having: exp.Expr | None, *, keys: Sequence[Column], is_ranked: bool
 ) -> NumberColumns | None:
-    """Return what an answer says of its numbers; None for an answer without."""
+    """Return what an answer reveals about its numbers, or None for an answer without numbers."""
     if not numbers.shown:
         return None
-    columns = tuple(_tell(one, place, numbers, scope, having) for place, one in enumerate(numbers.shown))
+    columns = tuple(_describe_number(one, place, numbers, scope, having) for place, one in enumerate(numbers.shown))
     names = {key.name for key in keys}
-    banded = [one.name for one in numbers.shown if find_bands(aggregate_in(one.node), scope, names) is not None]
+    banded = [one.name for one in numbers.shown if find_bands(find_aggregate(one.node), scope, names) is not None]
     provable = tuple(one.name for one in numbers.shown if _prove(one.node, having, scope) is not None)
     shown = {one.name for one in columns if one.kind == "bands"}
     unsorted = () if is_ranked else tuple(one for one in numbers.sorts if one not in shown)
     if len(shown) < len(columns):
-        unsorted = tuple(dict.fromkeys((*unsorted, *numbers.passed.sorted)))
+        unsorted = tuple(dict.fromkeys((*unsorted, *numbers.outer_use.sorted)))
     return NumberColumns(numbers.chosen, columns, unsorted, tuple(banded), provable)
 
 
-def _tell(number: ShownNumber, place: int, numbers: Numbers, scope: Scope, having: exp.Expr | None) -> NumberColumn:
+def _describe_number(
+    number: ShownNumber, place: int, numbers: Numbers, scope: Scope, having: exp.Expr | None
+) -> NumberColumn:
     if numbers.bands and (banded := numbers.bands[place]) is not None:
         words = "from " + ", ".join(f"{one:f}" for one in banded.bands.thresholds)
         plain = _is_plain(number.node, banded.call)
@@ -162,12 +164,12 @@ def _tell(number: ShownNumber, place: int, numbers: Numbers, scope: Scope, havin
 
 
 def _is_plain(node: exp.Expr, inner: exp.Expr) -> bool:
-    """Return True if nothing but parentheses stands around an expression."""
+    """Return True if only parentheses are around an expression."""
     return strip_parentheses(node) is strip_parentheses(inner)
 
 
 def _prove(node: exp.Expr, having: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Bound] | None:
-    """Return the part of a number of which HAVING proves a bound, the largest one, and the bound."""
+    """Return the largest part of a number for which HAVING proves a bound, and the bound."""
     while having is not None and not contains_type(node, exp.Window):
         bound = prove_bound(node, (having,), scope)
         if bound is not None:
@@ -180,7 +182,7 @@ def _prove(node: exp.Expr, having: exp.Expr | None, scope: Scope) -> tuple[exp.E
 
 @dataclass(frozen=True, slots=True)
 class NumberSql:
-    """The SQL of the columns of a question's numbers, where it stands in a statement."""
+    """The SQL of the columns of a question's numbers, within its statement."""
 
     numbers: Numbers
     select: exp.Select
@@ -189,8 +191,8 @@ class NumberSql:
     tokens: tuple[Token, ...]
     source: str
 
-    def edits(self) -> Iterator[Edit]:
-        """Yield edits that write every number of the select list as its column, and in ORDER BY as its place."""
+    def list_edits(self) -> Iterator[Edit]:
+        """Yield edits that write every number of the select list as its column, and in ORDER BY as its position."""
         for place, number in enumerate(self.numbers.shown):
             begin, end = self.tokens[number.first].start, self.tokens[number.past - 1].end
             written, is_named = self._write(number, place)
@@ -200,13 +202,10 @@ class NumberSql:
         for one in self.numbers.sorted:
             begin, end = self.tokens[one.first].start, self.tokens[one.past - 1].end
             yield Edit.from_text(begin, end, _ORDER_OF_NONE if one.item is None else str(one.item + 1))
-        yield from self._without_edge_last()
+        yield from self._list_null_edits()
 
-    def _without_edge_last(self) -> Iterator[Edit]:
-        """Yield NULLS LAST behind DESC for bands whose lowest one has no edge.
-
-        The numbers themselves would come last.
-        """
+    def _list_null_edits(self) -> Iterator[Edit]:
+        """Yield edits that add NULLS LAST behind DESC for bands whose lowest one has no edge."""
         order = self.select.args.get("order")
         edgeless = {
             number.item
@@ -214,7 +213,7 @@ class NumberSql:
             if banded is not None and banded.lowest is None
         }
         for one in order.expressions if order is not None and edgeless else ():
-            named = named_number(one.this, self.select, self.numbers.shown)
+            named = find_named_number(one.this, self.select, self.numbers.shown)
             first = find_start(one.this)
             if named is None or named.item not in edgeless or not one.args.get("desc") or first is None:
                 continue
@@ -225,21 +224,21 @@ class NumberSql:
                 yield Edit.from_text(self.tokens[last].end, self.tokens[last].end, " NULLS LAST")
 
     def _write(self, number: ShownNumber, place: int) -> tuple[str, bool]:
-        """Return a number's column, and True if PostgreSQL names it as it names the number."""
+        """Return a number's column, and True if PostgreSQL gives it the name of the number."""
         if self.numbers.bands and (banded := self.numbers.bands[place]) is not None:
-            return self._within(number, banded.call, self._band(number, banded)), False
+            return self._write_around(number, banded.call, self._write_band(number, banded)), False
         if self.numbers.chosen == "threshold":
             proved = _prove(number.node, self.select.args.get("having"), self.scope)
             if proved is not None:
                 node, bound = proved
                 cast = f"::{node.to.sql('postgres')}" if isinstance(node, exp.Cast) else ""  # which coalesce forgets
-                shown = f"coalesce({self._null(number, node)}, '{bound.number:f}'){cast}"
-                return self._within(number, node, shown), False
-        return self._null(number, number.node), True
+                shown = f"coalesce({self._write_null(number, node)}, '{bound.number:f}'){cast}"
+                return self._write_around(number, node, shown), False
+        return self._write_null(number, number.node), True
 
-    def _band(self, number: ShownNumber, banded: _Banded) -> str:
+    def _write_band(self, number: ShownNumber, banded: _BandedNumber) -> str:
         edges = ", ".join(f"'{one:f}'" for one in banded.bands.thresholds)
-        first = self._null(number, banded.call)
+        first = self._write_null(number, banded.call)
         if banded.lowest is not None:
             first = f"coalesce({first}, '{banded.lowest:f}')"
         alias = quote_identifier(self.scope.alias)
@@ -249,20 +248,20 @@ class NumberSql:
         )
         return f"(ARRAY[{first}, {edges}])[1 + {reached}]"
 
-    def _within(self, number: ShownNumber, node: exp.Expr, instead: str) -> str:
-        """Return the number's text with something else in the place of one expression."""
-        first, past = self._span(number, node)
+    def _write_around(self, number: ShownNumber, node: exp.Expr, instead: str) -> str:
+        """Return the number's text with one of its expressions replaced."""
+        first, past = self._find_span(number, node)
         before = self.text[self.tokens[number.first].start : self.tokens[first].start]
         return f"{before}{instead}{self.text[self.tokens[past - 1].end : self.tokens[number.past - 1].end]}"
 
-    def _span(self, number: ShownNumber, node: exp.Expr) -> tuple[int, int]:
+    def _find_span(self, number: ShownNumber, node: exp.Expr) -> tuple[int, int]:
         if node is number.node:
             return number.first, number.past
         ((first, past),) = find_spans([SearchedNode(node, number.first, number.past)], self.text, self.tokens)
         return first, past
 
-    def _without_schemas(self, node: exp.Expr, begin: int, end: int) -> str:
-        """Return a text of the question whose columns are qualified by the table alone, which is a subquery there."""
+    def _write_without_schemas(self, node: exp.Expr, begin: int, end: int) -> str:
+        """Return a text of the question with columns qualified by the table alone, which is a subquery there."""
         parts, at = [], begin
         for column in sorted(node.find_all(exp.Column), key=lambda one: find_offset(one.this)):
             if (schema := column.args.get("catalog") or column.args.get("db")) is not None:
@@ -270,12 +269,12 @@ class NumberSql:
                 at = find_offset(column.args["table"])
         return "".join((*parts, self.text[at:end]))
 
-    def _null(self, number: ShownNumber, node: exp.Expr) -> str:
-        """Return NULL, of the type that PostgreSQL gives an expression of the question."""
-        first, past = self._span(number, node)
-        written = self._without_schemas(node, self.tokens[first].start, self.tokens[past - 1].end)
+    def _write_null(self, number: ShownNumber, node: exp.Expr) -> str:
+        """Return NULL with the type that PostgreSQL gives an expression of the question."""
+        first, past = self._find_span(number, node)
+        written = self._write_without_schemas(node, self.tokens[first].start, self.tokens[past - 1].end)
         # any column may be a group here: nothing but the type is read
-        grouped = ", ".join(dict.fromkeys(write_node(_without_schema(one)) for one in _list_grouped(node)))
+        grouped = ", ".join(dict.fromkeys(write_node(_strip_schema(one)) for one in _list_grouped(node)))
         return f"(SELECT {written} {self.source}{f' GROUP BY {grouped}' if grouped else ''} HAVING false)"
 
 
@@ -288,7 +287,7 @@ def _list_grouped(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _list_grouped(child)
 
 
-def _without_schema(node: exp.Expr) -> exp.Expr:
+def _strip_schema(node: exp.Expr) -> exp.Expr:
     twin = node.copy()
     for column in twin.find_all(exp.Column):
         column.set("db", None)
@@ -296,8 +295,11 @@ def _without_schema(node: exp.Expr) -> exp.Expr:
     return twin
 
 
-def group_expressions(select: exp.Select) -> tuple[exp.Expr, ...]:
-    """Return what a SELECT groups by, with the items of the select list that it names by place or alias."""
+def list_group_expressions(select: exp.Select) -> tuple[exp.Expr, ...]:
+    """Return the expressions by which a SELECT groups.
+
+    Positions and aliases are replaced by items of the select list.
+    """
     group = select.args.get("group")
     aliases = {read_name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
     found = []

@@ -1,10 +1,10 @@
-"""How far down a ranking its statement reads: which places it compares with constants, cuts by LIMIT, or shows.
+"""The places of a ranking that its statement reads: compared with constants, cut by LIMIT, or shown.
 
     SELECT country, rank() OVER (ORDER BY sum(amount) DESC) <= 5 AS top FROM sales GROUP BY country
     SELECT country FROM (SELECT country, row_number() OVER (...) AS place FROM ... GROUP BY country) q WHERE place <= 3
 
-The first needs five places in order, and one behind them for all others. The second needs three, and no row beyond. A
-use that is not understood reads all places, and may cut them anywhere.
+The first needs five places in order, and one place for all others. The second needs three, and no further row. A use
+that is not understood reads all places, and may cut them anywhere.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,37 +23,38 @@ _COMPARED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 @dataclass(frozen=True, slots=True)
 class PlaceCut:
-    """The places that a statement needs apart: those up to `limit` (None: all), without the first `offset`.
+    """The places that a statement must distinguish: those up to `limit` (None: all), without the first `offset`.
 
-    With `any_cut` it parts them at further places. With `every_row` it needs the groups beyond, too, at one place.
+    With `may_cut_anywhere` it separates them at further places. With `keeps_every_row` it needs the groups beyond, too,
+    at one place.
     """
 
     limit: exp.Expr | None = None
     offset: exp.Expr | None = None
-    any_cut: bool = False
-    every_row: bool = False
+    may_cut_anywhere: bool = False
+    keeps_every_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Parted:
-    """A use that tells places up to `last` from those behind, and, where it is there, those up to `first` from them.
+class _PlaceTest:
+    """A use that separates places up to `last` from later ones and, with `first`, from the first few.
 
-    `dropped` if no row beyond `last` is left.
+    `drops_rest`: no row beyond `last` is left.
     """
 
     last: exp.Expr
     first: exp.Expr | None = None
-    dropped: bool = False
+    drops_rest: bool = False
 
 
-_Use: TypeAlias = _Parted | bool
-"""A use of a place: parted, or shown as it is (True), or used in another way (False)."""
+_Use: TypeAlias = _PlaceTest | bool
+"""A use of a place: a test, or True if it is shown as it is, or False for any other use."""
 
-ALL, ANYWHERE = PlaceCut(), PlaceCut(any_cut=True)
+ALL, ANYWHERE = PlaceCut(), PlaceCut(may_cut_anywhere=True)
 
 
 def cut_by_order(select: exp.Select) -> PlaceCut:
-    """Return the rows that LIMIT and OFFSET leave of a SELECT that is ordered by its ranking."""
+    """Return the rows that LIMIT and OFFSET keep of a SELECT that is ordered by its ranking."""
     limit, skipped = read_limit(select), select.args.get("offset")
     offset = None if skipped is None else skipped.expression
     if limit is not None and offset is not None:
@@ -63,39 +64,39 @@ def cut_by_order(select: exp.Select) -> PlaceCut:
 
 def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitioned: bool) -> PlaceCut:
     """Return the places of a SELECT's windows that it and the queries around it read."""
-    uses = [use for window in windows for use in _uses_of_window(window, select, partitioned=partitioned)]
-    if not uses or not all(isinstance(use, _Parted) for use in uses):
+    uses = [use for window in windows for use in _list_window_uses(window, select, partitioned=partitioned)]
+    if not uses or not all(isinstance(use, _PlaceTest) for use in uses):
         return ANYWHERE if any(use is not True for use in uses) else ALL
-    parted = list(dict.fromkeys(use for use in uses if isinstance(use, _Parted)))
+    parted = list(dict.fromkeys(use for use in uses if isinstance(use, _PlaceTest)))
     if len(parted) == 1:
         (only,) = parted
-        return PlaceCut(only.last, only.first, every_row=not only.dropped)
-    numbers = [_whole(one.last) for one in parted]
+        return PlaceCut(only.last, only.first, keeps_every_row=not only.drops_rest)
+    numbers = [_read_whole(one.last) for one in parted]
     last = max((number for number in numbers if number is not None), default=0)
     if None in numbers:
         return ANYWHERE
-    return PlaceCut(_literal(last), any_cut=True, every_row=True)
+    return PlaceCut(_make_literal(last), may_cut_anywhere=True, keeps_every_row=True)
 
 
-def _uses_of_window(window: exp.Window, select: exp.Select, *, partitioned: bool) -> Iterator[_Use]:
+def _list_window_uses(window: exp.Window, select: exp.Select, *, partitioned: bool) -> Iterator[_Use]:
     if isinstance(window.this, exp.FirstValue):
-        yield _Parted(_literal(1))
+        yield _PlaceTest(_make_literal(1))
         return
-    shown = _with_parentheses(window)
+    shown = _include_parentheses(window)
     if isinstance(shown.parent, exp.Alias):
         shown = shown.parent
     if shown.parent is not select:
         yield _read_comparison(window) or False
         return
     called = read_name(shown.args["alias"]) if isinstance(shown, exp.Alias) else type(window.this).key
-    yield from _uses_around(select, _DEFAULT.get(called, called), partitioned=partitioned, around=0)
+    yield from _list_uses_around(select, _DEFAULT.get(called, called), partitioned=partitioned, around=0)
 
 
 _DEFAULT = {"rownumber": "row_number", "denserank": "dense_rank"}
 
 
-def _uses_around(select: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
-    """Yield the uses of a column of a SELECT, in its own ORDER BY and in what reads it."""
+def _list_uses_around(select: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
+    """Yield the uses of a SELECT's column, in its own ORDER BY and in the queries that read it."""
     ordered = _cut_by_name(select, called, alias="", partitioned=partitioned)
     if ordered is not None:
         yield ordered
@@ -105,11 +106,14 @@ def _uses_around(select: exp.Select, called: str, *, partitioned: bool, around: 
         yield select.parent is None
         return
     node, outer = reader
-    yield from _uses_in(node, outer, called, partitioned=partitioned, around=around + 1)
+    yield from _list_uses_in(node, outer, called, partitioned=partitioned, around=around + 1)
 
 
 def _find_reader(select: exp.Select) -> tuple[exp.Expr, exp.Select] | None:
-    """Return where a SELECT is read, and the SELECT that reads it; None for the statement, and if several do."""
+    """Return the place where a SELECT is read, and the SELECT that reads it.
+
+    None for the statement itself or several readers.
+    """
     parent = select.parent
     nodes: list[exp.Expr] = [parent] if isinstance(parent, exp.Subquery) else []
     if isinstance(parent, exp.CTE) and not parent.args["alias"].args.get("columns"):
@@ -121,7 +125,7 @@ def _find_reader(select: exp.Select) -> tuple[exp.Expr, exp.Select] | None:
     return (nodes[0], outer) if isinstance(outer, exp.Select) else None
 
 
-def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
+def _list_uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
     """Yield the uses of a column in the SELECT that reads it."""
     alias = node.args.get("alias")
     qualifier = (
@@ -137,7 +141,7 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
         and read_name(column.this) == called
         and read_name(column.args.get("table")) in ("", qualifier)
     ]
-    kept = _kept_by_where(outer, columns)
+    kept = _find_where_cut(outer, columns)
     if kept is not None:
         yield kept
         return
@@ -146,21 +150,21 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
         yield ordered
         return
     if any(is_star(item) for item in outer.expressions):
-        yield from _uses_around(outer, called, partitioned=partitioned, around=around)
+        yield from _list_uses_around(outer, called, partitioned=partitioned, around=around)
     for column in columns:
-        shown = _with_parentheses(column)
+        shown = _include_parentheses(column)
         item = shown.parent if isinstance(shown.parent, exp.Alias) else shown
         if item.parent is outer and item in outer.expressions:
             given = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else called
-            yield from _uses_around(outer, given, partitioned=partitioned, around=around)
+            yield from _list_uses_around(outer, given, partitioned=partitioned, around=around)
         elif isinstance(shown.parent, exp.Ordered) and shown.parent.parent is outer.args.get("order"):
             yield True
         else:
             yield _read_comparison(column) or False
 
 
-def _kept_by_where(select: exp.Select, columns: Sequence[exp.Column]) -> _Parted | None:
-    """Return the places that WHERE's conditions, joined by AND, leave; None if they leave any number."""
+def _find_where_cut(select: exp.Select, columns: Sequence[exp.Column]) -> _PlaceTest | None:
+    """Return the places that WHERE's conditions, joined by AND, keep. Return None if they do not limit them."""
     where = select.args.get("where")
     if where is None:
         return None
@@ -175,48 +179,50 @@ def _kept_by_where(select: exp.Select, columns: Sequence[exp.Column]) -> _Parted
         if isinstance(operand, exp.Expr) and id(strip_parentheses(operand)) in known
         if (use := _read_comparison(strip_parentheses(operand), kept=True)) is not None
     ]
-    ends = [use for use in found if use.dropped]
+    ends = [use for use in found if use.drops_rest]
     if len(found) == 1 and ends:
         return ends[0]
-    if any(use.first is not None for use in found if not use.dropped):
+    if any(use.first is not None for use in found if not use.drops_rest):
         return None  # a place between others is left out
-    lasts = [_whole(use.last) for use in ends]
-    firsts = [_whole(use.first or _literal(0)) for use in ends] + [_whole(use.last) for use in found if not use.dropped]
+    lasts = [_read_whole(use.last) for use in ends]
+    firsts = [_read_whole(use.first or _make_literal(0)) for use in ends] + [
+        _read_whole(use.last) for use in found if not use.drops_rest
+    ]
     if not ends or None in lasts or None in firsts:
         return None
     first, last = max(one or 0 for one in firsts), min(one or 0 for one in lasts)
-    return _Parted(_literal(last), _literal(first) if first else None, dropped=True)
+    return _PlaceTest(_make_literal(last), _make_literal(first) if first else None, drops_rest=True)
 
 
-def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _Parted | None:
-    """Return the parting that a comparison of a place with a constant makes.
+def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _PlaceTest | None:
+    """Return the test that a comparison of a place with a constant makes, or None.
 
     Parameters:
-        kept: rows for which it does not hold are dropped: `dropped` says whether those behind are.
+        is_where: True if rows for which it is false are dropped. `drops_rest` says if later places are among them.
     """
-    around = _with_parentheses(place)
+    around = _include_parentheses(place)
     node = around.parent
     if isinstance(node, exp.Between) and node.this is around and not node.args.get("symmetric"):
-        low, high = _less_one(node.args["low"]), _constant(node.args["high"])
-        return None if low is None or high is None else _Parted(high, _unless_zero(low), dropped=kept)
+        low, high = _subtract_one(node.args["low"]), _read_constant(node.args["high"])
+        return None if low is None or high is None else _PlaceTest(high, _drop_zero(low), drops_rest=kept)
     if not isinstance(node, _COMPARED):
         return None
     kind: type[exp.Expr] = type(node)
     other = node.expression
     if other is around:
         kind, other = FLIPPED_KINDS.get(kind, kind), node.this
-    own, before = _constant(other), _less_one(other)
+    own, before = _read_constant(other), _subtract_one(other)
     if own is None or before is None:
         return None
     if kind in (exp.LTE, exp.GT):
-        return _Parted(own, dropped=kept and kind is exp.LTE)
+        return _PlaceTest(own, drops_rest=kept and kind is exp.LTE)
     if kind in (exp.LT, exp.GTE):
-        return _Parted(before, dropped=kept and kind is exp.LT)
-    return _Parted(own, _unless_zero(before), dropped=kept and kind is exp.EQ)
+        return _PlaceTest(before, drops_rest=kept and kind is exp.LT)
+    return _PlaceTest(own, _drop_zero(before), drops_rest=kept and kind is exp.EQ)
 
 
-def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bool) -> _Parted | None:
-    """Return the rows that LIMIT leaves of a SELECT ordered by a column with places, the first of them first."""
+def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bool) -> _PlaceTest | None:
+    """Return the rows that LIMIT keeps of a SELECT ordered by a column with places, ascending."""
     order, limit = select.args.get("order"), read_limit(select)
     if order is None or limit is None or partitioned:
         return None
@@ -226,41 +232,41 @@ def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bo
     if not is_place or first.args.get("desc") or read_name(column.args.get("table")) not in ("", alias):
         return None
     cut = cut_by_order(select)
-    return None if cut.limit is None else _Parted(cut.limit, cut.offset, dropped=True)
+    return None if cut.limit is None else _PlaceTest(cut.limit, cut.offset, drops_rest=True)
 
 
-def _with_parentheses(node: exp.Expr) -> exp.Expr:
+def _include_parentheses(node: exp.Expr) -> exp.Expr:
     """Return the expression with the parentheses around it."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
     return node
 
 
-def _constant(node: exp.Expr) -> exp.Expr | None:
-    """Return a whole number or a parameter; None for anything else."""
+def _read_constant(node: exp.Expr) -> exp.Expr | None:
+    """Return a whole number or a parameter, or None for anything else."""
     inner = strip_parentheses(node)
-    return inner if _whole(inner) is not None or isinstance(inner, exp.Parameter) else None
+    return inner if _read_whole(inner) is not None or isinstance(inner, exp.Parameter) else None
 
 
-def _less_one(node: exp.Expr) -> exp.Expr | None:
-    constant = _constant(node)
+def _subtract_one(node: exp.Expr) -> exp.Expr | None:
+    constant = _read_constant(node)
     if constant is None:
         return None
-    number = _whole(constant)
-    return exp.Sub(this=constant.copy(), expression=_literal(1)) if number is None else _literal(number - 1)
+    number = _read_whole(constant)
+    return exp.Sub(this=constant.copy(), expression=_make_literal(1)) if number is None else _make_literal(number - 1)
 
 
-def _unless_zero(node: exp.Expr) -> exp.Expr | None:
-    number = _whole(node)
+def _drop_zero(node: exp.Expr) -> exp.Expr | None:
+    number = _read_whole(node)
     return None if number is not None and number <= 0 else node
 
 
-def _whole(node: exp.Expr) -> int | None:
-    """Return the whole number that a literal is."""
+def _read_whole(node: exp.Expr) -> int | None:
+    """Return the whole number of a literal, or None."""
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
         return int(str(node.this))
     return None
 
 
-def _literal(number: int) -> exp.Expr:
+def _make_literal(number: int) -> exp.Expr:
     return exp.Literal.number(max(0, number))

@@ -1,11 +1,11 @@
-"""The value by which a question ranks its keys: where ORDER BY or a window puts them in order by how large they are.
+"""The value by which a question ranks its keys, in ORDER BY or a window that orders them by size.
 
     SELECT ward FROM visits GROUP BY ward ORDER BY count(*) DESC LIMIT 5
     SELECT ward, rank() OVER (ORDER BY count(*) DESC) <= 5 AS top FROM visits GROUP BY ward
     SELECT DISTINCT ON (month) month, ward FROM visits GROUP BY month, ward ORDER BY month, count(*) DESC
 
-The first returns five keys in their order and shows no count. In the text around the question the value becomes the
-place of each key, among all or among those that share a window's PARTITION BY; the rest is PostgreSQL's own: it ranks,
+The first returns five keys in order and shows no count. In the text around the question each key's place replaces the
+value: its place among all keys, or among those that share a window's PARTITION BY. PostgreSQL does the rest: it ranks,
 cuts and compares places as it would counts.
 """
 
@@ -22,7 +22,7 @@ from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
-from planner.scorecard.shown_numbers import RANKS, ShownNumber, is_cut_to_first, named_number
+from planner.scorecard.shown_numbers import RANKS, ShownNumber, find_named_number, is_cut_to_first
 
 _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")
@@ -32,11 +32,11 @@ _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """The ranking of keys, among those with equal `partition`, and how far.
+    """The ranking of keys, among those with equal `partition`, and its cut.
 
-    `spans` are the tokens that become the place of a key, each from its first up to the one behind its last, and
-    `sizes` what stands there. `end` is the token behind what orders and cuts the answer. `private` is what
-    of the SELECT reads the ranking, and shows no size by that.
+    `spans` are the tokens that become the place of a key, each from its first to the one behind its last. `sizes` are
+    the expressions there. `end` is the token behind the text that orders and cuts the answer. `private_parts` are the
+    parts of the SELECT that read the ranking and reveal no size by that.
     """
 
     node: exp.Expr
@@ -46,13 +46,13 @@ class RankedItem:
     spans: tuple[tuple[int, int], ...]
     end: int
     windows: tuple[exp.Window, ...]
-    private: tuple[exp.Expr, ...]
+    private_parts: tuple[exp.Expr, ...]
     sizes: tuple[exp.Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """One place of the SELECT that orders its keys by a size."""
+    """One place in the SELECT that orders its keys by a size."""
 
     node: exp.Expr
     descending: bool
@@ -60,34 +60,34 @@ class _Order:
 
     @property
     def meaning(self) -> tuple[str, bool, frozenset[str]]:
-        """Return the identity of a ranking."""
+        """The identity of a ranking."""
         return write_node(strip_parentheses(self.node)), self.descending, frozenset(map(write_node, self.partition))
 
 
-def ranked_item(
+def find_ranking(
     select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...] = ()
 ) -> RankedItem | None:
-    """Return the ranking of a SELECT's keys; None if it is sorted by something that it may show.
+    """Return the ranking of a SELECT's keys, or None if it is sorted only by expressions that it may show.
 
-    One that shows `numbers` ranks by ORDER BY where it is cut to the first few; else nobody is told its order. Raises
-    KH106 where it ranks them in several ways.
+    A SELECT that shows `numbers` ranks by ORDER BY if it is cut to the first few. Otherwise its order is not answered.
+    Raises KH106 if it ranks keys in several ways.
     """
     windows = list(_find_windows(select, place))
     ordered, end = _find_ordered(select, place, tokens, numbers), place.end
-    orders = [_order_of(window) for window, _ in windows]
+    orders = [_read_order(window) for window, _ in windows]
     places: list[tuple[int, int]] = []
     if ordered is not None:
         number, item, size = ordered
         partition = tuple(select.args["distinct"].args["on"].expressions) if number else ()
         orders.append(_Order(size, bool(item.args.get("desc")), partition))
-        places.append(_tokens_of(number, place, tokens))
+        places.append(_find_item_tokens(number, place, tokens))
         end = find_item_end(tokens, places[0][0], before=_JOINS, commas=False)
     if not orders:
         return None
     if len({one.meaning for one in orders}) > 1:
-        raise _several(orders)
+        raise _refuse_several(orders)
     searched = [SearchedNode(order.node, *bounds) for order, (_, bounds) in zip(orders, windows, strict=False)]
-    places += [(start, _past_direction(past, tokens)) for start, past in find_spans(searched, text, tokens)]
+    places += [(start, _skip_direction(past, tokens)) for start, past in find_spans(searched, text, tokens)]
     found, only = tuple(window for window, _ in windows), orders[-1]
     return RankedItem(
         node=strip_parentheses(only.node),
@@ -97,12 +97,12 @@ def ranked_item(
         spans=tuple(places),
         end=end,
         windows=found,
-        private=(*found, *(() if ordered is None else (strip_parentheses(only.node),))),
+        private_parts=(*found, *(() if ordered is None else (strip_parentheses(only.node),))),
         sizes=(*(one.node for one in orders), *(() if ordered is None else (ordered[1].this,))),
     )
 
 
-def _order_of(window: exp.Window) -> _Order:
+def _read_order(window: exp.Window) -> _Order:
     first = window.args["order"].expressions[0]
     return _Order(first.this, bool(first.args.get("desc")), tuple(window.args.get("partition_by") or ()))
 
@@ -126,7 +126,7 @@ def _find_windows(select: exp.Select, place: Clauses) -> Iterator[tuple[exp.Wind
 
 
 def _ranks(window: exp.Window) -> bool:
-    """Return True if a window ranks groups by their size, and reads that alone."""
+    """Return True if a window ranks groups by their size, and reads nothing else."""
     order = window.args.get("order")
     if order is None or window.args.get("spec") or window.args.get("alias") or not isinstance(window.this, RANKS):
         return False
@@ -142,9 +142,9 @@ def _reads_size(node: exp.Expr) -> bool:
 def _find_ordered(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
 ) -> tuple[int, exp.Ordered, exp.Expr] | None:
-    """Return the item of ORDER BY that ranks by a size, its number, and that size.
+    """Return the item of ORDER BY that ranks by a size, with its index and the size.
 
-    It is the first, or the one behind those of DISTINCT ON.
+    It is the first item, or the one behind those of DISTINCT ON.
     """
     order, distinct = select.args.get("order"), select.args.get("distinct")
     if order is None or place.end >= len(tokens) or not tokens[place.end].is_word("order"):
@@ -156,12 +156,12 @@ def _find_ordered(
     item = order.expressions[number]
     if not isinstance(item, exp.Ordered) or (numbers and on is None and not is_cut_to_first(select)):
         return None
-    named = named_number(item.this, select, numbers)
+    named = find_named_number(item.this, select, numbers)
     size = item.this if named is None else named.node
     return (number, item, size) if is_size(size) else None
 
 
-def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:
+def _find_item_tokens(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:
     """Return the tokens of an item of ORDER BY."""
     first = place.end + 2
     for _ in range(number):
@@ -169,8 +169,8 @@ def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[
     return first, find_item_end(tokens, first, before=(*_CUTS, *_JOINS), commas=True)
 
 
-def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
-    """Return the token behind ASC or DESC, and NULLS FIRST or LAST."""
+def _skip_direction(at: int, tokens: tuple[Token, ...]) -> int:
+    """Return the index of the token behind ASC or DESC, and NULLS FIRST or LAST."""
     if at < len(tokens) and tokens[at].is_word("asc", "desc"):
         at += 1
     return at + 2 if at + 1 < len(tokens) and tokens[at].is_word("nulls") else at
@@ -179,7 +179,7 @@ def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
 def _read_cut(
     select: exp.Select, windows: tuple[exp.Window, ...], *, partition: tuple[exp.Expr, ...], ordered: bool
 ) -> PlaceCut:
-    """Return how far down the ranking the statement reads."""
+    """Return the places of the ranking that the statement reads."""
     if any(isinstance(window.this, _PARTS) for window in windows):
         return ANYWHERE
     if ordered and partition:
@@ -190,7 +190,7 @@ def _read_cut(
     return cut_by_uses(select, windows, partitioned=bool(partition))
 
 
-def _several(orders: list[_Order]) -> KeyholeError:
+def _refuse_several(orders: list[_Order]) -> KeyholeError:
     first, other = (
         next(one for one in orders if one.meaning == meaning)
         for meaning in list(dict.fromkeys(one.meaning for one in orders))[:2]
@@ -211,7 +211,7 @@ def _write(order: _Order) -> str:
 
 
 def is_size(node: exp.Expr) -> bool:
-    """Return True if an expression says how large a group is, and reads neither the answer's rows nor thresholds."""
+    """Return True if an expression reveals the size of a group, and reads neither the answer's rows nor thresholds."""
     return (
         contains_aggregate(node)
         and shows_size(node)

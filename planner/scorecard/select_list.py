@@ -1,9 +1,10 @@
-"""The select list of a scorecard as a program can show it without a database: keys, truths, and what is made of truths.
+"""The select list of a scorecard as a program computes it without a database: keys, truths, and values of truths.
 
     SELECT country, CASE WHEN sum(amount) > 20000 THEN 'high' ELSE 'low' END AS band, (count(*) > 50)::int FROM ...
 
-PostgreSQL runs any text around truths. Read here is what gives the same there and here whatever the types: CASE, AND,
-OR, NOT, IS, coalesce, casts of truths to integers and sums of them, over texts, whole numbers, true, false and NULL.
+PostgreSQL runs any text around truths. Only expressions are read here that give the same result there and here whatever
+the types. They are CASE, AND, OR, NOT, IS, coalesce, casts of truths to integers and sums of them, over texts, whole
+numbers, true, false and NULL.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,9 +30,9 @@ _LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a name
 
 @dataclass(frozen=True, slots=True)
 class SelectList:
-    """The form of an answer's rows for each key.
+    """The columns of an answer's rows.
 
-    It has the names of the columns as PostgreSQL gives them, and how each is made of the key's texts and the truths
+    It has their names as PostgreSQL gives them, and functions that compute each from a key's texts and the truths
     behind them.
     """
 
@@ -39,13 +40,13 @@ class SelectList:
     items: tuple[_Show, ...]
 
     def show(self, key: Sequence[str | None]) -> list[Cell]:
-        """Return the row of one key: keys are their texts, truths true or false."""
+        """Return the row of one key. Keys are given as texts, truths as "true" or "false"."""
         return [item(key) for item in self.items]
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """An expression that was read: of which type it is ("" for NULL alone), and how it is found for a key."""
+    """An expression that was read: its type ("" for NULL alone), and the function that computes it for a key."""
 
     type: str
     show: _Show
@@ -56,7 +57,7 @@ class _Unread(Exception):
 
 
 def read_select_list(embedded: EmbeddedQuestion) -> SelectList | None:
-    """Return the select list of a question with predicates or numbers; None if PostgreSQL alone can run it."""
+    """Return the select list of a question with predicates or numbers, or None if only PostgreSQL can run it."""
     if not (embedded.predicates or embedded.numbers) or embedded.tree.args.get("distinct") is not None:
         return None
     reader = _Reader(embedded)
@@ -69,7 +70,7 @@ def read_select_list(embedded: EmbeddedQuestion) -> SelectList | None:
 
 
 class _Reader:
-    """The columns of one question's answer."""
+    """Reader of the columns of one question's answer."""
 
     def __init__(self, embedded: EmbeddedQuestion) -> None:
         self._scope = embedded.scope
@@ -88,7 +89,7 @@ class _Reader:
 
     def name_item(self, place: int, item: exp.Expr) -> str:
         told = self._find_number(place)
-        return self.name_of(item) if told is None else _shorten(told.name)
+        return self.find_name(item) if told is None else _shorten(told.name)
 
     def _find_number(self, place: int) -> NumberColumn | None:
         columns = () if self._numbers is None else self._numbers.columns
@@ -99,45 +100,45 @@ class _Reader:
         if not told.is_plain:
             raise _Unread
         if told.kind != "bands":
-            return _Value("number", lambda _: _number_cell(told.bound))
+            return _Value("number", lambda _: _make_number_cell(told.bound))
         truths = [(self._first + number, "true" if holds else "false") for number, holds in told.predicate_values]
         return _Value(
-            "number", lambda key: _number_cell(told.edges[sum(key[place] == wanted for place, wanted in truths)])
+            "number", lambda key: _make_number_cell(told.edges[sum(key[place] == wanted for place, wanted in truths)])
         )
 
     def read(self, item: exp.Expr) -> _Value:
         node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         if (place := self._truths.get(write_node(node))) is not None:
-            return _truth_at(place)
-        if (place := self._place_of_computed(node)) is not None:
-            return _text_at(place)
+            return _read_truth_at(place)
+        if (place := self._find_computed_place(node)) is not None:
+            return _read_text_at(place)
         match node:
             case exp.Column():
-                return _text_at(self._place_of(node))
+                return _read_text_at(self._find_place(node))
             case exp.Boolean() | exp.Null() | exp.Literal():
-                return _constant(node)
+                return _read_constant(node)
             case exp.Case() if node.this is None:
                 return self._read_case(node)
             case exp.And() | exp.Or():
-                return _connect([self._boolean(one) for one in node.flatten()], every=isinstance(node, exp.And))
+                return _connect([self._read_boolean(one) for one in node.flatten()], every=isinstance(node, exp.And))
             case exp.Not():
-                negated = self._boolean(node.this).show
+                negated = self._read_boolean(node.this).show
                 return _Value("boolean", lambda key: None if (truth := negated(key)) is None else not truth)
             case exp.Is():
                 return self._read_is(node)
             case exp.Coalesce():
-                return _first_of([self.read(one) for one in (node.this, *node.expressions)])
+                return _coalesce([self.read(one) for one in (node.this, *node.expressions)])
             case exp.Cast() if node.to.this == exp.DataType.Type.INT:
-                counted = self._boolean(node.this).show
+                counted = self._read_boolean(node.this).show
                 return _Value("integer", lambda key: None if (truth := counted(key)) is None else int(bool(truth)))
             case exp.Add():
                 return _sum([self.read(one) for one in node.flatten()])
         raise _Unread
 
-    def _place_of_computed(self, node: exp.Expr) -> int | None:
+    def _find_computed_place(self, node: exp.Expr) -> int | None:
         return self._computed.get(write_identity(node, self._scope)) if self._computed else None
 
-    def _place_of(self, node: exp.Column) -> int:
+    def _find_place(self, node: exp.Column) -> int:
         try:
             column = self._scope.resolve_column(node)
         except KeyholeError:
@@ -147,7 +148,7 @@ class _Reader:
             raise _Unread
         return place
 
-    def _boolean(self, node: exp.Expr) -> _Value:
+    def _read_boolean(self, node: exp.Expr) -> _Value:
         value = self.read(node)
         if value.type not in ("boolean", ""):
             raise _Unread
@@ -161,14 +162,14 @@ class _Reader:
             return _Value("boolean", lambda key: (shown(key) is not None) is known)
         if not isinstance(wanted, exp.Boolean):
             raise _Unread
-        tested, truth = self._boolean(node.this).show, bool(wanted.this)
+        tested, truth = self._read_boolean(node.this).show, bool(wanted.this)
         return _Value("boolean", lambda key: tested(key) is truth)
 
     def _read_case(self, node: exp.Case) -> _Value:
         default = node.args.get("default")
-        otherwise = _Value("", _nothing) if default is None else self.read(default)
-        branches = [(self._boolean(one.this).show, self.read(one.args["true"])) for one in node.args["ifs"]]
-        type_ = _common_type([*(value for _, value in branches), otherwise])
+        otherwise = _Value("", _show_nothing) if default is None else self.read(default)
+        branches = [(self._read_boolean(one.this).show, self.read(one.args["true"])) for one in node.args["ifs"]]
+        type_ = _find_common_type([*(value for _, value in branches), otherwise])
 
         def show(key: Sequence[str | None]) -> Cell:
             found = next((value for condition, value in branches if condition(key) is True), otherwise)
@@ -176,61 +177,61 @@ class _Reader:
 
         return _Value(type_, show)
 
-    def name_of(self, item: exp.Expr) -> str:
+    def find_name(self, item: exp.Expr) -> str:
         """Return PostgreSQL's name for the item.
 
-        A computed key without an alias is named as the answer's column of it.
+        A computed key without an alias has the name of the answer's column for it.
         """
         if isinstance(item, exp.Alias):
             return _shorten(read_name(item.args["alias"]))
-        if (place := self._place_of_computed(strip_parentheses(item))) is not None:
+        if (place := self._find_computed_place(strip_parentheses(item))) is not None:
             return self._items[place]
-        return _shorten(self._own_name(item)[0])
+        return _shorten(self._find_own_name(item)[0])
 
-    def _own_name(self, item: exp.Expr) -> tuple[str, bool]:
-        """Return the name that an expression gives, and True if it comes from the expression's argument."""
+    def _find_own_name(self, item: exp.Expr) -> tuple[str, bool]:
+        """Return the name that an expression gives its column, and True if it comes from the expression's argument."""
         node = strip_parentheses(item)
         match node:
             case _ if write_node(node) in self._truths:
-                return _truth_name(node)
+                return _name_truth(node)
             case exp.Column():
                 return read_name(node.this), True
             case exp.Coalesce():
                 return "coalesce", True
             case exp.Case():
                 default = node.args.get("default")
-                inner, strong = ("", False) if default is None else self._own_name(default)
+                inner, strong = ("", False) if default is None else self._find_own_name(default)
                 return (inner, True) if strong else ("case", False)
             case exp.Cast():
-                inner, strong = self._own_name(node.this)
+                inner, strong = self._find_own_name(node.this)
                 return (inner, True) if strong else ("int4", False)
         return "?column?", False
 
 
-def _truth_name(node: exp.Expr) -> tuple[str, bool]:
-    """Return a name: a formula has none, an aggregate its own.
+def _name_truth(node: exp.Expr) -> tuple[str, bool]:
+    """Return the name of a predicate's column: a formula has none, an aggregate has its own.
 
-    A group without rows has a bool_and, which alone is no predicate.
+    `bool_and` alone is no predicate, so its name does not occur.
     """
     called = node.this if isinstance(node, exp.Filter) else node
     return ("bool_or", True) if isinstance(called, exp.LogicalOr) else ("?column?", False)
 
 
-def _nothing(_: Sequence[str | None]) -> Cell:
+def _show_nothing(_: Sequence[str | None]) -> Cell:
     return None
 
 
-def _truth_at(place: int) -> _Value:
+def _read_truth_at(place: int) -> _Value:
     return _Value("boolean", lambda key: key[place] == "true")
 
 
-def _text_at(place: int) -> _Value:
+def _read_text_at(place: int) -> _Value:
     return _Value("key", lambda key: key[place])
 
 
-def _constant(node: exp.Boolean | exp.Null | exp.Literal) -> _Value:
+def _read_constant(node: exp.Boolean | exp.Null | exp.Literal) -> _Value:
     if isinstance(node, exp.Null):
-        return _Value("", _nothing)
+        return _Value("", _show_nothing)
     if isinstance(node, exp.Boolean):
         truth = bool(node.this)
         return _Value("boolean", lambda _: truth)
@@ -243,10 +244,10 @@ def _constant(node: exp.Boolean | exp.Null | exp.Literal) -> _Value:
     return _Value("integer", lambda _: number)
 
 
-def _common_type(values: Sequence[_Value]) -> str:
-    """Return the one type of the expressions that may be shown in one place.
+def _find_common_type(values: Sequence[_Value]) -> str:
+    """Return the one type of expressions that may be in one place.
 
-    NULLs alone have that of texts; keys have texts of some type, which no text constant has.
+    The type of NULLs alone is text. Keys have texts of some type, which no text constant has.
     """
     types = {value.type for value in values} - {""}
     if len(types) > 1 or "key" in types:
@@ -254,13 +255,13 @@ def _common_type(values: Sequence[_Value]) -> str:
     return types.pop() if types else "text"
 
 
-def _first_of(values: list[_Value]) -> _Value:
-    type_ = _common_type(values)
+def _coalesce(values: list[_Value]) -> _Value:
+    type_ = _find_common_type(values)
     return _Value(type_, lambda key: next((cell for value in values if (cell := value.show(key)) is not None), None))
 
 
 def _connect(values: list[_Value], *, every: bool) -> _Value:
-    """Return AND or OR of SQL's three truths."""
+    """Return AND or OR over SQL's three truths."""
 
     def show(key: Sequence[str | None]) -> Cell:
         truths = [value.show(key) for value in values]
@@ -283,7 +284,7 @@ def _sum(values: list[_Value]) -> _Value:
     return _Value("integer", show)
 
 
-def _number_cell(number: Decimal | None) -> Cell:
+def _make_number_cell(number: Decimal | None) -> Cell:
     if number is None or number != number.to_integral_value():
         return None if number is None else f"{number:f}"
     return int(number)

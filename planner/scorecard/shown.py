@@ -1,4 +1,7 @@
-"""The predicates of a SELECT, each with its place in the text and its number: those of equal text are one."""
+"""The predicates of a SELECT, each with its place in the text and its number.
+
+Predicates of equal text share a number.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,18 +27,18 @@ class ShownPredicate:
     number: int
 
 
-def shown_predicates(
+def find_shown_predicates(
     select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], *, hidden: frozenset[int] = frozenset()
 ) -> tuple[ShownPredicate, ...]:
     """Return the predicates in the select list, DISTINCT ON and ORDER BY. Raise KH106 for one that cannot be located.
 
     Parameters:
-        hidden: the places of items whose predicates nobody is told, since no number is.
+        hidden: the indices of items whose predicates are not answered, because their number is not.
     """
     numbers: dict[str, int] = {}
     searched = [
         SearchedNode(node, first, past)
-        for part, first, past in _parts(select, place, tokens, hidden)
+        for part, first, past in _list_parts(select, place, tokens, hidden)
         for node in find_predicates(part)
     ]
     return tuple(
@@ -44,10 +47,10 @@ def shown_predicates(
     )
 
 
-def _parts(
+def _list_parts(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], hidden: frozenset[int]
 ) -> Iterator[tuple[exp.Expr, int, int]]:
-    """Yield the shown or sorted expressions that call aggregates, and the tokens among which each stands."""
+    """Yield the shown or sorted expressions that call aggregates, each with the range of its tokens."""
     for index, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=False)):
         if index not in hidden and contains_aggregate(item):
             yield item, first, past
@@ -59,26 +62,26 @@ def _parts(
 
 
 def list_predicates(shown: tuple[ShownPredicate, ...], text: str, tokens: tuple[Token, ...]) -> tuple[Predicate, ...]:
-    """Return the predicates by number, each as it was written first, under the first name that it was given."""
+    """Return the predicates by number, each as it was first written, under its first name."""
     found: dict[int, Predicate] = {}
     for one in shown:
         written, known = text[tokens[one.first].start : tokens[one.past - 1].end], found.get(one.number)
         if known is None:
-            found[one.number] = Predicate(text=written, name=_given_name(one.node), tree=one.node)
+            found[one.number] = Predicate(text=written, name=_find_given_name(one.node), tree=one.node)
         elif not known.name:
-            found[one.number] = replace(known, name=_given_name(one.node))
+            found[one.number] = replace(known, name=_find_given_name(one.node))
     return tuple(found[number] for number in sorted(found))
 
 
-def _given_name(node: exp.Expr) -> str:
-    """Return the name of the item that a predicate is; "" where it is only part of one, or has no name."""
+def _find_given_name(node: exp.Expr) -> str:
+    """Return the alias of a predicate that is a whole item, else ""."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
     return read_name(node.parent.args["alias"]) if isinstance(node.parent, exp.Alias) else ""
 
 
-def with_constants(select: exp.Select, private: tuple[exp.Expr, ...]) -> exp.Select:
-    """Return the SELECT with `true` in the place of some expressions; itself if there are none."""
+def replace_with_constants(select: exp.Select, private: tuple[exp.Expr, ...]) -> exp.Select:
+    """Return the SELECT with `true` in the place of some expressions, or itself if there are none."""
     if not private:
         return select
     masked = {id(node) for node in private}

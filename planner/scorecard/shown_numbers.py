@@ -1,8 +1,8 @@
-"""The numbers of a question: items of its select list and of ORDER BY that ask how large a group is.
+"""The numbers of a question: items of its select list and of ORDER BY that ask for the size of a group.
 
     SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY n DESC
 
-shows one, `n`, and sorts by it. The answer is keys; the setting `keyhole.numbers` says what stands in the column.
+shows one, `n`, and sorts by it. The answer has keys only. The setting `keyhole.numbers` decides the column's values.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ _MOST_RANKED = 100  # rows: tools cut all that they ask to hundreds or thousands
 
 @dataclass(frozen=True, slots=True)
 class ShownNumber:
-    """A number in the select list: its expression, which item it is, its tokens without the name, and its name."""
+    """A number in the select list: its expression, the item's index, its tokens without the name, and its name."""
 
     node: exp.Expr
     item: int
@@ -46,7 +46,10 @@ class ShownNumber:
 
 @dataclass(frozen=True, slots=True)
 class SortedNumber:
-    """A number that ORDER BY names as an expression, by its tokens; `item` is the number that it repeats, if any."""
+    """A number that ORDER BY writes as an expression, by its tokens.
+
+    `item` is the shown number that it repeats, if any.
+    """
 
     node: exp.Expr
     first: int
@@ -55,9 +58,9 @@ class SortedNumber:
 
 
 def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[ShownNumber, ...]:
-    """Return the numbers of a select list: sizes, and what windows compute of them, `count(*) / sum(count(*)) OVER ()`.
+    """Return the numbers of a select list: sizes, and windows over them such as `count(*) / sum(count(*)) OVER ()`.
 
-    A window that ranks is none, and what reads its place is none.
+    A window that ranks is none, and an expression that reads its place is none.
     """
     if len(select.expressions) != len(place.items):
         return ()
@@ -67,21 +70,21 @@ def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
         if contains_aggregate(node) and shows_size(node) and not any(map(is_place, node.find_all(exp.Window))):
             has_alias = isinstance(item, exp.Alias)
             end = find_unaliased_end(item, past, tokens)
-            called = read_name(item.args["alias"]) if has_alias else default_name(node, tokens[first:end])
+            called = read_name(item.args["alias"]) if has_alias else find_default_name(node, tokens[first:end])
             found.append(ShownNumber(node, index, first, end, called, has_alias))
     return tuple(found)
 
 
 def is_place(window: exp.Expr) -> bool:
-    """Return True for a window that says where a group stands, or has a name that says elsewhere what it is over."""
+    """Return True for a window that returns a group's place, or that is defined elsewhere by name."""
     called = window.this.this if isinstance(window.this, exp.Filter) else window.this
     return isinstance(called, RANKS) or bool(window.args.get("alias"))
 
 
-def default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
+def find_default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
     """Return the name that PostgreSQL gives a call, or a cast of one, without an alias.
 
-    An operation has none, and its cast, or that of a CASE, that of the type.
+    An operation has none. A cast of an operation or of a CASE has the name of the type.
     """
     node = strip_parentheses(node)
     kind: object = None
@@ -101,10 +104,10 @@ def _is_one_call(tokens: tuple[Token, ...]) -> bool:
     return is_called and find_closing(tokens, 1) == len(tokens) - 1
 
 
-def sorted_numbers(
+def find_sorted_numbers(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
 ) -> tuple[SortedNumber, ...]:
-    """Return the items of ORDER BY that are numbers written out, where the question shows numbers."""
+    """Return the items of ORDER BY that are numbers written as expressions, if the question shows numbers."""
     order = select.args.get("order")
     if order is None or not numbers or place.end >= len(tokens) or not tokens[place.end].is_word("order"):
         return ()
@@ -117,23 +120,23 @@ def sorted_numbers(
         node = ordered.this if isinstance(ordered, exp.Ordered) else ordered
         if contains_aggregate(node) and not contains_type(node, exp.Window) and shows_size(node):
             found.append(
-                SortedNumber(node, first, _without_direction(tokens, first, past), written.get(strip_parentheses(node)))
+                SortedNumber(node, first, _skip_direction(tokens, first, past), written.get(strip_parentheses(node)))
             )
         first = past + 1
     return tuple(found)
 
 
-def _without_direction(tokens: tuple[Token, ...], first: int, past: int) -> int:
+def _skip_direction(tokens: tuple[Token, ...], first: int, past: int) -> int:
     while past > first + 1 and tokens[past - 1].is_word("asc", "desc", "nulls", "first", "last"):
         past -= 1
     return past
 
 
-def name_sorting(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> tuple[str, ...]:
-    """Return what ORDER BY sorts by that is a number, as an analyst calls it."""
+def list_sorting_names(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> tuple[str, ...]:
+    """Return the numbers by which ORDER BY sorts, as an analyst calls them."""
     order, found = select.args.get("order"), []
     for one in order.expressions if order is not None else ():
-        named = named_number(one.this, select, numbers)
+        named = find_named_number(one.this, select, numbers)
         if named is not None:
             found.append(named.name)
         elif contains_aggregate(one) and shows_size(one.this):
@@ -142,19 +145,19 @@ def name_sorting(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> tuple[
     return tuple(found)
 
 
-def named_number(node: exp.Expr, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> ShownNumber | None:
-    """Return the number that an item of ORDER BY names, by the name or the position of its column."""
+def find_named_number(node: exp.Expr, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> ShownNumber | None:
+    """Return the number that an item of ORDER BY means by the name or the position of its column, or None."""
     inner = strip_parentheses(node)
     if isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdecimal():
         return next((one for one in numbers if one.item == int(inner.name) - 1), None)
     if isinstance(inner, exp.Column) and not inner.args.get("table") and isinstance(inner.this, exp.Identifier):
         called = read_name(inner.this)
-        outputs = [one for one in select.expressions if _output_name(one) == called]
+        outputs = [one for one in select.expressions if _find_output_name(one) == called]
         return next((one for one in numbers if one.name == called), None) if len(outputs) <= 1 else None
     return None
 
 
-def _output_name(item: exp.Expr) -> str:
+def _find_output_name(item: exp.Expr) -> str:
     if isinstance(item, exp.Alias):
         return read_name(item.args["alias"])
     inner = strip_parentheses(item)
@@ -162,7 +165,7 @@ def _output_name(item: exp.Expr) -> str:
 
 
 def is_cut_to_first(select: exp.Select) -> bool:
-    """Return True if LIMIT means the first few groups; tools cut every answer to hundreds or thousands of rows."""
+    """Return True if LIMIT asks for the first few groups. Tools cut every answer to hundreds or thousands of rows."""
     limit = read_limit(select)
     if limit is None:
         return select.args.get("limit") is not None and not _is_all(select)
@@ -170,8 +173,8 @@ def is_cut_to_first(select: exp.Select) -> bool:
     return not (isinstance(inner, exp.Literal) and inner.name.isdecimal() and int(inner.name) > _MOST_RANKED)
 
 
-def most_rows(select: exp.Select) -> int | None:
-    """Return how many rows a statement is cut to by a LIMIT that is a number; None for any other."""
+def find_limit(select: exp.Select) -> int | None:
+    """Return the number of rows to which a numeric LIMIT cuts a statement, or None for any other."""
     limit = read_limit(select)
     inner = None if limit is None else strip_parentheses(limit)
     return int(inner.name) if isinstance(inner, exp.Literal) and inner.name.isdecimal() else None
@@ -182,35 +185,38 @@ def _is_all(select: exp.Select) -> bool:
     return isinstance(limit, exp.Limit) and (limit.expression is None or contains_type(limit, exp.Var, exp.Null))
 
 
-def numbers_pass_on(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> "PassedOn":
-    """Return how the statement around a question reads its numbers.
+def read_outer_use(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> "OuterUse":
+    """Return how the statement around a question uses its numbers.
 
-    They may be shown as they are, cast, rounded or under another name, and sorted by where nothing is cut. Anything
-    else would compute with a value that is not told.
+    It may show them as they are, cast, rounded or renamed, and sort by them if nothing is cut. Any other use would
+    compute with a value that is not answered.
     """
-    return _Reading(select, numbers).read()
+    return _OuterReader(select, numbers).read()
 
 
 @dataclass(frozen=True, slots=True)
-class PassedOn:
-    """`only` if the numbers are passed on and nothing else; `sorted` are those that the statement around sorts by.
+class OuterUse:
+    """The use of a question's numbers by the text around it. `passes_only`: they are passed on and nothing else.
 
-    `most_rows` is the least LIMIT behind such an order: it takes nothing from an answer of at most so many groups.
+    `sorted` are the numbers by which the text around sorts. `least_limit` is the least LIMIT behind such an order. It
+    removes nothing from an answer of at most that many groups.
     """
 
-    only: bool
+    passes_only: bool
     sorted: tuple[str, ...] = ()
-    most_rows: int | None = None
+    least_limit: int | None = None
 
 
-UNTOUCHED = PassedOn(only=True)
+UNTOUCHED = OuterUse(passes_only=True)
 
 
 _CARRIES = (exp.Alias, exp.Cast, exp.Paren, exp.Round)
 _ON_THE_WAY = (exp.Subquery, exp.CTE, exp.With, exp.From, exp.Join, exp.Select)
 
 
-class _Reading:
+class _OuterReader:
+    """Reader of the statement around a question: it follows the names under which numbers are passed on."""
+
     def __init__(self, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> None:
         self._select = select
         self._root = select.root()
@@ -221,26 +227,28 @@ class _Reading:
         self._sorted: dict[str, None] = {}
         self._limits: list[int] = []
 
-    def read(self) -> PassedOn:
+    def read(self) -> OuterUse:
         if self._root is self._select:
             return UNTOUCHED
         if self._select.args.get("distinct") is not None or not self._is_reached(self._select):
-            return PassedOn(only=False)
-        self._rename()
+            return OuterUse(passes_only=False)
+        self._follow_aliases()
         while True:
             before = len(self._tracked)
             if not all(map(self._is_plain, self._root.find_all(exp.Query))):
-                return PassedOn(only=False)
+                return OuterUse(passes_only=False)
             if len(self._tracked) == before:
                 break
-        names = all(map(self._is_passed, self._outside(exp.Column)))
-        joins = all(map(self._is_apart, self._outside(exp.Join)))
-        return PassedOn(only=names and joins, sorted=tuple(self._sorted), most_rows=min(self._limits, default=None))
+        names = all(map(self._is_passed, self._find_outside(exp.Column)))
+        joins = all(map(self._keeps_numbers_apart, self._find_outside(exp.Join)))
+        return OuterUse(
+            passes_only=names and joins, sorted=tuple(self._sorted), least_limit=min(self._limits, default=None)
+        )
 
-    def _outside(self, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    def _find_outside(self, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
         return (node for node in self._root.find_all(kind) if id(node) not in self._inside)
 
-    def _rename(self) -> None:
+    def _follow_aliases(self) -> None:
         """Follow the numbers into a list of columns behind an alias, and to the first side of UNION ALL."""
         node: exp.Expr | None = self._select
         while node is not None and node is not self._root:
@@ -255,7 +263,7 @@ class _Reading:
                 while isinstance(first, exp.SetOperation | exp.Subquery):
                     first = first.left if isinstance(first, exp.SetOperation) else first.this
                 if isinstance(first, exp.Select):
-                    listed = [_output_name(one) for one in first.expressions]
+                    listed = [_find_output_name(one) for one in first.expressions]
                     self._tracked |= {listed[item] for item in self._items if item < len(listed)}
 
     def _learn_names(self, items: Iterable[exp.Expr]) -> None:
@@ -266,15 +274,15 @@ class _Reading:
                 self._tracked.add("round")
 
     def _rename_shown(self, query: exp.Query, items: set[int] | None) -> None:
-        """Follow what a query around shows into the names that a list behind its alias, or a side of UNION ALL, gives.
+        """Follow the columns of an outer query into the names that its alias or a side of UNION ALL gives.
 
         Parameters:
-            items: which of its columns are numbers; None where a star may be any of them.
+            items: the indices of its columns that are numbers; None if a star may be any of them.
         """
         node: exp.Expr | None = query.parent
         while node is not None and not isinstance(node, exp.Select):
             alias = node.args.get("alias")
-            listed = [_output_name(one) for one in _first_side(node).expressions]
+            listed = [_find_output_name(one) for one in _find_first_side(node).expressions]
             if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
                 columns = alias.args["columns"]
                 listed = [read_name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
@@ -283,7 +291,7 @@ class _Reading:
             node = node.parent
 
     def _is_reached(self, query: exp.Expr) -> bool:
-        """Return True if a query's rows go on as rows, up to the statement's own."""
+        """Return True if a query's rows become rows of the statement's answer, through subqueries and UNION ALL."""
         node, above = query, query.parent
         while above is not None:
             if isinstance(above, exp.Exists):
@@ -301,7 +309,7 @@ class _Reading:
         return True
 
     def _is_plain(self, query: exp.Expr) -> bool:
-        """Return True if a query around passes on what it shows; learn the names that it gives to numbers."""
+        """Return True if an outer query passes on what it shows. Record the names that it gives to numbers."""
         if id(query) in self._inside or not isinstance(query, exp.Select | exp.SetOperation):
             return True
         cut = query.args.get("limit") is not None or query.args.get("offset") is not None
@@ -344,7 +352,7 @@ class _Reading:
             return isinstance(column.parent, exp.Select)
         called = read_name(column.this)
         if called not in self._tracked:
-            return column.args.get("table") is not None or called not in self._aliases()
+            return column.args.get("table") is not None or called not in self._list_aliases()
         node: exp.Expr = column
         while isinstance(node.parent, _CARRIES):
             if node.arg_key != "this":
@@ -362,19 +370,19 @@ class _Reading:
         return False
 
     def _fits_limit(self, query: exp.Query) -> bool:
-        """Return True if a query has one row for each group at most, and a LIMIT that is a number; remember it."""
+        """Return True if a query has at most one row for each group, and a numeric LIMIT, which is recorded."""
         if not isinstance(query, exp.Select) or any(query.args.get(one) for one in ("offset", "distinct")):
             return False
-        most = most_rows(query)
-        around = [one for one in self._outside(exp.Select) if isinstance(one, exp.Select)]
+        most = find_limit(query)
+        around = [one for one in self._find_outside(exp.Select) if isinstance(one, exp.Select)]
         plain = all(isinstance(_strip(item), exp.Column | exp.Star) for one in around for item in one.expressions)
-        if most is None or not plain or any(self._outside(exp.Join)) or any(self._outside(exp.SetOperation)):
+        if most is None or not plain or any(self._find_outside(exp.Join)) or any(self._find_outside(exp.SetOperation)):
             return False
         self._limits.append(most)
         return True
 
-    def _aliases(self) -> set[str]:
-        """Return the names by which the rows that hold numbers can be meant as a whole."""
+    def _list_aliases(self) -> set[str]:
+        """Return the names by which the rows that hold numbers can be referred to as a whole."""
         found: set[str] = set()
         node: exp.Expr | None = self._select.parent
         while node is not None:
@@ -382,21 +390,21 @@ class _Reading:
             if isinstance(alias, exp.TableAlias):
                 found.add(read_name(alias.this))
             node = node.parent
-        for table in self._outside(exp.Table):
+        for table in self._find_outside(exp.Table):
             alias = table.args.get("alias")
             if read_name(table.this) in found and isinstance(alias, exp.TableAlias):
                 found.add(read_name(alias.this))
         return found - {""}
 
-    def _is_apart(self, join: exp.Expr) -> bool:
+    def _keeps_numbers_apart(self, join: exp.Expr) -> bool:
         using = {
             read_name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()
         }
         return not (using & self._tracked) and str(join.args.get("method") or "").upper() != "NATURAL"
 
 
-def _first_side(node: exp.Expr) -> exp.Expr:
-    """Return the SELECT whose columns name those of a set operation; anything else names nothing."""
+def _find_first_side(node: exp.Expr) -> exp.Expr:
+    """Return the SELECT whose columns name those of a set operation. For anything else return an empty SELECT."""
     if not isinstance(node, exp.SetOperation):
         return exp.Select()
     first: exp.Expr = node.left
@@ -406,7 +414,7 @@ def _first_side(node: exp.Expr) -> exp.Expr:
 
 
 def is_carried(item: exp.Expr) -> bool:
-    """Return True for a column that an item shows as it is, cast or rounded."""
+    """Return True if an item shows a column as it is, cast or rounded."""
     return isinstance(_strip(item), exp.Column)
 
 

@@ -9,7 +9,7 @@ from mechanisms.registry import MECHANISMS as REGISTERED
 from planner.catalog.catalog import NUMBERS, Catalog, Defaults
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
-from planner.question.public_knowledge import public_knowledge
+from planner.question.public_knowledge import parse_public_knowledge
 from planner.question.question import Accuracy
 from planner.statements.statement_refusals import (
     refuse_long_value,
@@ -97,7 +97,7 @@ def _check_tolerance(value: str) -> None:
 
 
 def _check_public_knowledge(value: str) -> None:
-    public_knowledge(value)
+    parse_public_knowledge(value)
 
 
 def _check_numbers(value: str) -> None:
@@ -262,9 +262,9 @@ def read_accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accur
         public_knowledge=_read_public_knowledge(
             _read_value(values, "keyhole.public_knowledge", defaults), mechanism, defaults
         ),
-        reuse=read_reuse(values),
-        allowed=defaults.mechanisms,
-        min_rows_set=bool(values.get("keyhole.min_rows")),
+        allows_reuse=read_reuse(values),
+        allowed_mechanisms=defaults.mechanisms,
+        is_min_rows_set=bool(values.get("keyhole.min_rows")),
         adds_guards=_read_value(values, "keyhole.guard", defaults).strip().lower() == "add",
     )
 

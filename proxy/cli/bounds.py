@@ -20,7 +20,7 @@ from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
 from planner.policy.sections import split_keys
 from planner.question.plan import Plan
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements import settings
 from proxy.cli.common import (
     DEFAULT_POLICY,
@@ -191,10 +191,10 @@ class BoundsReport:
             question = ask(
                 read_bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
             )
-            plan = planning.plan(question, dialect=self.planned.release.counts.dialect)
+            plan = planning.plan_question(question, dialect=self.planned.release.counts.dialect)
         except KeyholeError:
             return None
-        counted = groups_of_one_unit(plan.question)
+        counted = count_unit_groups(plan.question)
         group, unit_cost = plan.worst_case_epsilon, counted * plan.worst_case_epsilon
         told = f"a question with a tolerance of {_TIMES} units costs {group:.2g} a group, {unit_cost:.2g} a unit"
         return f"{told}{self._count_fitting(plan, counted)}. Half as many groups would cost half."

@@ -12,7 +12,7 @@ from accountant.monitor_model import MonitorState
 from planner.catalog.key_space import quote_in_row
 from planner.catalog.monitor import Monitor
 from planner.monitors.build import plan_monitor
-from planner.monitors.explain import explain_monitor, monitor_json
+from planner.monitors.explain import explain_monitor, make_monitor_json
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.brief_labels import BriefLabels
 from proxy.cli.common import (
@@ -79,7 +79,7 @@ def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False)
         status = reading.status(monitor)
         alerts = reading.alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
     if as_json:
-        print_json(status.document() | {"plan": monitor_json(plan)})
+        print_json(status.document() | {"plan": make_monitor_json(plan)})
         return
     print(*explain_monitor(plan), "", sep="\n")
     because = f" ({make_visible(status.reason)})" if status.reason else ""

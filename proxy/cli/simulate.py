@@ -28,7 +28,7 @@ from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import SimulatedCatalog, simulate_catalog
 from planner.question.plan import Plan
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements import settings
 from proxy.open_policy.accounts import convert_to_nano, find_limits
 from proxy.open_policy.pins import find_pins_path, read_pins
@@ -91,7 +91,7 @@ class Simulation:
     @property
     def groups_of_one_unit(self) -> int:
         """The most groups of the question that one privacy unit may be in."""
-        return groups_of_one_unit(self.plan.question)
+        return count_unit_groups(self.plan.question)
 
     @property
     def groups_left_out(self) -> float | None:
@@ -159,7 +159,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.read_accuracy(given, catalog.defaults)
     made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
-    plan = planning.plan(made, dialect=dialect)
+    plan = planning.plan_question(made, dialect=dialect)
     return _against_caps(plan, stood_in, asked, sizes)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from planner.catalog.fault import suggest_nearest
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
-from planner.monitors.affordable import exceeded_cap, find_fitting
+from planner.monitors.affordable import find_exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.chances import Course, Courses, list_courses
-from planner.monitors.explain import explain_monitor, monitor_json
+from planner.monitors.explain import explain_monitor, make_monitor_json
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.simulated_catalog import simulate_catalog
 from proxy.cli.simulate import Sizes, read_alone
@@ -50,14 +50,14 @@ class MonitorSimulation:
                 {
                     "text": one.text,
                     "epsilon": one.epsilon,
-                    "together": one.together,
+                    "together": one.watches_whole,
                     "ladder_epsilon": one.ladder_epsilon,
                     "courses": [{**asdict(course), "value": float(course.value)} for course in one.courses],
                 }
                 for one in self.courses
             ],
             "stand_ins": list(self.assumed),
-            "plan": monitor_json(self.plan),
+            "plan": make_monitor_json(self.plan),
         }
 
 
@@ -83,11 +83,13 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
     monitor = catalog.find_monitor(name)
     assert monitor is not None
     plan = plan_monitor(catalog, monitor, dialect=dialect)
-    cap = exceeded_cap(plan, catalog.budget)
+    cap = find_exceeded_cap(plan, catalog.budget)
     fitting: tuple[str, ...] = ()
     if cap is not None:
         budget = catalog.budget
-        fitting = find_fitting(catalog, monitor, dialect=dialect, fits=lambda one: exceeded_cap(one, budget) is None)
+        fitting = find_fitting(
+            catalog, monitor, dialect=dialect, fits=lambda one: find_exceeded_cap(one, budget) is None
+        )
     return MonitorSimulation(
         plan=plan,
         sizes=sizes,
@@ -125,7 +127,7 @@ def _cap_lines(made: MonitorSimulation) -> Iterator[str]:
 
 
 def _course_lines(made: Courses) -> Iterator[str]:
-    others = ", which decides whether the whole condition holds" if made.together else ""
+    others = ", which decides whether the whole condition holds" if made.watches_whole else ""
     yield f"  Groups that grow evenly through a window, at {made.text}{others}:"
     rows: list[tuple[str, ...]] = [
         ("up to", "above it from", "alerted by then", "alerted by the close", "late on average", "with a ladder")
@@ -137,7 +139,7 @@ def _course_lines(made: Courses) -> Iterator[str]:
     if made.ladder_epsilon is not None:
         far = min(made.courses, key=lambda course: course.beyond).ladder_epsilon
         assert far is not None
-        what = "The alarm on all of it" if made.together else "An alarm"
+        what = "The alarm on all of it" if made.watches_whole else "An alarm"
         yield (
             f"    {what} costs {write_at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) "
             "reserve "

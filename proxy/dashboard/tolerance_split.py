@@ -22,7 +22,7 @@ from math import exp, log
 from mechanisms.protocol import Unachievable
 from planner.catalog.tolerance import widen_tolerances
 from planner.errors import KeyholeError
-from planner.plan.calibrate import choose_calibration, with_common_sums
+from planner.plan.calibrate import add_common_sums, choose_calibration
 from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
 from proxy.concurrency.fair_queue import FairTurns
@@ -321,7 +321,7 @@ class _Trial:
             wider = replace(asked.read_accuracy(catalog), tolerance=tolerance)
             reduced, *_ = reduce_question(asked.read_question(catalog, wider))
             calibration, sharing = choose_calibration(reduced)
-            reduced, ranking = with_common_sums(reduced, calibration), choose_ranking(reduced)
+            reduced, ranking = add_common_sums(reduced, calibration), choose_ranking(reduced)
         except KeyholeError as refusal:
             return refusal
         except Unachievable:

@@ -47,7 +47,7 @@ class Telling:
             key=self._key(alert),
             window_start=None if window is None else as_utc(self._windows.starts[window]),
             alerted_at=as_utc(alert.at),
-            window_closes=None if window is None else as_utc(self._windows.closes(window)),
+            window_closes=None if window is None else as_utc(self._windows.find_close(window)),
             cleared_at=None if alert.cleared_at is None else as_utc(alert.cleared_at),
         )
 

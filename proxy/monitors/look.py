@@ -22,7 +22,7 @@ from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.lower.scan import rewrite
 from planner.lower.shared_looks import share_scans
-from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorLook, MonitorPlan
 from planner.question.plan import ReadRelation
 from planner.question.question import Question
@@ -63,12 +63,12 @@ class WatchedRun:
                 `LedgerUnavailable`.
         """
         if state is None:
-            _check_columns(self.service, look_of(self.plan, window=due.window, look=due.look).rewritten.relations)
+            _check_columns(self.service, make_look(self.plan, window=due.window, look=due.look).rewritten.relations)
             drawn = self.plan.standing.draw_state(keys=self.plan.keys.size, noise=self.service.noise)
             state = self.service.ledger.monitors.begin_window(self.run.run, due.window, drawn)
         if state.look >= due.look:
             return None
-        return PreparedLook(self, due, state, look_of(self.plan, window=due.window, look=due.look))
+        return PreparedLook(self, due, state, make_look(self.plan, window=due.window, look=due.look))
 
 
 @dataclass(frozen=True, slots=True)

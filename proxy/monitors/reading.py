@@ -23,8 +23,8 @@ from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import MonitorRelation
 from planner.monitors.build import plan_monitor
-from planner.monitors.explain import explain_monitor, explain_monitor_briefly, monitor_json
-from planner.monitors.guarantee import promise
+from planner.monitors.explain import explain_monitor, explain_monitor_briefly, make_monitor_json
+from planner.monitors.guarantee import write_promise
 from planner.monitors.monitor_plan import MonitorPlan, WindowPlan
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.kinds import ExplainFormat
@@ -214,7 +214,7 @@ class MonitorReading:
         """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
         plan = self.plan(self.find(name, analyst=analyst))
         if form == "json":
-            return (json.dumps([{"Keyhole": monitor_json(plan)}], indent=2, ensure_ascii=False),)
+            return (json.dumps([{"Keyhole": make_monitor_json(plan)}], indent=2, ensure_ascii=False),)
         return explain_monitor(plan) if form == "verbose" else explain_monitor_briefly(plan)
 
     # --- for everybody
@@ -262,7 +262,7 @@ class MonitorReading:
             tolerance=monitor.tolerance or self.service.catalog.defaults.tolerance,
             epsilon_per_group=plan.epsilon_per_cell,
             epsilon_per_unit=plan.epsilon_per_unit if plan.question.table.unit else None,
-            contract=promise(plan),
+            contract=write_promise(plan),
         )
 
     def begin(self, monitor: Monitor, *, analyst: str) -> int:
@@ -457,7 +457,7 @@ def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[Clos
         for number in (after, last)
     )
     for window in range(first, end):
-        yield ClosedWindow(number_of(windows, windows.closes(window)), as_utc(windows.starts[window]))
+        yield ClosedWindow(number_of(windows, windows.find_close(window)), as_utc(windows.starts[window]))
 
 
 def _moment(windows: WindowPlan, number: int) -> datetime:

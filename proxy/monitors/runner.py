@@ -211,7 +211,7 @@ class MonitorRunner:
             now=now,
             made={window: state.look for window, state in states.items()},
             closed=monitors.list_closed_windows(watched.run.run) | watched.run.excluded_windows,
-            early=watched.plan.early,
+            early=watched.plan.alerts_early,
         )
         kept.late_since = min((one.at + windows.delay for one in due), default=None)
         if not due:

@@ -82,7 +82,7 @@ def number_of(windows: WindowPlan, at: datetime) -> int:
 
 def count_moments(windows: WindowPlan) -> int:
     """Return the number of moments of looks in a horizon."""
-    return number_of(windows, windows.closes(len(windows.starts) - 1))
+    return number_of(windows, windows.find_close(len(windows.starts) - 1))
 
 
 def _look(windows: WindowPlan, window: int, look: int) -> DueLook:

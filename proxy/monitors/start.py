@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from planner.extract.question_text import write_question_text
 from planner.functionals.cells import find_cell_reach
 from planner.monitors.affordable import find_fitting
-from planner.monitors.guarantee import promise
+from planner.monitors.guarantee import write_promise
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.monitors import monitor_refusals
 from proxy.open_policy.accounts import convert_to_nano, find_table_limits, make_label
@@ -74,7 +74,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
     charge = charge_of(service, plan)
     wording = Wording(
         text=_kept_text(service, plan),
-        guarantee=promise(plan),
+        guarantee=write_promise(plan),
         fnr=_rate(plan.standing.fnr),
         fpr=_rate(plan.standing.fpr),
     )

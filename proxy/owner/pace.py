@@ -13,7 +13,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Budget, Catalog, Column, Defaults, SqlType, Table
 from planner.catalog.pace import EngineWork, Pace, TableSize
 from planner.catalog.pins import Pins
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.plan.expected_time import estimate_work
 from planner.policy.compile import identify_engine
 from planner.policy.file import Policy
@@ -134,7 +134,7 @@ def _make_question(
         today=date(2000, 1, 1),
         is_utc=True,
     )
-    return plan(question, dialect=dialect), TableSize(rows=rows, units=units or rows)
+    return plan_question(question, dialect=dialect), TableSize(rows=rows, units=units or rows)
 
 
 def _measure(source: Source, asked: Plan) -> float:

@@ -30,10 +30,10 @@ from planner.catalog.key_space import format_value
 from planner.catalog.listed_values import format_values
 from planner.functionals.cells import find_cell_reach
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.plan import Plan
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.settings import read_max_epsilon
 from proxy.open_policy.accounts import convert_to_nano, find_table_limits, make_label
 from proxy.open_policy.service import Service
@@ -99,7 +99,7 @@ def find_charged_keys(question: Question, *, version: str) -> tuple[Family, Cell
         table=table.ledger_root.table,
         unit=",".join(table.ledger_root.unit) or "row",
         columns=tuple(label for label, _ in cells.columns),
-        filter="" if remaining == ALWAYS else canonical(remaining),
+        filter="" if remaining == ALWAYS else write_canonical(remaining),
         version=version,
         immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
     )
@@ -141,7 +141,7 @@ def count_groups_of_unit(plan: Plan) -> int:
     ranking without early looks it is at most the number of returned groups, or twice that if a unit may raise some
     values and lower others.
     """
-    groups, ranked = groups_of_one_unit(plan.question), plan.question.ranked
+    groups, ranked = count_unit_groups(plan.question), plan.question.ranked
     if ranked is not None and plan.ranking is not None:
         if plan.question.functionals or plan.ranking.looks:
             return groups
@@ -255,7 +255,7 @@ def _find_cells(question: Question) -> tuple[Cells, Condition]:
         if not everywhere or question.table.is_fixed_by_unit(column)
     }
     remaining: list[Condition] = []
-    for conjunct in question.where.conjuncts():
+    for conjunct in question.where.list_conjuncts():
         narrowed = _narrow_key(question.table, conjunct)
         if narrowed is None or narrowed[0] in columns:
             remaining.append(conjunct)

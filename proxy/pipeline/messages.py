@@ -204,7 +204,7 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
     """
     ranked = plan.question.ranked
     places = ranking.places.tolist()
-    if ranked is None or not ranked.every_row:
+    if ranked is None or not ranked.keeps_every_row:
         return ranking.ranked, places
     beyond = passed.copy()
     beyond[ranking.ranked] = False

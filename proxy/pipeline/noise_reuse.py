@@ -31,7 +31,7 @@ from mechanisms.threshold.joint_loss import compute_joint_losses
 from mechanisms.threshold.one_shot import round_up_to_float
 from planner.explain.balances import SharedNoise
 from planner.functionals.per_key_offsets import subtract_offsets
-from planner.plan.question_identity import path_identities
+from planner.plan.question_identity import identify_paths
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.open_policy.service import Service
@@ -140,7 +140,7 @@ def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
     plan, version = claim.plan, claim.version
     if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
         return NoiseMemory((None,) * len(plan.question.functionals), {})
-    names = path_identities(plan.question, digest=service.catalog.digest)
+    names = identify_paths(plan.question, digest=service.catalog.digest)
     try:
         found = service.ledger.find_paths([name for name in names if name is not None], version)
     except LedgerError:
@@ -154,7 +154,7 @@ def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
 
 def recall_for(memory: NoiseMemory, plan: Plan, service: Service) -> NoiseMemory:
     """Return the same stored noise for a plan with another accuracy. Paths that only this plan needs are missing."""
-    return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
+    return replace(memory, names=identify_paths(plan.question, digest=service.catalog.digest))
 
 
 def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, wanted: bool) -> QuestionOnPaths | None:

@@ -31,7 +31,7 @@ def prepare(service: Service, asked: Asked) -> Plan:
     with service.measure_stage(Stage.PARSE):
         question = asked.read_question(service.catalog, accuracy)
     with service.measure_stage(Stage.PLAN):
-        return planning.plan(question, dialect=service.source.dialect)
+        return planning.plan_question(question, dialect=service.source.dialect)
 
 
 def check_time(service: Service, plan: Plan) -> None:

@@ -27,7 +27,7 @@ from planner.errors import KeyholeError
 from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.question.plan import ReadRelation
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
@@ -221,7 +221,7 @@ def make_charge(release: Release[CountingStatement], version: str) -> Charge:
     )
     question = release.question
     family, cells = (whole, Cells(())) if question is None else find_charged_keys(question, version=version)
-    groups = 1 if question is None else groups_of_one_unit(question)
+    groups = 1 if question is None else count_unit_groups(question)
     reach = OWN_GROUP if question is None else find_cell_reach(question)
     return Charge(
         question=release.identity,

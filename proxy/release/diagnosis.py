@@ -38,10 +38,10 @@ from planner.functionals.row_range import make_not_true
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
-from planner.question.condition import ALWAYS, all_of
+from planner.question.condition import ALWAYS, join_all
 from planner.question.question import Question
-from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, make_score_axis
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.settings import read_accuracy
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
@@ -209,7 +209,7 @@ class DiagnosisRelease:
     @property
     def groups_of_one_unit(self) -> int:
         """The largest number of groups in which one unit counts."""
-        return groups_of_one_unit(self.scored.question)
+        return count_unit_groups(self.scored.question)
 
     @property
     def epsilon_of_counts(self) -> float:
@@ -292,25 +292,25 @@ def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tup
     if asked.plot is Plot.RESIDUALS:
         symmetric = asked.method is Method.PRIRP
         return (
-            score_axis(score, most=MOST_ON_A_SIDE, symmetric=symmetric, even=True),
-            score_axis(other, most=MOST_ON_A_SIDE, symmetric=True),
+            make_score_axis(score, most=MOST_ON_A_SIDE, symmetric=symmetric, even=True),
+            make_score_axis(other, most=MOST_ON_A_SIDE, symmetric=True),
         )
     if (other.least, other.most) != (0, 1) or other.step != 1:
         raise refuse_outcome(asked.outcome)
     if asked.plot is Plot.CALIBRATION and not (score.step * score.least >= 0 and score.step * score.most <= 1):
         raise refuse_score(asked.score)
-    return score_axis(score, most=MOST_CELLS), score_axis(other, most=2)
+    return make_score_axis(score, most=MOST_CELLS), make_score_axis(other, most=2)
 
 
 def _check_varies(number: RowNumber, text: str, question: Question) -> None:
     """Raise KH314 for a score or outcome whose condition is publicly true of all rows, or of none."""
-    rows = all_of((question.where, number.present))
-    if not any(can_be_met(all_of((rows, term.condition)), question) for term in number.terms):
+    rows = join_all((question.where, number.present))
+    if not any(can_be_met(join_all((rows, term.condition)), question) for term in number.terms):
         raise refuse_never_positive(text)
     only = number.terms[0]
     if len(number.terms) > 1 or only.column is not None or only.condition == ALWAYS:
         return
-    if not can_be_met(all_of((rows, make_not_true(only.condition))), question):
+    if not can_be_met(join_all((rows, make_not_true(only.condition))), question):
         raise refuse_always_positive(text)
 
 

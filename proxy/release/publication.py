@@ -27,7 +27,7 @@ from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
 from planner.question.question import Question
 from planner.question.scores import ScoredRows
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.settings import read_accuracy
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
@@ -148,7 +148,7 @@ class Publication:
     @property
     def groups_of_one_unit(self) -> int:
         """The largest number of cells in which one unit counts."""
-        return groups_of_one_unit(self.question)
+        return count_unit_groups(self.question)
 
     @property
     def release(self) -> Release[ScoreCounts]:

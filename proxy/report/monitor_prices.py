@@ -8,7 +8,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_at_least
 from planner.lower.dialects.dialect import Dialect
-from planner.monitors.affordable import exceeded_cap, find_fitting
+from planner.monitors.affordable import find_exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import describe_monitor
 from planner.monitors.monitor_plan import MonitorPlan
@@ -38,7 +38,7 @@ class PricedMonitor:
             "groups": self.plan.keys.size,
             "windows": len(self.plan.windows.starts),
             "looks_per_window": self.plan.windows.looks,
-            "early": self.plan.early,
+            "early": self.plan.alerts_early,
             "epsilon_per_group_and_window": self.plan.epsilon_per_cell,
             "epsilon_per_unit": self.plan.epsilon_per_unit if self.plan.question.table.unit else None,
             "fingerprint": self.plan.fingerprint,
@@ -70,14 +70,14 @@ def describe_doubtful_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ..
             yield f"monitors.{one.name} is refused ({one.plan.code}: {one.plan.message}).{hint}"
             continue
         yield from (f"monitors.{one.name}: {warning}." for warning in one.plan.warnings)
-        cap = exceeded_cap(one.plan, catalog.budget)
+        cap = find_exceeded_cap(one.plan, catalog.budget)
         if cap is not None:
             key, most = cap
             fitting = find_fitting(
                 catalog,
                 one.plan.monitor,
                 dialect=one.plan.dialect,
-                fits=lambda plan: exceeded_cap(plan, catalog.budget) is None,
+                fits=lambda plan: find_exceeded_cap(plan, catalog.budget) is None,
             )
             amount = write_at_least(
                 one.plan.epsilon_per_unit if key.endswith("per_unit") else one.plan.epsilon_per_cell

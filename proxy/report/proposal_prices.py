@@ -10,7 +10,7 @@ from planner.explain.rounded_numbers import write_at_least
 from planner.extract.extract import extract_questions
 from planner.lower.dialects.dialect import Dialect
 from planner.parser.lexer import read_tokens, spell_name
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.scope.owner_bands import write_aggregate, write_band
 from planner.scope.owner_bands import write_at_least as reaches
@@ -56,7 +56,9 @@ def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
     try:
         asking = extract_questions(sql, read_tokens(sql), catalog)
         made = [
-            plan(ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=dialect)
+            plan_question(
+                ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=dialect
+            )
             for one in (() if asking is None else asking.questions)
         ]
     except KeyholeError as error:

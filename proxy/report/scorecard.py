@@ -13,7 +13,7 @@ from mechanisms.formula import Cut
 from planner.catalog.listed_values import format_values
 from planner.explain.guarantee import list_predicate_texts
 from planner.question.plan import Plan
-from planner.question.question import aggregate_text
+from planner.question.question import write_aggregate
 from planner.scope.embedded import name_predicate_column
 
 Levels = npt.NDArray[np.int32]
@@ -158,7 +158,7 @@ def _list_measures(plan: Plan, returned: int) -> Iterator[_Measure]:
     """
     yield from _list_predicate_measures(plan)
     if plan.asked.ranked is not None:
-        by = f"place by {aggregate_text(plan.asked.ranked.functional)}"
+        by = f"place by {write_aggregate(plan.asked.ranked.functional)}"
         title = by if plan.asked.ranked.descending else f"{by}, the least first"
         marks = tuple(str(place) for place in range(returned, 0, -1))
         yield _Measure(Scale(title, marks, (*("",) * (returned - 1), "is the first")), ())
@@ -180,7 +180,7 @@ def _list_predicate_measures(plan: Plan) -> Iterator[_Measure]:
             functional, found = first[number]
             numbers = tuple(place for _, place in found)
             marks = tuple(str(level) for level in range(len(found) + 1))
-            title = aggregate_text(asked.functionals[functional])
+            title = write_aggregate(asked.functionals[functional])
             meanings = ("none of these", *(said[place].removeprefix(f"{title} ") for place in numbers))
             yield _Measure(Scale(title, marks, meanings), numbers)
         elif number not in banded:

@@ -100,14 +100,14 @@ class PageCursor:
 
 def write_order(order: KeyOrder) -> str:
     """Return an order as text, for cursors and stored replies."""
-    kinds = (("tTnN"[one.is_number * 2 + one.descending], "!" * one.nulls_astray) for one in order)
+    kinds = (("tTnN"[one.is_number * 2 + one.descending], "!" * one.has_unusual_nulls) for one in order)
     return "".join(f"{one.place}{kind}{astray}" for one, (kind, astray) in zip(order, kinds, strict=True))
 
 
 def read_order(text: str) -> KeyOrder:
     """Read what `write_order` has written."""
     return tuple(
-        SortedColumn(int(place), is_number=kind in "nN", descending=kind in "TN", nulls_astray=bool(astray))
+        SortedColumn(int(place), is_number=kind in "nN", descending=kind in "TN", has_unusual_nulls=bool(astray))
         for place, kind, astray in _SORTED_COLUMN.findall(text)
     )
 

@@ -41,7 +41,7 @@ def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | N
     """Return the sort key of a column's text."""
     ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
     if ranks:
-        return (ranks | ({None: -1} if column.nulls_astray else {})).__getitem__
+        return (ranks | ({None: -1} if column.has_unusual_nulls else {})).__getitem__
     return (lambda text: int(text or 0)) if column.is_number else str
 
 

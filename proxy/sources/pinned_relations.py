@@ -90,12 +90,12 @@ class _Recent:
 
 
 def _encode_array(column: PinnedColumn) -> BinaryArray:
-    element, array = _OIDS[column.whole]
+    element, array = _OIDS[column.is_whole]
     size = len(column.values)
     head = (
         pack(">iiIii", 1, 1 if None in column.values else 0, element, size, 1) if size else pack(">iiI", 0, 0, element)
     )
-    if column.whole and None not in column.values:
+    if column.is_whole and None not in column.values:
         items = np.empty(size, dtype=[("length", ">i4"), ("value", ">i8")])
         items["length"], items["value"] = 8, np.array(column.values, dtype=np.int64)
         return BinaryArray(array, head + items.tobytes())
@@ -106,7 +106,7 @@ def _encode_array(column: PinnedColumn) -> BinaryArray:
 def _encode_item(value: Value | None, column: PinnedColumn) -> bytes:
     if value is None:
         return b"\xff\xff\xff\xff"
-    content = pack(">q", value) if column.whole else _write_text(value).encode()
+    content = pack(">q", value) if column.is_whole else _write_text(value).encode()
     return pack(">i", len(content)) + content
 
 
@@ -195,7 +195,7 @@ class PostgresPins:
         def rows(relation: PinnedRelation) -> str:
             at = first[relation.name]
             given = ", ".join(
-                f"CAST(${at + i} AS {'bigint' if column.whole else 'text'}[])"
+                f"CAST(${at + i} AS {'bigint' if column.is_whole else 'text'}[])"
                 for i, column in enumerate(relation.columns)
             )
             names = ", ".join(column.name for column in relation.columns)
@@ -262,7 +262,7 @@ def _quote_place(name: str) -> str:
 
 
 def _make_array(column: PinnedColumn) -> Any:
-    if column.whole and None not in column.values:
+    if column.is_whole and None not in column.values:
         return np.array(column.values, dtype=np.int64)
     different = dict(zip(map(id, column.values), column.values, strict=True))  # equal values are mostly one object
     texts = {at: None if value is None else _write_text(value) for at, value in different.items()}

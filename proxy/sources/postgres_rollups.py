@@ -80,7 +80,7 @@ class PostgresStore:
                 relation = self._make_name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
                 head = f"CREATE {kind} TABLE {relation} AS\n"
-                build = limit_rows(rollup.build_from(kept), self._most_rows)
+                build = limit_rows(rollup.write_build(kept), self._most_rows)
                 with self._pins.run(connection, build, rollup.pinned, head=head) as cursor:
                     if cursor.rowcount > self._most_rows:
                         raise RollupTooLarge  # which rolls the table back

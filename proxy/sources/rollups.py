@@ -136,14 +136,14 @@ class Rollups:
                 )
         apart = None if rewritten.blocks else rewritten.apart
         if apart is not None and (listed := self._find_all(_list_read(apart), version)):
-            statement = SourceStatement(apart.read_kept(_name_relations(listed)), reads_kept=True)
+            statement = SourceStatement(apart.write_from_kept(_name_relations(listed)), reads_kept=True)
             with suppress(Exception):
                 return self._read_kept(listed, statement, left_ms(), read)
         found_steps = (self._find_ready(self._steps, rows, version) for rows in _list_steps(rewritten))
         steps = [one for one in found_steps if one is not None]
         if steps:
             with suppress(Exception):
-                statement = SourceStatement(rewritten.read_kept(_name_relations(steps)), reads_kept=True)
+                statement = SourceStatement(rewritten.write_from_kept(_name_relations(steps)), reads_kept=True)
                 result = self._read_kept(steps, statement, left_ms(), read)
                 self._request_all(rewritten, version, timeout_ms=timeout_ms)
                 return result

@@ -45,6 +45,6 @@ def test_ordered_thresholds_fold_into_one() -> None:
     statement = classify(make_large(0)["64 thresholds on one aggregate, ordered"], catalog)
     assert isinstance(statement, Asking)
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
-    made = planning.plan(question, dialect=DUCKDB)
+    made = planning.plan_question(question, dialect=DUCKDB)
     assert made.minimised.exact
     assert len(list(list_literals(made.minimised.formula))) == 1

@@ -2,7 +2,7 @@
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from planner.question.condition import ALWAYS
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import Functional, Question, Ranked, Term
 
 
@@ -30,7 +30,7 @@ def _scaled(functional: Functional) -> str:
 
 def _term(term: Term) -> str:
     column = f" {term.column}" if term.column else ""
-    condition = "" if term.condition == ALWAYS else f" if {canonical(term.condition)}"
+    condition = "" if term.condition == ALWAYS else f" if {write_canonical(term.condition)}"
     return f"{term.coefficient:+}{column}{'' if term.power == 1 or not term.column else f'^{term.power}'}{condition}"
 
 
@@ -39,7 +39,7 @@ def question_text(question: Question) -> str:
     keys = ", ".join(
         f"{name} {len(values)}" for name, values in zip(question.keys.names, question.keys.values, strict=True)
     )
-    where = "" if question.where == ALWAYS else f" where {canonical(question.where)}"
+    where = "" if question.where == ALWAYS else f" where {write_canonical(question.where)}"
     functionals = []
     for functional in question.computed:
         scaled = _scaled(functional)
@@ -55,7 +55,12 @@ def _ranked(ranked: Ranked) -> str:
     limit = "all" if ranked.limit is None else f"first {ranked.limit}"
     among = f" per {', '.join(ranked.partition)}" if ranked.partition else ""
     behind = f" behind {ranked.offset}" if ranked.offset else ""
-    flags = {"signed": ranked.signed, "priced": ranked.priced, "cut": ranked.any_cut, "of all": ranked.every_row}
+    flags = {
+        "signed": ranked.signed,
+        "priced": ranked.is_priced,
+        "cut": ranked.may_cut_anywhere,
+        "of all": ranked.keeps_every_row,
+    }
     said = "".join(f" {name}" for name, holds in flags.items() if holds)
     if ranked.mean is not None:
         moved = f"moved {ranked.functional.sensitivity}"

@@ -260,7 +260,9 @@ def test_a_derived_column_by_which_one_may_group_makes_finer_cells(
     )
     catalog = replace(service.catalog, tables=tables)
     asked = replace(_asked(service, BY_DAY), question=read_bare_question(PER_UNIT.format(keys="day, kind"), catalog))
-    plan = planning.plan(asked.read_question(catalog, asked.read_accuracy(catalog)), dialect=service.source.dialect)
+    plan = planning.plan_question(
+        asked.read_question(catalog, asked.read_accuracy(catalog)), dialect=service.source.dialect
+    )
     claim = charging.make_claim(plan, catalog, asked=asked, version=service.find_version(plan.question.table))
     assert claim.charge.epsilon_nano == times * convert_to_nano(plan.worst_case_epsilon)
 
@@ -286,7 +288,9 @@ def test_every_unit_is_covered_where_the_owner_wants_that(
     tables = tuple(replace(table, cells_of_cut_units=True) for table in service.catalog.tables)
     catalog = replace(service.catalog, tables=tables)
     asked = replace(_asked(service, BY_DAY), question=read_bare_question(sql, catalog))
-    plan = planning.plan(asked.read_question(catalog, asked.read_accuracy(catalog)), dialect=service.source.dialect)
+    plan = planning.plan_question(
+        asked.read_question(catalog, asked.read_accuracy(catalog)), dialect=service.source.dialect
+    )
     claim = charging.make_claim(plan, catalog, asked=asked, version=service.find_version(plan.question.table))
     assert claim.charge.family.columns == columns
     assert claim.charge.epsilon_nano == times * convert_to_nano(plan.worst_case_epsilon)

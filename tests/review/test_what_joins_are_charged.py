@@ -8,7 +8,7 @@ import pytest
 
 from deploy.demo.build import install
 from planner.catalog.catalog import Catalog
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.question.plan import Plan
 from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
@@ -80,7 +80,7 @@ def test_a_filter_on_a_looked_up_column_is_one_on_the_private_column(service: Se
     written = "SELECT hour FROM sales WHERE month = '2011-11-01' AND country IN ('USA', 'Canada', 'Brazil') "
     same, other = _planned(service, f"{written} GROUP BY hour HAVING count(*) > 1000")
     assert other.charge == claim.charge
-    assert fingerprint(same.question) == fingerprint(plan.question)
+    assert find_fingerprint(same.question) == find_fingerprint(plan.question)
 
 
 def test_a_filter_narrows_cells_where_the_row_is_the_unit(service: Service) -> None:
@@ -103,7 +103,7 @@ def test_another_pin_is_another_column_and_another_question(service: Service) ->
     public = tuple(replace(table, digest="f" * 64) for table in service.catalog.public_tables)
     other, moved = _planned(service, sql, replace(service.catalog, public_tables=public))
     assert claim.charge.family.columns != moved.charge.family.columns
-    assert fingerprint(plan.question) != fingerprint(other.question)
+    assert find_fingerprint(plan.question) != find_fingerprint(other.question)
 
 
 def test_an_alias_changes_nothing(service: Service) -> None:
@@ -111,4 +111,4 @@ def test_an_alias_changes_nothing(service: Service) -> None:
     sql = "SELECT region FROM countries, sales WHERE name = country GROUP BY 1 HAVING count(*) > 1000"
     other, same = _planned(service, sql)
     assert same.charge == claim.charge
-    assert fingerprint(plan.question) == fingerprint(other.question)
+    assert find_fingerprint(plan.question) == find_fingerprint(other.question)

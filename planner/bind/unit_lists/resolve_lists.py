@@ -22,8 +22,8 @@ from planner.errors import KeyholeError
 from planner.functionals.unit_rows import identify_total, rename_columns
 from planner.parser.tree import strip_parentheses, write_short
 from planner.predicates.condition import read_row_condition
-from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, all_of, any_of
-from planner.question.condition_text import canonical
+from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, join_all, join_any
+from planner.question.condition_text import write_canonical
 from planner.question.question import ListedRows, ListedTotals, Measure, UnitRows
 from planner.question.three_valued import Truth
 from planner.scope.embedded import EmbeddedQuestion, UnitListQuery, UnitQuery
@@ -89,7 +89,7 @@ def _resolve(query: UnitListQuery, given: ConstantContext) -> UnitList:
 
 def _resolve_rule(query: UnitListQuery, given: ConstantContext) -> UnitList:
     scope = Scope(table=query.table, alias=query.alias)
-    where = all_of(one for part in query.rows for one in read_row_condition(part, scope, given).conjuncts())
+    where = join_all(one for part in query.rows for one in read_row_condition(part, scope, given).list_conjuncts())
     if query.totals is None:
         return _list_rows(query.table, where, is_absent=query.is_negated)
     try:
@@ -99,7 +99,7 @@ def _resolve_rule(query: UnitListQuery, given: ConstantContext) -> UnitList:
 
 
 def _list_rows(table: Table, where: Condition, *, is_absent: bool) -> UnitList:
-    meaning = "a row" if where == ALWAYS else f"a row where {canonical(where)}"
+    meaning = "a row" if where == ALWAYS else f"a row where {write_canonical(where)}"
     return UnitList(table=table, meaning=meaning, rule=ListedRows(where), is_negated=is_absent, description=meaning)
 
 
@@ -128,11 +128,11 @@ def _resolve_totals(
         return _list_rows(query.table, counted, is_absent=absent)
     names = {total.name: f"total {identify_total(total)}" for total in rows.totals}
     by = f" by {', '.join(sorted(query.groups))}" if query.groups else ""
-    of_rows = "all rows" if where == ALWAYS else f"the rows where {canonical(where)}"
+    of_rows = "all rows" if where == ALWAYS else f"the rows where {write_canonical(where)}"
     negated = "NOT " if whole_group else ""
     return UnitList(
         table=query.table,
-        meaning=f"totals of {of_rows}{by} where {canonical(rename_columns(holds, names))}",
+        meaning=f"totals of {of_rows}{by} where {write_canonical(rename_columns(holds, names))}",
         rule=ListedTotals(rows=rows, groups=tuple(sorted(query.groups)), shown=shown, holds=holds),
         is_negated=absent,
         description=f"{negated}{write_short(asked)} over {of_rows}{by}",
@@ -192,7 +192,7 @@ def _simplify_counts(holds: Condition, counts: frozenset[str]) -> Condition:
     def negate(inner: Condition) -> Condition:
         return ALWAYS if inner == NEVER else Not(inner)
 
-    return holds.fold(test, negation=negate, every=all_of, some=any_of)
+    return holds.fold(test, negation=negate, every=join_all, some=join_any)
 
 
 def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
@@ -209,7 +209,7 @@ def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
     asked = rename_columns(holds, {total.name: ""})
     if asked not in _SOME_ROW and asked not in {Not(one) for one in _NO_ROW}:
         return None
-    return all_of((*rows.where.conjuncts(), *counted.terms[0].condition.conjuncts()))
+    return join_all((*rows.where.list_conjuncts(), *counted.terms[0].condition.list_conjuncts()))
 
 
 _NO_ROW = frozenset((Compare("", "<=", 0), Compare("", "<", 1), Compare("", "=", 0)))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from planner.catalog.catalog import Column, FixedKey, RowCap, Table
-from planner.question.condition import Compare, Condition, Within, columns, truth_of
+from planner.question.condition import Compare, Condition, Within, find_columns, make_test
 from planner.question.question import ValuesOfRows
 
 _MOST_PLACES = 100
@@ -24,7 +24,7 @@ _MOST_PLACES = 100
 def narrow_by_places(table: Table, where: Condition) -> Table:
     """Return a question's table with the bounds that hold if its WHERE leaves a few places of each unit's rows."""
     for name in _list_places(table):
-        left = _list_remaining(name, where.conjuncts())
+        left = _list_remaining(name, where.list_conjuncts())
         if left:
             table = _narrow(table, FixedKey(name, left))
     return table
@@ -37,10 +37,10 @@ def _list_places(table: Table) -> list[str]:
 
 def _list_remaining(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
     """Return the places that a condition leaves. Return none if they are too many or if no place is left."""
-    own = [one for one in conjuncts if columns(one) == {name}]
+    own = [one for one in conjuncts if find_columns(one) == {name}]
     if not any(_has_last_place(one) for one in own):
         return ()
-    tests = [truth_of(one, name) for one in own]
+    tests = [make_test(one, name) for one in own]
     return tuple(place for place in range(1, _MOST_PLACES + 1) if all(test(place) is True for test in tests))
 
 

@@ -32,7 +32,7 @@ from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, MergedK
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
 from planner.parser.tree import contains_type, is_star, read_alias, read_name, strip_parentheses, write_node
-from planner.question.products import steps_of
+from planner.question.products import find_steps
 from planner.question.question import OwnOrder, ValueKind
 from planner.scope.embedded import UnitValue, UnitValuesQuery
 from planner.scope.group_by import list_grouped_columns
@@ -306,7 +306,7 @@ def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, e
             column = find_column(call.this, own)
             if column is None or column.sql_type not in _NUMBERS:
                 return None
-            if steps_of(column) is None:
+            if find_steps(column) is None:
                 raise refuse_unbounded_value(node, column.name)
             return "total" if isinstance(call, exp.Sum) else "mean", column, filter_
         case _:

@@ -11,8 +11,8 @@ from sqlglot import exp
 from planner.bind.from_clause import split_conjuncts
 from planner.catalog.catalog import UnitValues
 from planner.predicates.condition import read_row_condition
-from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not, all_of
-from planner.question.condition_text import canonical
+from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not, join_all
+from planner.question.condition_text import write_canonical
 from planner.question.question import OwnValue, ValuesOfRows
 from planner.scope.embedded import EmbeddedQuestion, UnitValuesQuery
 from planner.scope.name_resolution import Scope
@@ -30,7 +30,7 @@ def resolve_values(embedded: EmbeddedQuestion, given: ConstantContext) -> Embedd
     conditions: dict[Condition, exp.Expr] = {}
     for query in embedded.unit_values:
         table, rule = query.table, _resolve(query, given)
-        key = f"{table.name} {canonical(rule.where)}"
+        key = f"{table.name} {write_canonical(rule.where)}"
         if key in found:
             rule = _combine(found[key].rule, rule)
         found[key] = UnitValues(table=table, meaning=_describe(rule), rule=rule)
@@ -49,7 +49,7 @@ def _list_conditions(query: UnitValuesQuery, embedded: EmbeddedQuestion, given: 
     if query.keeps_rows:
         scope = Scope(table=query.table, alias=query.alias)
         for part in query.rows:
-            yield from read_row_condition(part, scope, given).conjuncts()
+            yield from read_row_condition(part, scope, given).list_conjuncts()
     if query.rank_value is not None:
         yield Compare(query.rank_value, "=", 1)
     for part in split_conjuncts(query.having):
@@ -58,7 +58,7 @@ def _list_conditions(query: UnitValuesQuery, embedded: EmbeddedQuestion, given: 
 
 def _resolve(query: UnitValuesQuery, given: ConstantContext) -> ValuesOfRows:
     scope = Scope(table=query.table, alias=query.alias)
-    where = all_of(one for part in query.rows for one in read_row_condition(part, scope, given).conjuncts())
+    where = join_all(one for part in query.rows for one in read_row_condition(part, scope, given).list_conjuncts())
     values = tuple(
         OwnValue(
             one.name,
@@ -86,8 +86,8 @@ def _describe(rule: ValuesOfRows) -> str:
         one.name
         + (f" in the order of {', '.join(by.text for by in one.order)}" if one.order else "")
         + (f", {one.steps} rows away" if one.steps != 1 else "")
-        + ("" if one.where == ALWAYS else f" of rows where {canonical(one.where)}")
+        + ("" if one.where == ALWAYS else f" of rows where {write_canonical(one.where)}")
         for one in rule.values
     )
-    where = "" if rule.where == ALWAYS else f" where {canonical(rule.where)}"
+    where = "" if rule.where == ALWAYS else f" where {write_canonical(rule.where)}"
     return f"{', '.join(said)}{where}"

@@ -42,7 +42,7 @@ from planner.parser.tree import (
     write_node,
 )
 from planner.scope.name_resolution import Scope, find_column
-from planner.scorecard.shown_numbers import default_name
+from planner.scorecard.shown_numbers import find_default_name
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "joins", "where", "group", "having"))
 _IN_READER = frozenset(("expressions", "from_", "with_", "group", "having", "order", "limit", "offset"))
@@ -349,7 +349,9 @@ def _spell_keys(reader: Reader, inner: _Inner, replaced: list[Edit], read: Priva
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         if not isinstance(item, exp.Alias):
             shown = strip_parentheses(item)
-            label = read_name(shown.this) if isinstance(shown, exp.Column) else default_name(item, tokens[first:past])
+            label = (
+                read_name(shown.this) if isinstance(shown, exp.Column) else find_default_name(item, tokens[first:past])
+            )
             at = tokens[find_unaliased_end(item, past, tokens) - 1].end
             changes.append(Edit.from_text(at, at, f" AS {quote_identifier(label)}"))
     return changes

@@ -16,7 +16,7 @@ from planner.extract.private_read import ParsedQuestion
 from planner.parser.lexer import spell_name
 from planner.parser.tree import is_number, strip_parentheses, write_node
 from planner.scope.name_resolution import find_column
-from planner.scorecard.number_columns import group_expressions
+from planner.scorecard.number_columns import list_group_expressions
 
 _FEWEST = 50  # people in a group: what is cheap at the usual tolerance
 _TOTAL = "total"
@@ -48,7 +48,7 @@ def _add_detail(error: KeyholeError, detail: str, *, hint: str | None) -> Keyhol
 
 def _find_grouped(place: ParsedQuestion) -> list[Column]:
     found = []
-    for node in group_expressions(place.select):
+    for node in list_group_expressions(place.select):
         try:
             column = find_column(node, place.scope)
         except KeyholeError:

@@ -43,7 +43,7 @@ from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
 from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses
 from planner.scorecard.find import shows_size
-from planner.scorecard.shown_numbers import default_name, is_carried, is_place
+from planner.scorecard.shown_numbers import find_default_name, is_carried, is_place
 
 _PASSES_ON = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset"))
 _MOST_AROUND = 8  # queries around one another through which a size is followed
@@ -243,7 +243,9 @@ def _find_numbers(
         ):
             continue
         end = find_unaliased_end(item, past, tokens)
-        shown = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else default_name(node, tokens[first:end])
+        shown = (
+            read_name(item.args["alias"]) if isinstance(item, exp.Alias) else find_default_name(node, tokens[first:end])
+        )
         called = shown if shown not in known and shown.isidentifier() else _choose_unused_name(known)
         known.add(called)
         spelled = spell_inside(Conjunct(first, end, can_move=True), reader, columns.items, room, read.text, tokens)

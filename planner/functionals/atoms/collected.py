@@ -59,7 +59,7 @@ class FormulaCollector:
 
     def set_group_sizes(self, formula: Having) -> None:
         """Set the group sizes for which means' tolerances are meant, unless the analyst set `keyhole.min_rows`."""
-        if not self.accuracy.min_rows_set:
+        if not self.accuracy.is_min_rows_set:
             self.sizes = find_group_sizes(
                 formula,
                 table=self.table,

@@ -7,7 +7,7 @@ from planner.aggregates.comparison import Comparison
 from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.guard_remedy import Remedy
 from planner.functionals.guards import GuardedFormula, holds_at_zero, write_guard_hint
-from planner.question.question import NEAR_EMPTY, Accuracy, Functional, aggregate_text
+from planner.question.question import NEAR_EMPTY, Accuracy, Functional, write_aggregate
 
 _MUCH_LARGER = 4
 """How many times `min_rows` a count must ask for to make a mean cheaper surely: the mean's own price falls by that, and
@@ -21,8 +21,8 @@ def warn_of_mean_between_bounds(functionals: Sequence[Functional]) -> Iterator[s
     """
     means = [one for one in functionals if one.origin > 0 and not one.name.endswith(")")]
     for mean in means:
-        text = aggregate_text(mean)
-        if any(one.origin == -mean.origin and aggregate_text(one) == text for one in functionals):
+        text = write_aggregate(mean)
+        if any(one.origin == -mean.origin and write_aggregate(one) == text for one in functionals):
             yield (
                 f"{text} against {mean.origin:f} and against -{mean.origin:f} is two sums, each with noise of its own: "
                 f"{_write_sums(mean, text)}, and costs about half"

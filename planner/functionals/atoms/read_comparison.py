@@ -17,7 +17,7 @@ from planner.functionals.guards import Absence, ComparisonPlace, Guarded
 from planner.functionals.per_key_offsets import LIMIT, make_offsets
 from planner.functionals.row_range import find_row_range, find_row_range_without, is_never_null
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
-from planner.question.condition_text import canonical
+from planner.question.condition_text import write_canonical
 from planner.question.question import Functional, Measure
 from planner.values.decimals import convert_to_decimal
 
@@ -52,9 +52,9 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
         collected.warnings[f"{text} is {'true' if constant == TRUE else 'false'} for every group"] = None
         remedied = _find_remedy(comparison, collected)
         return Guarded(constant, values, text, comparison.position, remedy=remedied, source=source)
-    terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
+    terms = sorted((t.coefficient, t.column or "", write_canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
-    off = (made.off_each_unit, *(() if made.off_condition is None else (canonical(made.off_condition),)))
+    off = (made.off_each_unit, *(() if made.off_condition is None else (write_canonical(made.off_condition),)))
     meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, off, *terms)
     settled = _settle(comparison, made, at, collected)
     try:

@@ -5,7 +5,7 @@ from datetime import date
 
 from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Table, Value
 from planner.catalog.derived_columns import DATE_PARTS, is_derivable
-from planner.question.condition import Condition, columns
+from planner.question.condition import Condition, find_columns
 from planner.values.datetimes import extract_part, move_to_midnight, truncate_to_unit
 
 CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"))
@@ -23,7 +23,7 @@ def find_roots(column: Column, table: Table) -> frozenset[str]:
 
 def concerns(condition: Condition, roots: frozenset[str], table: Table) -> bool:
     """Return True if a condition reads a column that one of these roots determines."""
-    return any(name in roots or roots & find_roots(table.get_column(name), table) for name in columns(condition))
+    return any(name in roots or roots & find_roots(table.get_column(name), table) for name in find_columns(condition))
 
 
 def derive_value(derived: Derivation, value: Value | None) -> Value | None:

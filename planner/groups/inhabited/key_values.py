@@ -35,8 +35,8 @@ from planner.groups.inhabited.root_spans import (
     find_spans,
     find_unit,
 )
-from planner.question.condition import And, Condition, Leaf, Not, Or, all_of, parts_of
-from planner.question.disjoint import Rows
+from planner.question.condition import And, Condition, Leaf, Not, Or, count_parts, join_all
+from planner.question.disjoint import ConditionRows
 
 _MOST_COMPARED = 100_000  # parts of conditions that are held against each other: some fifty milliseconds
 
@@ -127,14 +127,14 @@ def _list_left_groups(merged: MergedKeys, told: Sequence[Condition], table: Tabl
 def _list_tested_groups(parts: ValueGroups, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
     """Return the groups whose condition may hold together with the others."""
     tests = [test for test in parts.tests if isinstance(test, Leaf | Not | And | Or)]
-    if sum(map(parts_of, told)) * sum(map(parts_of, tests)) > _MOST_COMPARED:
+    if sum(map(count_parts, told)) * sum(map(count_parts, tests)) > _MOST_COMPARED:
         return None
-    rows = Rows.of(all_of(told))
+    rows = ConditionRows.from_condition(join_all(told))
     denied = {one.condition if isinstance(one, Not) else Not(one) for one in told}
     left = {
         group
         for test, group in zip(tests, parts.groups, strict=True)
-        if denied.isdisjoint(test.conjuncts()) and not rows.lack(test)
+        if denied.isdisjoint(test.list_conjuncts()) and not rows.are_disjoint_from(test)
     }
     if _hold_at([None], told, root=parts.column, table=table).all():
         left.add(parts.null_group)

@@ -30,7 +30,7 @@ from planner.groups.inhabited.possible_truth import (
     test_values,
 )
 from planner.groups.number_parts import find_column_unit
-from planner.question.condition import Compare, Condition, IsNull, Leaf, Within, columns
+from planner.question.condition import Compare, Condition, IsNull, Leaf, Within, find_columns
 from planner.values.datetimes import STEPS, move_to_midnight, shift_moment, truncate_to_unit
 
 MOST_MOMENTS = 10_000
@@ -94,7 +94,7 @@ class RootLine:
 
     def reads_cyclic_part(self, condition: Condition, table: Table) -> bool:
         """Return True if a condition reads a recurring part of the time."""
-        return any(_find_cyclic_part(table.get_column(name), self) for name in columns(condition))
+        return any(_find_cyclic_part(table.get_column(name), self) for name in find_columns(condition))
 
     def has_place(self, value: Value) -> bool:
         """Return True if the constant of a comparison has a place on the line."""
@@ -251,7 +251,7 @@ def find_spans(
         return None
     test, count = cells.test_leaf, len(cells.cuts) + 2
     coarse = cells.join_cells(find_possible_places(conditions, test, count)).clip(among)
-    leaves = [leaf for one in conditions for leaf in one.leaves()]
+    leaves = [leaf for one in conditions for leaf in one.walk_leaves()]
     again = {part for leaf in leaves if (part := _find_cyclic_part(table.get_column(leaf.column), line))}
     if not again or not line.is_time:
         return coarse
@@ -280,7 +280,7 @@ class _Cells:
     @staticmethod
     def from_conditions(line: RootLine, conditions: Iterable[Condition], table: Table) -> "_Cells | None":
         found, tests = set(line.calendar if line.is_time else ()), 0
-        for leaf in (leaf for one in conditions for leaf in one.leaves()):
+        for leaf in (leaf for one in conditions for leaf in one.walk_leaves()):
             tests += 1
             for scale, value in _list_changes(leaf, line, table):
                 found |= {scale.find_place(value), scale.find_place_after(value)}

@@ -34,7 +34,7 @@ from planner.lower.layout import indent_blocks, write_group_by, write_select, wr
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import write_answer, write_relation, write_unit_columns
 from planner.question.plan import Rollup
-from planner.question.products import without_products
+from planner.question.products import remove_products
 from planner.question.question import Measure, Question, UnitRows
 
 _RELATION = "rolled"
@@ -92,7 +92,7 @@ def _keep_answer(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     # in an order of columns that does not depend on how GROUP BY is typed
     columns = _sort_by_name(question.keys.columns)
     within = _sort_by_name([question.table.get_column(key.name) for key in question.table.fixed])
-    table = replace(without_products(question.table), fixed=())
+    table = replace(remove_products(question.table), fixed=())
     together = _sort_by_name([*columns, *within])
     if not exceeds_groups(
         table, _make_whole_space(together)

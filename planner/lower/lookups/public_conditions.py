@@ -26,7 +26,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.member_conditions import ConditionSplitter
 from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import write_whole_read
-from planner.question.condition import ALWAYS, Condition, IsNull, Leaf, Not, all_of, any_of, columns, evaluate
+from planner.question.condition import ALWAYS, Condition, IsNull, Leaf, Not, evaluate, find_columns, join_all, join_any
 from planner.question.question import Functional
 
 Place: TypeAlias = tuple[str, int]
@@ -71,7 +71,7 @@ def ask_public_rows(
     Raises KH214 if a single row could cost more than any may.
     """
     plain, table = PublicConditions(where, functionals), look_up_at_once(table)
-    if not any(find_place(table, name) for one in list_conditions(where, functionals) for name in columns(one)):
+    if not any(find_place(table, name) for one in list_conditions(where, functionals) for name in find_columns(one)):
         return plain
     asked = _split(table, plain, {})
     stored = replace(table, columns=(*table.columns, *asked.columns))
@@ -85,8 +85,8 @@ def ask_public_rows(
 def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
     """Return the conditions with the carried ones. Demanded ones are not tested again."""
     splitting = ConditionSplitter(table, partial(find_place, table), "keyhole_found", may_lack=True)
-    met = frozenset(part for one in demanded.values() for part in one.conjuncts())
-    where = splitting.split(all_of(part for part in asked.where.conjuncts() if part not in met), wanted=True)
+    met = frozenset(part for one in demanded.values() for part in one.list_conjuncts())
+    where = splitting.split(join_all(part for part in asked.where.list_conjuncts() if part not in met), wanted=True)
 
     def split(condition: Condition) -> Condition:
         return splitting.split(condition, wanted=True)
@@ -100,18 +100,20 @@ def _list_demanded(table: Table, where: Condition) -> dict[Place, Condition]:
 
     Private rows that find no such row are dropped.
     """
-    places = dict.fromkeys(find_place(table, leaf.column) for leaf in where.leaves())
+    places = dict.fromkeys(find_place(table, leaf.column) for leaf in where.walk_leaves())
     demanded = {place: _imply(table, where, place) for place in places if place is not None}
-    return {place: one for place, one in demanded.items() if evaluate(one, dict.fromkeys(columns(one))) is not True}
+    return {
+        place: one for place, one in demanded.items() if evaluate(one, dict.fromkeys(find_columns(one))) is not True
+    }
 
 
 def _imply(table: Table, condition: Condition, place: Place) -> Condition:
     """Return a condition on the columns of one place alone that is true wherever the given condition is."""
 
     def literal(test: Leaf | Not) -> Condition:
-        return test if all(find_place(table, name) == place for name in columns(test)) else ALWAYS
+        return test if all(find_place(table, name) == place for name in find_columns(test)) else ALWAYS
 
-    return condition.fold_literals(literal, every=all_of, some=any_of, wanted=True)
+    return condition.fold_literals(literal, every=join_all, some=join_any, wanted=True)
 
 
 def look_up_at_once(table: Table) -> Table:
@@ -157,8 +159,8 @@ def write_asked_rows(row: RowSql, place: Place, asked: PublicConditions, *, rows
     )
     public = replace(row, table=replace(row.table, columns=read))
     carried = asked.carried.get(place, {})
-    demanded = all_of(
-        part for part in asked.demanded.get(place, ALWAYS).conjuncts() if not _is_met_by_join(row.table, part)
+    demanded = join_all(
+        part for part in asked.demanded.get(place, ALWAYS).list_conjuncts() if not _is_met_by_join(row.table, part)
     )
     truths = [f"COALESCE({public.write_condition(one)}, FALSE) AS {name}" for one, name in carried.items()]
     where = "" if demanded == ALWAYS else f" WHERE {public.write_condition(demanded)}"

@@ -30,7 +30,7 @@ from planner.lower.read_columns import keep_columns, list_read_columns
 from planner.lower.row import RowSql
 from planner.lower.scan import list_relations
 from planner.lower.scores.row_number import write_cell
-from planner.question.condition import columns
+from planner.question.condition import find_columns
 from planner.question.plan import PinnedRelation, ReadRelation
 from planner.question.scores import ScoredRows
 
@@ -118,8 +118,8 @@ class ScoreCounts:
         """Yield the columns that decide the cell of a row."""
         for number in (axis.number for axis in self.scored.axes):
             yield from number.columns
-            yield from columns(number.present)
-            yield from (name for term in number.terms for name in columns(term.condition))
+            yield from find_columns(number.present)
+            yield from (name for term in number.terms for name in find_columns(term.condition))
 
     def _write_cell(self, row: RowSql) -> str:
         """Return SQL for a row's cell on all axes together, NULL if one of its numbers is missing."""

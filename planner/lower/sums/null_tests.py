@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.catalog.catalog import Lookup, Product, Table
-from planner.question.condition import Condition, IsNull, Leaf, Not, Or, all_of, any_of
+from planner.question.condition import Condition, IsNull, Leaf, Not, Or, join_all, join_any
 from planner.question.question import Functional, Measure, Term
 
 
@@ -32,7 +32,7 @@ def list_conjuncts(condition: Condition) -> Iterator[Condition]:
 
     `NOT (a IS NULL OR b IS NULL)` has two parts, because neither is ever unknown.
     """
-    for part in condition.conjuncts():
+    for part in condition.list_conjuncts():
         match part:
             case Not(Or(parts)) if all(isinstance(one, IsNull) for one in parts):
                 yield from (Not(one) for one in parts)
@@ -44,7 +44,7 @@ def reads_no_value(condition: Condition, table: Table) -> bool:
     """Return True if the condition only tests whether stored or looked-up columns are NULL."""
     return all(
         isinstance(leaf, IsNull) and isinstance(table.get_column(leaf.column).derivation, Lookup | None)
-        for leaf in condition.leaves()
+        for leaf in condition.walk_leaves()
     )
 
 
@@ -53,7 +53,7 @@ def _drop_tests(term: Term, table: Table) -> Term:
 
     def spell_out(leaf: Leaf) -> Condition:
         """Spell out that a product is NULL if a factor is."""
-        return any_of(IsNull(name) for name in list_factors(table, leaf.column)) if isinstance(leaf, IsNull) else leaf
+        return join_any(IsNull(name) for name in list_factors(table, leaf.column)) if isinstance(leaf, IsNull) else leaf
 
-    spelled = term.condition.mapped(spell_out)
-    return replace(term, condition=all_of(part for part in list_conjuncts(spelled) if part not in implied))
+    spelled = term.condition.map_leaves(spell_out)
+    return replace(term, condition=join_all(part for part in list_conjuncts(spelled) if part not in implied))

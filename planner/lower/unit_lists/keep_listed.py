@@ -25,7 +25,7 @@ from planner.lower.unit_paths.reach import list_owners
 from planner.lower.unit_rows import StoredTotals, list_needed, write_unit_columns
 from planner.lower.whole_joins.fences import add_any_row, write_row_fence, write_whole_read
 from planner.lower.whole_joins.front_conditions import FrontConditions, ask_rows
-from planner.question.condition import ALWAYS, Condition, columns
+from planner.question.condition import ALWAYS, Condition, find_columns
 from planner.question.question import ListedRows, ListedTotals
 
 _ENDS = (("min", "least"), ("max", "most"))
@@ -155,9 +155,9 @@ def _list_asked(listed: UnitList) -> Iterator[str]:
         yield listed.comparison[2]
     match listed.rule:
         case ListedRows(where):
-            yield from columns(where)
+            yield from find_columns(where)
         case ListedTotals(rows, groups):
-            yield from (*groups, *columns(rows.where), *list_summed_columns(list_needed(rows)))
+            yield from (*groups, *find_columns(rows.where), *list_summed_columns(list_needed(rows)))
 
 
 def _join_owner(
@@ -252,7 +252,7 @@ def _write_units_of_rows(
     if listed.comparison is not None:
         read.append(listed.comparison[2])
         names = [*names, "keyhole_value"]
-    stored = _read_listed(listed.table, [*read, *columns(rule.where)], dialect)
+    stored = _read_listed(listed.table, [*read, *find_columns(rule.where)], dialect)
     row = compute_conditions(stored, rule.where, ())
     units = [row.write_column(name) for name in read]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *write_where_tests(row, rule.where)]
@@ -281,7 +281,7 @@ def _write_units_of_totals(
     keys = [inside for _, inside in listed.key_columns]
     others = [name for name in rule.groups if name not in keys]
     grouped = [*rows.table.unit, *keys, *others]
-    read = [*grouped, *columns(rows.where), *list_summed_columns(needed)]
+    read = [*grouped, *find_columns(rows.where), *list_summed_columns(needed)]
     row = compute_conditions(_read_listed(replace(rows.table, lists=()), read, dialect), rows.where, needed)
     summed = [FunctionalSql.from_functional(row, one, where=ALWAYS, among=rows.where) for one in needed]
     called = [*names, *(f"g{i}" for i in range(len(others)))]

@@ -24,7 +24,7 @@ from planner.lower.read_columns import OF_ALL_ROWS, keep_columns
 from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import add_any_row, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions
-from planner.question.condition import ALWAYS, columns
+from planner.question.condition import ALWAYS, find_columns
 from planner.question.question import OwnOrder, OwnValue, Term, ValuesOfRows
 from planner.values.sql_literals import write_decimal, write_integer
 
@@ -169,7 +169,7 @@ def _compute_values(
     Parameters:
         known: the question's table, which has the values as columns.
     """
-    asked_of = frozenset().union(columns(rule.where), *(columns(one.where) for one in rule.values))
+    asked_of = frozenset().union(find_columns(rule.where), *(find_columns(one.where) for one in rule.values))
     narrow = keep_columns(table, [*asked_of, *(one.column for one in rule.values if one.column is not None)])
     stored = join_lookups(join_members(narrow, dialect=dialect), dialect=dialect)
     asked = [make_existence(Term(1, None, one.where, 0)) for one in rule.values]

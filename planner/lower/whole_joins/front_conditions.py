@@ -22,7 +22,18 @@ from planner.lower.domain import LONGEST_LIST
 from planner.lower.key_tests import pair_keys, write_where_tests
 from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import add_any_row, write_row_fence
-from planner.question.condition import ALWAYS, Compare, Condition, Leaf, Not, Within, all_of, any_of, columns, evaluate
+from planner.question.condition import (
+    ALWAYS,
+    Compare,
+    Condition,
+    Leaf,
+    Not,
+    Within,
+    evaluate,
+    find_columns,
+    join_all,
+    join_any,
+)
 from planner.question.question import Question
 
 
@@ -82,7 +93,7 @@ def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> Fron
     table = question.table
     if table.own:
         return NOTHING  # a window reads all rows of a unit
-    asked = list(question.where.conjuncts())
+    asked = list(question.where.list_conjuncts())
     asked += [one for column, values in pair_keys(question) for one in _restrict(column, values)]
     return _place_conditions(table, asked, found if table.reads_several_tables else ())
 
@@ -144,12 +155,12 @@ def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condit
     """
 
     def literal(test: Leaf | Not) -> Condition:
-        read = columns(test)
+        read = find_columns(test)
         is_known = bool(read) and all(_is_null_of_null(table.get_column(name)) for name in table.include_bases(read))
         return test if is_known and _list_bases(test) <= set(names) else ALWAYS
 
-    implied = condition.fold_literals(literal, every=all_of, some=any_of, wanted=True)
-    read = columns(implied)
+    implied = condition.fold_literals(literal, every=join_all, some=join_any, wanted=True)
+    read = find_columns(implied)
     return implied if read and evaluate(implied, dict.fromkeys(read)) is not True else ALWAYS
 
 
@@ -173,16 +184,16 @@ def _place_conditions(table: Table, asked: Iterable[Condition], found: Iterable[
     asked, found = tuple(asked), tuple(found)
 
     def hand_on(there: Table, names: dict[str, str]) -> FrontConditions:
-        implied = all_of(_imply(one, table, names) for one in asked)
+        implied = join_all(_imply(one, table, names) for one in asked)
         keys = [replace(one, column=names[one.column]) for one in found if one.column in names]
-        return _place_conditions(there, _rename(implied.conjuncts(), names), keys)
+        return _place_conditions(there, _rename(implied.list_conjuncts(), names), keys)
 
     if table.members:
         of_members = (hand_on(one.table, {named: own for own, named in one.columns}) for one in table.members)
         return FrontConditions(members=tuple(of_members))
     brought = {} if table.path is None else {here: there for there, here in table.path.added_columns}
     names = _list_own(table)
-    own = all_of(_imply(one, table, names) for one in asked)
+    own = join_all(_imply(one, table, names) for one in asked)
     of_own = tuple(one for one in found if one.column in names)
     return FrontConditions(own, of_own, path=None if table.path is None else hand_on(table.path.table, brought))
 
@@ -212,12 +223,12 @@ def _rename(asked: Iterable[Condition], names: Mapping[str, str]) -> list[Condit
     def rename(leaf: Leaf) -> Condition:
         return replace(leaf, column=rename_column(leaf.column))
 
-    return [one.mapped(rename) for one in asked]
+    return [one.map_leaves(rename) for one in asked]
 
 
 def _list_bases(condition: Condition) -> frozenset[str]:
     """Return the columns that a condition reads. A computed column is replaced by those from which it is computed."""
-    read = columns(condition)
+    read = find_columns(condition)
     computed = [one.column.derivation for one in read if isinstance(one, ComputedName)]
     bases = (one.term.columns for one in computed if isinstance(one, Computed))
     return frozenset(one for one in read if not isinstance(one, ComputedName)).union(*bases)

@@ -22,7 +22,7 @@ from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm, make_plain_term
 from planner.predicates.where_refusals import refuse_unlisted
 from planner.question.condition import Compare
-from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.scope.name_resolution import find_column
 from planner.values.constant import Constant, Interval, Number, TimeOfDay, Untyped, read_number, refuse_constant
 from planner.values.datetimes import move_to_midnight, read_interval, read_moment, read_time_of_day
@@ -293,7 +293,7 @@ def _choose_comparison(operator: str) -> Callable[[RowTerm, RowTerm], RowTerm]:
 def _name_truth(term: RowTerm, operator: str, within: RowScope) -> Truth:
     name = make_computed_column(term, within).name
     wanted = operator in ("=", "<", ">")
-    return known_unless_null(name, true=Compare(name, "=", wanted), false=Compare(name, "=", not wanted))
+    return make_known_unless_null(name, true=Compare(name, "=", wanted), false=Compare(name, "=", not wanted))
 
 
 def _make_truth(left: RowTerm, operator: str, right: RowTerm, within: RowScope) -> Truth:

@@ -8,7 +8,7 @@ from planner.catalog.catalog import Column, SqlType
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm
-from planner.question.condition import Compare, Condition, IsNull, any_of, as_double, evaluate
+from planner.question.condition import Compare, Condition, IsNull, evaluate, join_any, round_to_double
 from planner.question.three_valued import UNKNOWN, Truth
 from planner.values.constant import Constant, Number, Untyped
 
@@ -42,9 +42,9 @@ def read_coalesce(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], wit
 
     def patch(found: Truth) -> Truth:
         if evaluate(_adapt_condition(found.true, inner.column), standing) is True:
-            true = any_of((found.true, null))
+            true = join_any((found.true, null))
             return Truth(true, found.false, found.false, true)
-        false = any_of((found.false, null))
+        false = join_any((found.false, null))
         return Truth(found.true, false, false, found.true)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
@@ -61,7 +61,7 @@ def read_coalesce(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], wit
 
 def _adapt_condition(condition: Condition, column: Column) -> Condition:
     """Return the condition on one column in the form for its type."""
-    return as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
+    return round_to_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 
 
 def _keeps_type(default: Constant, column: Column) -> bool:

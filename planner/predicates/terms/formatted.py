@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.where_refusals import refuse_unlisted
-from planner.question.condition import IsNull, Not, any_of
-from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.question.condition import IsNull, Not, join_any
+from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Number, refuse_constant
 from planner.values.functions import get_text
 
@@ -52,7 +52,7 @@ def read_to_char(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) ->
         if shown is not None:
             return inner.compare(operator, shown, at)
         name = inner.column.name
-        equal = known_unless_null(name, true=any_of(()), false=Not(IsNull(name)))
+        equal = make_known_unless_null(name, true=join_any(()), false=Not(IsNull(name)))
         return equal if operator == "=" else equal.negate()
 
     return ColumnTerm(inner.column, compare)

@@ -9,8 +9,8 @@ from planner.parser.tree import write_short
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import combine_truths
 from planner.predicates.terms.term import ColumnTerm
-from planner.question.condition import IsNull, Not, any_of
-from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.question.condition import IsNull, Not, join_any
+from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Number, Untyped, read_number, refuse_constant
 from planner.values.operators import FLIPPED_OPERATORS
 
@@ -75,7 +75,9 @@ def drop_sign(inner: ColumnTerm | None) -> ColumnTerm | None:
             sides = [inner.compare("=", found, at) for found in dict.fromkeys((value, opposite))]
             equal = combine_truths(sides, conjunction=False)
             if value.value < 0:
-                equal = known_unless_null(inner.column.name, true=any_of(()), false=Not(IsNull(inner.column.name)))
+                equal = make_known_unless_null(
+                    inner.column.name, true=join_any(()), false=Not(IsNull(inner.column.name))
+                )
             return equal if operator == "=" else equal.negate()
         sides = [inner.compare(operator, value, at), inner.compare(FLIPPED_OPERATORS[operator], opposite, at)]
         return combine_truths(sides, conjunction=operator in ("<", "<="))

@@ -8,7 +8,7 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, SqlType
 from planner.predicates.column_comparison import compare_column
 from planner.question.condition import Like, Not
-from planner.question.three_valued import Truth, known_unless_null
+from planner.question.three_valued import Truth, make_known_unless_null
 from planner.values.constant import Constant
 
 CompareConstant = Callable[[str, Constant, exp.Expr], Truth]
@@ -39,7 +39,7 @@ def make_plain_term(column: Column) -> ColumnTerm | None:
 
     def like(pattern: str, _: exp.Expr) -> Truth:
         found = Like(column.name, pattern)
-        return known_unless_null(column.name, true=found, false=Not(found))
+        return make_known_unless_null(column.name, true=found, false=Not(found))
 
     text = column.sql_type is SqlType.TEXT
     exact = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC)

@@ -11,8 +11,8 @@ from planner.predicates.letter_case import list_lowered_spellings, refuse_letter
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm, CompareConstant, LikePattern
 from planner.predicates.where_refusals import refuse_unlisted
-from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
-from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.question.condition import Compare, IsNull, Like, Not, Within, join_all, join_any
+from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Number, refuse_constant
 from planner.values.functions import get_text
 from planner.values.like import escape_pattern, split_pattern
@@ -36,12 +36,12 @@ def read_text_function(node: exp.Expr, inner: ColumnTerm | None, within: RowScop
         if len(text) < length:
             return inner.compare(operator, text, at)
         if len(text) > length:
-            equal = known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
+            equal = make_known_unless_null(column.name, true=join_any(()), false=Not(IsNull(column.name)))
         else:
             found = Like(
                 column.name, f"%{escape_pattern(text)}" if isinstance(node, exp.Right) else f"{escape_pattern(text)}%"
             )
-            equal = known_unless_null(column.name, true=found, false=Not(found))
+            equal = make_known_unless_null(column.name, true=found, false=Not(found))
         return equal if operator == "=" else equal.negate()
 
     return ColumnTerm(column, compare)
@@ -136,13 +136,13 @@ def make_one_of(column: Column, texts: list[str]) -> Truth:
     """Return the truth that a text column equals one of some texts."""
     match sorted(set(texts)):
         case []:
-            return known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
+            return make_known_unless_null(column.name, true=join_any(()), false=Not(IsNull(column.name)))
         case [text]:
             equal, other = Compare(column.name, "=", text), Compare(column.name, "<>", text)
-            return known_unless_null(column.name, true=equal, false=other)
+            return make_known_unless_null(column.name, true=equal, false=other)
         case several:
             found = Within(column.name, tuple(several))
-            return known_unless_null(column.name, true=found, false=Not(found))
+            return make_known_unless_null(column.name, true=found, false=Not(found))
 
 
 def make_like_any(column: Column, patterns: list[str]) -> Truth:
@@ -150,4 +150,4 @@ def make_like_any(column: Column, patterns: list[str]) -> Truth:
     if not patterns:
         return make_one_of(column, [])
     found = [Like(column.name, pattern) for pattern in dict.fromkeys(patterns)]
-    return known_unless_null(column.name, true=any_of(found), false=all_of(Not(one) for one in found))
+    return make_known_unless_null(column.name, true=join_any(found), false=join_all(Not(one) for one in found))

@@ -11,8 +11,8 @@ from planner.predicates.column_comparison import compare_column
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.where_refusals import refuse_unlisted
-from planner.question.condition import IsNull, Not, any_of
-from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.question.condition import IsNull, Not, join_any
+from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Interval, Number, Untyped, read_number, refuse_constant
 from planner.values.datetimes import (
     STEPS,
@@ -50,7 +50,7 @@ def _compare_step(
             sides = (compare_column(column, ">=", start, at), compare_column(column, "<", following, at))
             equal = combine_truths(sides, conjunction=True)
         else:
-            equal = known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
+            equal = make_known_unless_null(column.name, true=join_any(()), false=Not(IsNull(column.name)))
         return equal if operator == "=" else equal.negate()
     edge = start if whole and operator in (">=", "<") else following
     return compare_column(column, ">=" if operator in (">", ">=") else "<", edge, at)

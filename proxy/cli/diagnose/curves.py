@@ -59,7 +59,7 @@ class GroupRoc:
         for edge, false, true, precision in zip(
             one.edges, one.false_positives, one.true_positives, one.precision, strict=True
         ):
-            yield f"{self.axis.edge(edge):.4g}", f"{false:.3f}", f"{true:.3f}", f"{precision:.3f}"
+            yield f"{self.axis.find_edge(edge):.4g}", f"{false:.3f}", f"{true:.3f}", f"{precision:.3f}"
 
     def document(self) -> dict[str, Any]:
         """Return the same as a JSON document."""
@@ -73,7 +73,7 @@ class GroupRoc:
             "separation": one.separation,
             "positives": one.positives,
             "negatives": one.negatives,
-            "thresholds": [self.axis.edge(edge) for edge in one.edges],
+            "thresholds": [self.axis.find_edge(edge) for edge in one.edges],
             "false_positive_rate": one.false_positives.tolist(),
             "true_positive_rate": one.true_positives.tolist(),
             "false_positive_noise_sd": one.false_sds.tolist(),
@@ -168,12 +168,19 @@ def read_calibration(
     """
     if not isinstance(released, ScoreHistogram):
         plain = [
-            PlottedBin(axis.edge(one.low), axis.edge(one.high), one.size, axis.at(one.score), one.outcome, None)
+            PlottedBin(
+                axis.find_edge(one.low),
+                axis.find_edge(one.high),
+                one.size,
+                axis.find_place(one.score),
+                one.outcome,
+                None,
+            )
             for one in released
         ]
         return GroupCalibration(name, tuple(plain), None, saturated=False)
     edges = released.edges
-    middles = [axis.at((low + high) / 2) for low, high in pairwise(edges)]
+    middles = [axis.find_place((low + high) / 2) for low, high in pairwise(edges)]
     found = make_calibration_curve(released, middles=middles, epsilon_per_count=epsilon_per_count)
     curve = make_roc_curve(released)
     saturated = curve is not None and curve.is_saturated
@@ -181,7 +188,7 @@ def read_calibration(
 
 
 def _plot(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
-    return PlottedBin(axis.edge(one.low), axis.edge(one.high), one.rows, one.score, one.outcome, one.band)
+    return PlottedBin(axis.find_edge(one.low), axis.find_edge(one.high), one.rows, one.score, one.outcome, one.band)
 
 
 def describe_noise(noise_sd: float) -> str:

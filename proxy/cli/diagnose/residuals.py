@@ -71,8 +71,8 @@ class GroupResiduals:
 
 def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, residual: ScoreAxis) -> GroupResiduals:
     """Return a released grid in the unit of predictions. Neighbouring cells are joined to as many as are drawn."""
-    across = [prediction.at(edge) for edge in released.predictions]
-    up = [residual.at(edge) for edge in released.residuals]
+    across = [prediction.find_place(edge) for edge in released.predictions]
+    up = [residual.find_place(edge) for edge in released.residuals]
     strips = _strips(released, across, up)
     columns, rows = _kept(len(across) - 1), _kept(len(up) - 1)
     joined = np.add.reduceat(released.counts, columns[:-1], axis=0)

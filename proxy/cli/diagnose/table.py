@@ -70,7 +70,7 @@ def _points(group: Group) -> Iterator[tuple[_Cell, ...]]:
             of_group = (*of_area, curve.separation, curve.positives, curve.negatives)
             rates = (curve.false_positives, curve.true_positives, curve.precision)
             for edge, *point in zip(curve.edges, *rates, curve.false_sds, curve.true_sds, strict=True):
-                yield (group.axis.edge(edge), *point, *of_group)
+                yield (group.axis.find_edge(edge), *point, *of_group)
         case GroupCalibration():
             for one in group.bins:
                 told = (one.low, one.high, one.rows, one.score, one.outcome, one.residual, one.band)

@@ -8,7 +8,7 @@ from mechanisms.risk.share_learning import SharePair, compute_chance, find_least
 from planner.explain.expected_bounding import ASSUMPTIONS, ExpectedClipping, list_expected_clipping
 from planner.explain.rounded_numbers import write_percent
 from planner.policy.file import Policy
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from proxy.owner.risk.figures import write_loss, write_probability
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
@@ -115,7 +115,7 @@ def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float
     units = sizes.units if sizes.units is not None else sizes.rows if made.table.is_row_unit else None
     if units is None or made.keys.size == 0:
         return None
-    return units * groups_of_one_unit(made) / made.keys.size
+    return units * count_unit_groups(made) / made.keys.size
 
 
 def _list_chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:

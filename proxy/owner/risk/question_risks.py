@@ -45,5 +45,5 @@ def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> 
         asked = listed.asked
         accuracy = settings.read_accuracy(asked.settings, catalog.defaults)
         made = ask(asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=today, is_utc=True)
-        plan = planning.plan(made, dialect=dialect)
+        plan = planning.plan_question(made, dialect=dialect)
         yield RiskQuestion(name, plan, find_shares(plan.question))

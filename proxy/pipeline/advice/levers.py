@@ -21,14 +21,14 @@ from planner.plan.affordable_settings import (
     MOST_TOLERANCE,
     Fit,
     Target,
-    cost_of,
-    smallest_fnr,
-    smallest_number,
-    smallest_tolerance,
+    find_cost,
+    find_smallest_fnr,
+    find_smallest_number,
+    find_smallest_tolerance,
 )
 from planner.plan.expected_time import find_size
 from planner.question.plan import Plan
-from planner.question.question import Accuracy, Question, aggregate_text
+from planner.question.question import Accuracy, Question, write_aggregate
 from proxy.pipeline.messages import Asked, read_bare_question
 
 ALL = 0.9
@@ -87,7 +87,7 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
         or _find_difference_amounts(accurately, accuracy, plan, target),
         _make_offer(
             "keyhole.fnr = {}",
-            smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
+            find_smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
         ),
     )
     alone = tuple(offer for offer in found if offer is not None)
@@ -114,9 +114,9 @@ def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | No
     alike = default is not None and default.number and default.text.endswith(form)
     now = default.number if default is not None and alike else Decimal(10)
     most = min(_WIDER * now, MOST_TOLERANCE)
-    fit = smallest_tolerance(with_tolerance, target, now=now, form=form, most=most)
+    fit = find_smallest_tolerance(with_tolerance, target, now=now, form=form, most=most)
     if fit is None and most < MOST_TOLERANCE:
-        fit = smallest_tolerance(with_tolerance, target, now=now, form=form)
+        fit = find_smallest_tolerance(with_tolerance, target, now=now, form=form)
     return _make_offer("keyhole.tolerance = '{}'", fit)
 
 
@@ -142,9 +142,9 @@ def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, 
         return None
 
     def write_tolerance(amount: int | str) -> str:
-        return set_amount(accuracy.tolerance, aggregate_text(ranked.functional), str(amount))
+        return set_amount(accuracy.tolerance, write_aggregate(ranked.functional), str(amount))
 
-    fit = smallest_number(
+    fit = find_smallest_number(
         lambda amount: ask_with(replace(accuracy, tolerance=write_tolerance(amount))),
         target,
         now=max(1, ceil(ranked.slack)),
@@ -154,16 +154,18 @@ def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, 
 
 def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
     """Return an offer of tolerances for differences: their amounts at a fixed price, times the smallest factor."""
-    if not plan.asked.priced:
+    if not plan.asked.priced_differences:
         return None
 
     def write_tolerance(times: int) -> str:
         text = accuracy.tolerance
-        for name, amount in plan.asked.priced:
+        for name, amount in plan.asked.priced_differences:
             text = set_amount(text, name, f"{amount * times:f}")
         return text
 
-    fit = smallest_number(lambda times: ask_with(replace(accuracy, tolerance=write_tolerance(times))), target, now=1)
+    fit = find_smallest_number(
+        lambda times: ask_with(replace(accuracy, tolerance=write_tolerance(times))), target, now=1
+    )
     return _make_offer(
         "keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(int(fit.text))))
     )
@@ -185,8 +187,8 @@ def _find_group_size(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, targ
     rows = _find_tolerance_rows(plan)
     if rows is None:
         return None
-    return smallest_number(
-        lambda number: ask_with(replace(accuracy, min_rows=number, min_rows_set=True)), target, now=rows, most=most
+    return find_smallest_number(
+        lambda number: ask_with(replace(accuracy, min_rows=number, is_min_rows_set=True)), target, now=rows, most=most
     )
 
 
@@ -207,11 +209,11 @@ def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: 
         wider = replace(accuracy, tolerance=tolerance)
         if rows is not None:
             number = int((rows * factor).to_integral_value(ROUND_UP))
-            wider, other = replace(wider, min_rows=number, min_rows_set=True), f"keyhole.min_rows = {number}"
+            wider, other = replace(wider, min_rows=number, is_min_rows_set=True), f"keyhole.min_rows = {number}"
         else:
             rate = max(Decimal(str(accuracy.fnr)), min(Decimal(str(accuracy.fnr)) * factor, MOST_MISSES))
             wider, other = replace(wider, fnr=float(rate)), f"keyhole.fnr = {rate.normalize():f}"
-        cost = cost_of(lambda wider=wider: ask_with(wider), target)  # type: ignore[misc]
+        cost = find_cost(lambda wider=wider: ask_with(wider), target)  # type: ignore[misc]
         if cost is not None:
             return (Offer((other, f"keyhole.tolerance = '{quote_literal(tolerance)}'"), cost, float(factor)),)
     return ()
@@ -244,7 +246,7 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
 
     if raise_number(asked.question, number, to=number) is None:
         return None
-    fit = smallest_number(with_number, target, now=number, most=_find_rows(plan, catalog))
+    fit = find_smallest_number(with_number, target, now=number, most=_find_rows(plan, catalog))
     guard = next(atom.guard for atom in plan.asked.atoms if atom.guard)
     return None if fit is None else f"ask for larger groups: {guard.replace(str(number), fit.text)}"
 

@@ -100,7 +100,7 @@ def _fits(service: Service, refused: Claim, text: str, *, groups: int) -> bool:
     try:
         asked = replace(refused.asked, question=read_bare_question(text, service.catalog))
         question = asked.read_question(service.catalog, asked.read_accuracy(service.catalog))
-        plan = planning.plan(question, dialect=service.source.dialect)
+        plan = planning.plan_question(question, dialect=service.source.dialect)
         made = make_claim(plan, service.catalog, asked=asked, version=refused.version)
     except KeyholeError:
         return False

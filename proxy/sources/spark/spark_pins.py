@@ -49,7 +49,7 @@ def _make_table(relation: PinnedRelation) -> "pa.Table":
 def _make_array(column: PinnedColumn) -> "pa.Array":
     import pyarrow as pa
 
-    if column.whole:
+    if column.is_whole:
         return pa.array(column.values, type=pa.int64())
     kind, convert = _choose_arrow_type(column.type_name)
     written = {value: None if value is None else convert(value) for value in set(column.values)}

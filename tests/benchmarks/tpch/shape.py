@@ -13,7 +13,7 @@ from benchmarks.tpch.statements import read_statements
 from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.open_policy.pins import make_catalog_from_pins
@@ -39,11 +39,13 @@ def count_parts(catalog: Catalog) -> Iterator[list[str]]:
             query = f"{statement.number}{' instead' if statement.instead else ''}"
             if not statement.private or query in REFUSED:
                 continue
-            written = plan(asked(statement.write_sql(1.0), catalog=catalog), dialect=dialect).rewritten
+            written = plan_question(asked(statement.write_sql(1.0), catalog=catalog), dialect=dialect).rewritten
             forms = {"first": written.sql}
             for name, one in (("steps kept", written), ("heavy units apart", written.apart)):
                 if one is not None and one.steps:
-                    forms[name] = one.read_kept({step.name: "kept" for step in one.steps if step.rows is not None})
+                    forms[name] = one.write_from_kept(
+                        {step.name: "kept" for step in one.steps if step.rows is not None}
+                    )
             for form, sql in forms.items():
                 yield [dialect.name, query, form, *(str(len(part.findall(sql))) for part in PARTS.values())]
 

@@ -16,7 +16,7 @@ import pytest
 from accountant.reports.history import AskedQuestion
 from mechanisms.keyhole.noise_continuation import decide_on_known_values
 from planner.errors import KeyholeError
-from planner.plan.question_identity import path_identities
+from planner.plan.question_identity import identify_paths
 from proxy.cli.check import check, refresh
 from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
@@ -270,7 +270,7 @@ def test_live_tables_never_share_noise(tmp_path: Path) -> None:
             asked = here.asked(BUSY.format(threshold))
             plan = pipeline.prepare(here.service, asked)
             assert pipeline.answer(here.service, plan, asked).noise is None
-            names = path_identities(plan.question, digest=here.service.catalog.digest)
+            names = identify_paths(plan.question, digest=here.service.catalog.digest)
             version = here.last.charge.family.version
             assert here.service.ledger.find_paths([name for name in names if name], version) == {}
 

@@ -17,8 +17,8 @@ from planner.errors import KeyholeError
 from planner.explain.render import explain_text
 from planner.functionals.per_key_offsets import LIMIT, subtract_offsets
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
-from planner.plan.question_identity import fingerprint
+from planner.plan.build import plan_question
+from planner.plan.question_identity import find_fingerprint
 from planner.question.question import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.in_turn import in_turn
@@ -116,7 +116,7 @@ OTHER = [
 
 
 def test_one_question_has_one_fingerprint_and_others_have_others() -> None:
-    prints = [plan(_asked(sql), dialect=POSTGRES).fingerprint for sql in SAME + OTHER]
+    prints = [plan_question(_asked(sql), dialect=POSTGRES).fingerprint for sql in SAME + OTHER]
     assert len(set(prints[: len(SAME)])) == 1
     assert len(set(prints)) == 1 + len(OTHER)
 
@@ -127,8 +127,8 @@ def test_another_pin_is_another_question() -> None:
     statement = classify(SAME[0], catalog)
     assert isinstance(statement, Asking)
     other = ask(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
-    first = plan(_asked(SAME[0]), dialect=POSTGRES)
-    assert plan(other, dialect=POSTGRES).fingerprint != first.fingerprint
+    first = plan_question(_asked(SAME[0]), dialect=POSTGRES)
+    assert plan_question(other, dialect=POSTGRES).fingerprint != first.fingerprint
 
 
 def test_thresholds_that_differ_by_a_constant_share_one_noisy_value() -> None:
@@ -139,8 +139,8 @@ def test_thresholds_that_differ_by_a_constant_share_one_noisy_value() -> None:
 
 
 def test_what_a_key_determines_costs_what_one_threshold_costs() -> None:
-    own = plan(_asked(SAME[0]), dialect=POSTGRES)
-    one = plan(_asked(OTHER[2]), dialect=POSTGRES)
+    own = plan_question(_asked(SAME[0]), dialect=POSTGRES)
+    one = plan_question(_asked(OTHER[2]), dialect=POSTGRES)
     assert own.worst_case_epsilon == one.worst_case_epsilon
 
 
@@ -149,7 +149,7 @@ def test_different_thresholds_of_one_sum_add_up() -> None:
     sql = (
         f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) > r.capacity OR count(*) < r.capacity / 2"
     )
-    made = plan(_asked(sql), dialect=POSTGRES)
+    made = plan_question(_asked(sql), dialect=POSTGRES)
     assert made.calibration.task.exposures == ((Fraction(1), Fraction(1)),)
     assert made.worst_case_epsilon >= sum(test.epsilon for test in made.calibration.tests) * (1 - 1e-9)
 
@@ -170,7 +170,7 @@ def test_what_is_taken_off_follows_the_key_and_never_widens_a_difference() -> No
 
 
 def test_explain_says_what_the_thresholds_are() -> None:
-    lines = explain_text(plan(_asked(SAME[0]), dialect=POSTGRES), left=None)
+    lines = explain_text(plan_question(_asked(SAME[0]), dialect=POSTGRES), left=None)
     assert any(
         "count(*) > 0.8 * r.capacity (16 to 160)   may err by 1 below each group's own threshold" in line
         for line in lines
@@ -192,7 +192,7 @@ def test_hints_for_own_thresholds_work() -> None:
     assert isinstance(statement, Asking)
     wanted = replace(ACCURACY, tolerance=tolerance)
     found = ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
-    assert plan(found, dialect=POSTGRES).worst_case_epsilon > 0
+    assert plan_question(found, dialect=POSTGRES).worst_case_epsilon > 0
 
 
 _CAPACITIES = dict(zip("abcd", (20, 100, None, 200), strict=True))
@@ -257,7 +257,7 @@ def test_a_predicate_is_false_where_its_threshold_is_null() -> None:
     shown = _asked(f"SELECT v.room, count(*) <= max(r.capacity) AND count(*) >= 50 AS free {JOINED} GROUP BY v.room")
     assert shown.false_at == ((("room", (2,)),),)
     assert "free is false for the values of room that have no threshold" in shown.warnings
-    assert fingerprint(shown) != fingerprint(replace(shown, false_at=((),)))
+    assert find_fingerprint(shown) != find_fingerprint(replace(shown, false_at=((),)))
     within = _asked(f"SELECT v.room, count(*) > max(r.capacity) {JOINED} WHERE r.room = 'c' GROUP BY v.room")
     assert (within.predicates, within.functionals) == ((FALSE,), ())
     left = _asked(f"SELECT v.room, count(*) > r.capacity {JOINED} WHERE v.room <> 'a' GROUP BY v.room, r.capacity")

@@ -12,7 +12,7 @@ from planner.aggregates.arithmetic import find_least_per_row
 from planner.aggregates.row_expression import SumPart
 from planner.catalog.catalog import Column, SqlType
 from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not
-from planner.question.products import product_column
+from planner.question.products import make_product
 from tests.effort import examples
 
 _STEP = Decimal("0.5")
@@ -39,7 +39,7 @@ def test_no_row_adds_less(low: int, width: int, shares: list[tuple[int, int, int
     """The bound is attained where nothing may be below 0 and all shares lower the sum."""
     price = _column("price", low, low + width)
     others = [_column(f"share{i}", first, first + more) for i, (first, more, _) in enumerate(shares)]
-    made = [product_column([price, other]) for other in others]
+    made = [make_product([price, other]) for other in others]
     parts = [SumPart(Fraction(whole), price, ALWAYS, 1)]
     parts += [SumPart(Fraction(factor), one, ALWAYS, 1) for one, (_, _, factor) in zip(made, shares, strict=True)]
     least = find_least_per_row(tuple(parts))
@@ -57,7 +57,7 @@ def test_no_row_adds_less(low: int, width: int, shares: list[tuple[int, int, int
 def test_a_product_that_counts_where_its_factor_does_not_is_no_bound() -> None:
     """A row without the price, or outside of its FILTER, would only lower the sum."""
     price, share = _column("price", 2, 4), _column("share", 0, 1)
-    less = product_column([price, share])
+    less = make_product([price, share])
     both = (SumPart(Fraction(1), price, _present(less), 1), SumPart(Fraction(-1), less, ALWAYS, 1))
     assert find_least_per_row(both) == Fraction(1, 2)
     filtered = replace(both[0], condition=Compare("price", ">", Decimal(1)))

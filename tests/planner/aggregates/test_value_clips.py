@@ -18,7 +18,7 @@ from planner.errors import KeyholeError
 from planner.explain.guarantee import write_guarantee
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.predicates.computed import number_arithmetic
 from planner.predicates.computed.ranges import find_ends
 from planner.question.question import Question
@@ -100,7 +100,7 @@ def test_what_a_clip_does_to_the_answer_is_told(sql: str, effect: str) -> None:
 
 def test_the_guarantee_says_that_it_holds_after_clipping() -> None:
     told = {
-        write_guarantee(plan(_ask(sql, analysts(name), {}), dialect=DUCKDB)).partition(" This holds ")[2]
+        write_guarantee(plan_question(_ask(sql, analysts(name), {}), dialect=DUCKDB)).partition(" This holds ")[2]
         for name, sql in (
             ("trips", TRIPS + "avg(dropoff - pickup) > interval '20 minutes' AND count(*) > 500"),
             ("trips", TRIPS + "avg(fare) > 20 AND count(*) > 500"),

@@ -17,7 +17,7 @@ from planner.functionals.row_range import find_row_range
 from planner.functionals.sensitivity import find_exposures
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.condition import evaluate
 from planner.question.question import Functional, Question
 from tests.planner.asked import asked
@@ -131,7 +131,7 @@ def test_the_range_of_a_quadratic_is_that_of_its_values() -> None:
 
 
 def test_what_one_row_cannot_change_in_full_costs_less() -> None:
-    made = plan(asked(WARDS + "stddev_pop(age) > 10", tolerance="30%", min_rows="200"), dialect=POSTGRES)
+    made = plan_question(asked(WARDS + "stddev_pop(age) > 10", tolerance="30%", min_rows="200"), dialect=POSTGRES)
     separate = sum(test.epsilon for test in made.calibration.tests)
     assert made.worst_case_epsilon < 0.7 * separate
 
@@ -167,7 +167,7 @@ def test_a_wider_tolerance_and_a_narrower_range_need_fewer_centres() -> None:
 
 def test_where_it_is_settled_nothing_is_spent() -> None:
     for having in ("stddev_pop(age) > 55", "var_pop(age) < 0", "stddev(age) >= 78", "stddev(age) > NULL"):
-        made = plan(asked(WARDS + having), dialect=POSTGRES)
+        made = plan_question(asked(WARDS + having), dialect=POSTGRES)
         assert (made.worst_case_epsilon, made.question.functionals) == (0.0, ())
 
 
@@ -193,15 +193,15 @@ def test_a_sample_of_one_value_is_no_sample() -> None:
     ],
 )
 def test_other_words_are_the_same_question(one: str, other: str) -> None:
-    first = plan(asked(WARDS + one, tolerance="var_pop=459, variance=459, 30%"), dialect=DUCKDB)
-    second = plan(asked(WARDS + other, tolerance="30%"), dialect=DUCKDB)
+    first = plan_question(asked(WARDS + one, tolerance="var_pop=459, variance=459, 30%"), dialect=DUCKDB)
+    second = plan_question(asked(WARDS + other, tolerance="30%"), dialect=DUCKDB)
     assert first.fingerprint == second.fingerprint
 
 
 def test_another_centre_is_another_question() -> None:
     """What is asked depends on the tolerance by the centres alone, and these are part of what makes a question."""
     found = {
-        plan(asked(WARDS + f"stddev_pop(age) > {t}", tolerance=tolerance), dialect=DUCKDB).fingerprint
+        plan_question(asked(WARDS + f"stddev_pop(age) > {t}", tolerance=tolerance), dialect=DUCKDB).fingerprint
         for t in (30, 31)
         for tolerance in ("30%", "40%")
     }
@@ -213,7 +213,7 @@ def test_totals_of_units_have_variances_too() -> None:
         "SELECT country FROM (SELECT country, month, customer_id, count(*) AS n FROM sales GROUP BY 1, 2, 3) v "
         "GROUP BY country HAVING stddev_pop(n) > 30"
     )
-    made = plan(asked(sql, tolerance="50%"), dialect=POSTGRES)
+    made = plan_question(asked(sql, tolerance="50%"), dialect=POSTGRES)
     assert all(functional.sensitivity <= 100**2 for functional in made.question.functionals)
 
 

@@ -14,7 +14,7 @@ from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Catalog, Column, Derivation, FixedKey, Grouping, SqlType, Table, Value
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within, evaluate
 from tests.effort import examples
 from tests.in_turn import in_turn
@@ -148,7 +148,11 @@ def test_a_join_has_the_bounds_of_the_member_whose_key_is_fixed() -> None:
 def test_explain_says_which_questions_a_rollup_serves() -> None:
     sql = "SELECT ward FROM stays WHERE day IN ({}) GROUP BY ward HAVING count(*) > 90"
     told = [
-        [line for line in explain_text(plan(question, dialect=DUCKDB), left=None) if line.startswith("  Rollup: ")]
+        [
+            line
+            for line in explain_text(plan_question(question, dialect=DUCKDB), left=None)
+            if line.startswith("  Rollup: ")
+        ]
         for days in ("'2026-01-02'", "'2026-01-02', '2026-01-03'")
         for question in [asked(sql.format(days), catalog=_with_grouping_by_day())]
     ]

@@ -15,7 +15,7 @@ from planner.bind.grouping_bounds import apply_grouping_bounds, determines
 from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.effort import examples
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
@@ -296,7 +296,7 @@ def _ask(sql: str, catalog: Catalog | None = None) -> Question:
 def test_a_question_is_bounded_by_its_own_keys(sql: str, groups: int, rows: int | None, most: int) -> None:
     question = _ask(sql)
     assert (question.table.groups_per_unit, question.table.rows_per_unit) == (groups, rows)
-    assert groups_of_one_unit(question) == groups
+    assert count_unit_groups(question) == groups
     assert [functional.sensitivity for functional in question.functionals] == [most]
 
 

@@ -15,8 +15,8 @@ from planner.bind.lookup_columns import make_lookup_column, store_conditions
 from planner.catalog.catalog import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
-from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
+from planner.plan.build import plan_question
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within, evaluate, find_columns
 from planner.question.question import Accuracy, Question
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import Asking, classify
@@ -186,7 +186,7 @@ def test_what_is_said_of_a_large_public_table_stays_with_its_column() -> None:
     assert asked.where == And((Not(IsNull("many.name")), Compare("code", "=", "3")))
     assert [term.condition for term in asked.functionals[0].terms] == [Compare("size", ">", 5)]
     few = _asked(sql.format("count(*) FILTER (WHERE m.size > 5) > 1000"), _many(MOST_LISTED, 500))
-    assert columns(few.where) == {"country"}
+    assert find_columns(few.where) == {"country"}
 
 
 def test_that_a_row_of_a_large_public_table_is_found_is_said_once() -> None:
@@ -203,13 +203,13 @@ def test_that_a_row_of_a_large_public_table_is_found_is_said_once() -> None:
 def test_a_large_public_table_is_computed_once_and_stands_in_no_statement() -> None:
     joined = "FROM sales JOIN many m ON country = m.name"
     sql = f"SELECT m.code {joined} WHERE m.size > {{}} GROUP BY m.code HAVING sum(m.size) > 9"
-    found = [plan(_asked(sql.format(size), MANY), dialect=POSTGRES) for size in (1, 2)]
+    found = [plan_question(_asked(sql.format(size), MANY), dialect=POSTGRES) for size in (1, 2)]
     read = [one.rewritten.pinned for one in found]
     assert len({relation.name for (relation,) in read}) == 1
     assert all(a.values is b.values for a, b in zip(read[0][0].columns, read[1][0].columns, strict=True))
     assert all("place 1" not in one.rewritten.sql and len(one.rewritten.sql) < 5_000 for one in found)
     other = replace(MANY, rows=(*MANY.rows[:-1], ("place x", "0", 0)), digest="of other rows")
-    ((changed,),) = [plan(_asked(sql.format(1), other), dialect=POSTGRES).rewritten.pinned]
+    ((changed,),) = [plan_question(_asked(sql.format(1), other), dialect=POSTGRES).rewritten.pinned]
     assert changed.name != read[0][0].name
 
 
@@ -282,7 +282,7 @@ def test_a_condition_on_the_private_column_holds_where_the_one_on_public_columns
         table = replace(table, columns=(*table.columns, made))
     asked = questions.question(questions.above(0, 10, 1), questions.count(table=table), table=table, where=condition)
     found = store_conditions(asked).where
-    assert columns(found) <= {"country", "customer_id"}
+    assert find_columns(found) <= {"country", "customer_id"}
     for base, customer in product(_BASES, (1, 7, None)):
         row: dict[str, Value | None] = {"country": base, "customer_id": customer}
         for name in ("letter", "number"):

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import KeyholeError
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
@@ -111,7 +111,7 @@ _TESTS = "SELECT kind FROM tests t WHERE {} GROUP BY kind HAVING count(*) > 4"
 def test_a_list_of_keys_is_what_it_says_however_it_is_spelled(sql: str, conditions: tuple[str, ...]) -> None:
     found = [asked(sql.format(where), catalog=CLINIC) for where in conditions]
     assert all(len(one.table.unit_lists) == 1 and len(one.table.unit_lists[0].key_columns) == 2 for one in found)
-    assert len(set(map(fingerprint, found))) == 1
+    assert len(set(map(find_fingerprint, found))) == 1
 
 
 def test_other_comparisons_and_tables_are_other_lists() -> None:
@@ -119,7 +119,7 @@ def test_other_comparisons_and_tables_are_other_lists() -> None:
     of_parts = "EXISTS (SELECT 1 FROM parts WHERE p_clinic = t_clinic AND p_visit = t_visit)"
     conditions = (*(of_tests.format(f"x.kind {one} t.kind") for one in ("<", "<=", ">", ">=", "<>")), of_parts)
     found = [asked(_TESTS.format(where), catalog=CLINIC) for where in conditions]
-    assert len(set(map(fingerprint, found))) == len(conditions)
+    assert len(set(map(find_fingerprint, found))) == len(conditions)
 
 
 @in_turn(

@@ -18,9 +18,9 @@ from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from proxy.open_policy.data_versions import find_data_version
@@ -41,7 +41,7 @@ def _plans(sql: str, catalog: Catalog | None = None) -> list[Plan]:
     assert isinstance(statement, Asking)
     wanted = read_accuracy({}, catalog.defaults)
     asked = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY) for one in statement.questions]
-    return [plan(one, dialect=POSTGRES) for one in asked]
+    return [plan_question(one, dialect=POSTGRES) for one in asked]
 
 
 def _planned(sql: str, catalog: Catalog | None = None) -> Plan:
@@ -269,7 +269,7 @@ def test_a_unit_is_in_the_groups_of_the_tables_that_own_the_keys() -> None:
     stays, patients = replace(STAYS, groups_per_unit=3), replace(PATIENTS, groups_per_unit=1)
     catalog = replace(people(), tables=(stays, patients))
     for keys, groups in (("s.ward", 3), ("sex", 1), ("sex, s.ward", 3), ("p.ward, s.ward", 3)):
-        assert groups_of_one_unit(_planned(JOINED.format(keys, keys), catalog).question) == groups
+        assert count_unit_groups(_planned(JOINED.format(keys, keys), catalog).question) == groups
 
 
 def test_a_joined_version_is_that_of_all_tables() -> None:

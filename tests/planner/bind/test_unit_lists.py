@@ -10,7 +10,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
-from planner.plan.question_identity import fingerprint, path_identities
+from planner.plan.question_identity import find_fingerprint, identify_paths
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 from tests.worlds.retail import retail
@@ -35,7 +35,7 @@ OTHERS = (
 def test_a_list_is_what_it_says_however_it_is_spelled() -> None:
     """Answers and noise are kept for the list: another list is another question, another spelling is not."""
     made = [[asked(_ASKED.format(where), catalog=SHOP) for where in some] for some in (ONE, OTHERS)]
-    for identify in (fingerprint, lambda question: path_identities(question, digest="")):
+    for identify in (find_fingerprint, lambda question: identify_paths(question, digest="")):
         same, others = ({identify(question) for question in some} for some in made)
         assert len(same) == 1
         assert len(same | others) == 1 + len(OTHERS)
@@ -61,7 +61,7 @@ def test_lists_of_totals_and_sets_are_what_they_say_however_they_are_spelled() -
     for some in (OF_TOTALS, NONE_OF_BOTH):
         made = {asked(_ASKED.format(where), catalog=SHOP).table.lists for where in some}
         assert len(made) == 1, made
-        assert len({fingerprint(asked(_ASKED.format(where), catalog=SHOP)) for where in some}) == 1
+        assert len({find_fingerprint(asked(_ASKED.format(where), catalog=SHOP)) for where in some}) == 1
     where = "household IN (SELECT household FROM orders) AND household IN (SELECT household FROM lines)"
     both = asked(_ASKED.format(where), catalog=SHOP)
     assert [one.table.name for one in both.table.unit_lists] == ["lines", "orders"]
@@ -128,8 +128,8 @@ _OFTEN = "SELECT household, count(*) AS n FROM orders WHERE o_month = 2 GROUP BY
     ],
 )
 def test_a_join_that_only_says_whose_rows_count_is_a_list(listed: str, joined: tuple[str, ...]) -> None:
-    wanted = fingerprint(asked(_ASKED.format(listed), catalog=SHOP))
-    assert {fingerprint(asked(sql, catalog=SHOP)) for sql in joined} == {wanted}
+    wanted = find_fingerprint(asked(_ASKED.format(listed), catalog=SHOP))
+    assert {find_fingerprint(asked(sql, catalog=SHOP)) for sql in joined} == {wanted}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from planner.explain.render import explain_text
 from planner.functionals.sensitivity import find_affected_sets, find_exposures
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.question import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import read_accuracy
@@ -51,7 +51,7 @@ def refused(sql: str) -> KeyholeError:
 
 
 def _planned(sql: str) -> list[Question]:
-    return [plan(question, dialect=DUCKDB).question for question in questions(sql)]
+    return [plan_question(question, dialect=DUCKDB).question for question in questions(sql)]
 
 
 def outcome(sql: str) -> str:
@@ -80,7 +80,7 @@ def test_hints_show_questions_that_work(sql: str) -> None:
     hint = (refused(sql).hint or "").removeprefix("Instead you can ask: ")
     if hint.startswith(("SELECT", "WITH")) and "..." not in hint:
         for question in questions(hint):
-            assert plan(question, dialect=POSTGRES).worst_case_epsilon > 0
+            assert plan_question(question, dialect=POSTGRES).worst_case_epsilon > 0
 
 
 def test_messages_have_the_names_and_numbers_of_the_statement() -> None:
@@ -127,7 +127,7 @@ OTHER = [
 
 def test_what_totals_are_called_does_not_matter_and_what_they_are_does() -> None:
     def mark(sql: str) -> str:
-        return plan(asked(sql), dialect=DUCKDB).fingerprint
+        return plan_question(asked(sql), dialect=DUCKDB).fingerprint
 
     assert len({mark(sql) for sql in SAME}) == 1
     assert len({mark(sql) for sql in (SAME[0], *OTHER)}) == 1 + len(OTHER)
@@ -170,7 +170,7 @@ def test_a_column_called_like_a_total_is_another_column() -> None:
         " WHERE cost < 3 GROUP BY ward HAVING count(*) > 100"
     )
     assert find_affected_sets(question) == (frozenset({0}),)
-    assert plan(question, dialect=POSTGRES).worst_case_epsilon > 0
+    assert plan_question(question, dialect=POSTGRES).worst_case_epsilon > 0
 
 
 OUTER = [
@@ -228,13 +228,13 @@ def test_parameters_inside_and_outside() -> None:
         " WHERE n > $2 GROUP BY ward HAVING count(*) > $3"
     )
     constant = sql.replace("$1", "40").replace("$2", "3").replace("$3", "100")
-    marks = [plan(one, dialect=DUCKDB).fingerprint for one in (asked(sql, 40, 3, 100), asked(constant))]
+    marks = [plan_question(one, dialect=DUCKDB).fingerprint for one in (asked(sql, 40, 3, 100), asked(constant))]
     assert marks[0] == marks[1]
 
 
 def test_explain_says_what_is_added_up() -> None:
     question = asked(f"SELECT ward FROM {SUBQUERY} WHERE n > 3 AND total > 5 GROUP BY ward HAVING count(*) > 100")
-    text: Any = "\n".join(explain_text(plan(question, dialect=POSTGRES), left=None))
+    text: Any = "\n".join(explain_text(plan_question(question, dialect=POSTGRES), left=None))
     assert "Bounding: of each (patient_id) in each (ward): n = count(*), total = sum(cost)" in text
     assert "n = count(*) is clipped to 0 .. 20" in text
     assert "total = sum(cost) is clipped to 0 .. 1000" in text
@@ -287,4 +287,4 @@ def test_a_stored_question_may_read_a_subquery_per_unit() -> None:
     wanted = read_accuracy({}, catalog.defaults)
     made = ask(question, catalog, accuracy=wanted, parameters={1: 40, 2: 3}, today=date(2026, 1, 15))
     direct = asked(sql, 40, 3)
-    assert plan(made, dialect=DUCKDB).fingerprint == plan(direct, dialect=DUCKDB).fingerprint
+    assert plan_question(made, dialect=DUCKDB).fingerprint == plan_question(direct, dialect=DUCKDB).fingerprint

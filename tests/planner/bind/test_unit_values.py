@@ -9,8 +9,8 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
-from planner.plan.question_identity import fingerprint, path_identities
-from planner.question.unit_groups import groups_of_one_unit
+from planner.plan.question_identity import find_fingerprint, identify_paths
+from planner.question.unit_groups import count_unit_groups
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_values.valued import CALLS, CATALOG
 
@@ -35,7 +35,7 @@ OTHERS = (
 def test_a_value_is_what_it_says_however_it_is_spelled() -> None:
     """Answers and noise are kept for the value: another one makes another question, another spelling does not."""
     made = [[asked(sql, catalog=CATALOG) for sql in some] for some in (SPELLINGS, OTHERS)]
-    for identify in (fingerprint, lambda question: path_identities(question, digest="")):
+    for identify in (find_fingerprint, lambda question: identify_paths(question, digest="")):
         same, others = ({identify(question) for question in some} for some in made)
         assert len(same) == 1
         assert len(same | others) == 1 + len(OTHERS)
@@ -45,11 +45,11 @@ def test_a_scalar_subquery_over_a_units_own_rows_is_a_value_of_it() -> None:
     sql = "SELECT shop FROM buys b{} WHERE price > {} GROUP BY shop HAVING count(*) > 40"
     scalar = sql.format("", "(SELECT avg(x.price) + 1 FROM buys x WHERE b.person = x.person AND gift)")
     over = " LEFT JOIN (SELECT person, avg(price) AS own FROM buys WHERE gift GROUP BY 1) f USING (person)"
-    assert len({fingerprint(asked(one, catalog=CATALOG)) for one in (scalar, sql.format(over, "own + 1"))}) == 1
+    assert len({find_fingerprint(asked(one, catalog=CATALOG)) for one in (scalar, sql.format(over, "own + 1"))}) == 1
     counted = sql.format("", "(SELECT count(*) FROM calls WHERE caller = b.person)")
     over = " LEFT JOIN (SELECT caller, count(*) AS own FROM calls GROUP BY 1) f ON caller = b.person"
     joined = sql.format(over, "coalesce(own, 0)")
-    assert len({fingerprint(asked(one, catalog=CATALOG)) for one in (counted, joined)}) == 1
+    assert len({find_fingerprint(asked(one, catalog=CATALOG)) for one in (counted, joined)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_a_window_over_units_is_what_a_join_with_them_is() -> None:
     joined = SPELLINGS[0].replace("GROUP BY f.cohort", "WHERE b.price > 2 GROUP BY f.cohort")
     over = "SELECT person, month, min(month) OVER (PARTITION BY person) AS cohort FROM buys WHERE price > 2"
     window = f"SELECT cohort, month FROM ({over}) q GROUP BY cohort, month HAVING count(*) > 40"
-    assert len({fingerprint(asked(sql, catalog=CATALOG)) for sql in (joined, window)}) == 1
+    assert len({find_fingerprint(asked(sql, catalog=CATALOG)) for sql in (joined, window)}) == 1
     first = "SELECT shop FROM ({}) q GROUP BY shop HAVING count(*) > 40"
     places = "*, row_number() OVER (PARTITION BY person ORDER BY bought DESC) AS n FROM buys"
     numbered = first.format(f"SELECT {places}").replace("GROUP", "WHERE n = 1 GROUP")
     distinct = first.format("SELECT DISTINCT ON (person) * FROM buys ORDER BY person, bought DESC")
-    assert len({fingerprint(asked(sql, catalog=CATALOG)) for sql in (numbered, distinct)}) == 1
+    assert len({find_fingerprint(asked(sql, catalog=CATALOG)) for sql in (numbered, distinct)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_unit_is_in_a_group_of_each_of_its_rows_where_a_window_tells_them_apar
     by_value = "SELECT n FROM ({}) q WHERE n IN (1, 2, 3) GROUP BY n HAVING count(*) > 40"
     asks = [over.format(one) for one in ("row_number()", "rank()", "lag(price)", "lead(price)", "first_value(price)")]
     asks.append("SELECT *, count(*) OVER (PARTITION BY person) AS n FROM buys")
-    groups = [groups_of_one_unit(asked(by_value.format(inner), catalog=CATALOG)) for inner in asks]
+    groups = [count_unit_groups(asked(by_value.format(inner), catalog=CATALOG)) for inner in asks]
     assert groups == [3, 3, 3, 3, 1, 1]
 
 

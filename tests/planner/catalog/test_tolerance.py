@@ -13,7 +13,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.tolerance import Amount, StepSize, parse_tolerances, round_allowed_steps
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked, asking
@@ -140,7 +140,7 @@ def test_the_scale_that_a_refused_difference_is_given_is_worth_a_few_units(sql: 
     catalog = retail()
     wanted = read_accuracy({f"keyhole.{name}": value for name, value in said.items()}, catalog.defaults)
     (question,) = asking(sql).questions
-    made = plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES)
+    made = plan_question(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES)
     assert made.worst_case_epsilon < 1.5
 
 

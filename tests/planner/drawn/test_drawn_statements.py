@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.plan.reduce import reduce_question
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.rankings.mean_scores import compute_scores
 from tests.effort import rounds
 from tests.planner.drawn.statements import FAMILIES, DrawnStatement, StatementWriter
@@ -150,7 +150,7 @@ def _take_away(engine: Any, dialect: Dialect, question: Question, stored: str, d
     nothing = (0,) * len(question.computed)
     pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]
     changed = [(before, after) for before, after in pairs if before != after]
-    assert len(changed) <= groups_of_one_unit(question), sql
+    assert len(changed) <= count_unit_groups(question), sql
     for before, after in changed:
         if question.ranked is not None:
             one, other = compute_scores(question.ranked, np.array([before, after]).T)

@@ -8,7 +8,7 @@ from planner.catalog.catalog import Table
 from planner.explain.balances import QuestionBalance
 from planner.explain.brief_text import MOST_WARNINGS, VERBOSE_HINT, explain_briefly
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from tests.planner.asked import asked
 from tests.planner.explain.test_render import APART, KPI, LARGE, NEGATED, PROGRESSIVE, REDUNDANT, planned
@@ -18,7 +18,7 @@ DETAILS = ("SQL", "sensitivity", "minimal", "ProBE", "SELECT u0", "Noise of", "l
 
 
 def _of(sql: str, tolerance: str = "10%") -> Plan:
-    return plan(asked(sql, tolerance=tolerance), dialect=DUCKDB)
+    return plan_question(asked(sql, tolerance=tolerance), dialect=DUCKDB)
 
 
 def test_one_threshold_is_told_in_ten_lines() -> None:

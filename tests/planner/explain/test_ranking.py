@@ -8,14 +8,14 @@ from planner.explain.document import explain_json
 from planner.explain.guarantee import write_guarantee, write_guarantee_json
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
 
 
 def planned(sql: str, tolerance: str = "100", mechanism: str = "progressive") -> Plan:
-    return plan(asked(sql, tolerance=tolerance, mechanism=mechanism), dialect=DUCKDB)
+    return plan_question(asked(sql, tolerance=tolerance, mechanism=mechanism), dialect=DUCKDB)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_unit_in_more_groups_than_are_returned_takes_one_look() -> None:
     catalog = retail()
     wider = replace(catalog, tables=tuple(replace(table, groups_per_unit=5) for table in catalog.tables))
     one, many = (
-        explain_text(plan(asked(sql, catalog=known, tolerance="100"), dialect=DUCKDB), left=None)
+        explain_text(plan_question(asked(sql, catalog=known, tolerance="100"), dialect=DUCKDB), left=None)
         for known in (catalog, wider)
     )
     assert "looks 9 times at most" in one[2]

@@ -22,7 +22,7 @@ from planner.explain.guarantee import PROMISE_OF_CELLS, write_guarantee, write_g
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.question.question import Accuracy, Question
 from planner.scope.embedded import EmbeddedQuestion
@@ -60,7 +60,7 @@ def typed(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) ->
 
 
 def planned(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) -> Plan:
-    return plan(typed(having, table=table, accuracy=accuracy), dialect=DUCKDB)
+    return plan_question(typed(having, table=table, accuracy=accuracy), dialect=DUCKDB)
 
 
 NEGATED = "NOT (count(*) <= 500 OR count(DISTINCT customer_id) >= 70) OR count(*) = 20"
@@ -221,7 +221,7 @@ def test_beyond_twelve_thresholds_the_typed_tree_is_shown() -> None:
 def test_what_is_printed_is_never_less_than_what_is_spent(tolerance: int, cut: int, table: Table) -> None:
     formula = AnyOf((AllOf((above(0, cut, tolerance), below(1, 3 * cut, 2 * tolerance))), above(2, cut, tolerance)))
     asked = question(formula, count(table=table), total(table=table), units(), table=table)
-    made = plan(asked, dialect=POSTGRES)
+    made = plan_question(asked, dialect=POSTGRES)
     printed = next(line for line in explain_text(made, left=None) if "Worst case" in line).split()[2]
     assert Decimal(printed) >= Decimal(made.worst_case_epsilon)
     assert Decimal(printed) < Decimal(made.worst_case_epsilon) + Decimal("0.011")
@@ -377,7 +377,7 @@ def test_parts_are_shown_where_no_row_changes_all_in_full() -> None:
 
 
 def test_a_whole_table_and_a_product_are_said_as_they_are() -> None:
-    made = plan(asked("SELECT true FROM sales HAVING sum(amount * quantity) > 1000"), dialect=DUCKDB)
+    made = plan_question(asked("SELECT true FROM sales HAVING sum(amount * quantity) > 1000"), dialect=DUCKDB)
     lines = explain_text(made, left=None)
     assert lines[0] == "Question over 1 group of sales (the whole table as one group), nothing is spent by EXPLAIN"
     assert "  Bounding: values of amount are clipped to -500 .. 500" in lines

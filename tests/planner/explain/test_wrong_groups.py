@@ -12,7 +12,7 @@ from planner.explain.render import explain_text
 from planner.explain.rounded_numbers import write_share
 from planner.explain.wrong_groups import count_wrong_groups, round_up
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from tests.effort import rounds
 from tests.planner.asked import asked
@@ -28,7 +28,7 @@ def told_chances(made: Plan) -> list[str]:
 
 def planned(formula: str, *, mechanism: str = "keyhole", tolerance: str = "10%") -> Plan:
     sql = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {formula}"
-    return plan(asked(sql, mechanism=mechanism, tolerance=tolerance), dialect=POSTGRES)
+    return plan_question(asked(sql, mechanism=mechanism, tolerance=tolerance), dialect=POSTGRES)
 
 
 def returned(made: Plan, values: list[int], seed: int) -> float:
@@ -109,7 +109,7 @@ def test_a_share_is_never_shown_above_what_is_promised() -> None:
 
 def shown(items: str, *, tolerance: str = "10%", more: str = "") -> Plan:
     sql = f"SELECT ward, day, {items} FROM visits GROUP BY ward, day {more}"
-    return plan(asked(sql, tolerance=tolerance), dialect=POSTGRES)
+    return plan_question(asked(sql, tolerance=tolerance), dialect=POSTGRES)
 
 
 def test_each_predicate_has_its_own_warnings_by_its_name() -> None:

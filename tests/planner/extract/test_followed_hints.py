@@ -14,7 +14,7 @@ from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import ExplainStatement, classify
 from planner.statements.kinds import CopyStatement
@@ -102,7 +102,7 @@ def _outcome(
             wanted = read_accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
-                plan(question, dialect=POSTGRES)
+                plan_question(question, dialect=POSTGRES)
     except KeyholeError as error:
         return error
     return "answered"

@@ -11,7 +11,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.classify import KeyholeSetting, PassThrough, Statement, classify
 from planner.statements.settings import read_accuracy
 from tests.effort import rounds
@@ -31,7 +31,7 @@ def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
         for part in statement.questions if isinstance(statement, Asking) else ():
             wanted = read_accuracy({**REFUSING, **settings}, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
-            plan(question, dialect=POSTGRES)
+            plan_question(question, dialect=POSTGRES)
     except KeyholeError as error:
         return error
     return None
@@ -159,7 +159,7 @@ def _costs(sql: str, settings: dict[str, str], *, without: int = 0) -> float:
             assert isinstance(formula, AllOf)
             formula = AllOf(formula.children[1:])
         try:
-            least = min(least, plan(replace(question, formula=formula), dialect=POSTGRES).worst_case_epsilon)
+            least = min(least, plan_question(replace(question, formula=formula), dialect=POSTGRES).worst_case_epsilon)
         except KeyholeError:
             continue
     return least

@@ -12,7 +12,7 @@ from planner.explain.document import explain_json
 from planner.explain.render import explain_text
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from tests.effort import rounds
@@ -49,7 +49,7 @@ def _list_shown(sql: str, catalog: Catalog) -> Iterator[str]:
             yield from question.keys.names
             yield from (functional.name for functional in question.functionals)
             if question.table.own and crc32(sql.encode()) % rounds(1, quick=8) == 0:
-                made = plan(question, dialect=DUCKDB)
+                made = plan_question(question, dialect=DUCKDB)
                 made = replace(made, rewritten=replace(made.rewritten, sql=""))
                 document = {**explain_json(made, left=None), "rollup": None}
                 yield from (*explain_text(made, left=None), repr(document))

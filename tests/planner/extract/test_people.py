@@ -9,7 +9,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from tests.planner.asked import TODAY
@@ -66,7 +66,7 @@ def test_groups_of_people_are_proposed_and_answered(
     assert isinstance(asking, Asking)
     (question,) = asking.questions
     wanted = read_accuracy({}, catalog.defaults)
-    plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True), dialect=POSTGRES)
+    plan_question(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True), dialect=POSTGRES)
 
 
 def test_a_search_for_duplicates_is_told_why_not() -> None:

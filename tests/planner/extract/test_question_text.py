@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.extract.question_text import MOST_CHARACTERS, write_question_text
 from planner.parser.lexer import read_tokens
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.plan.reduce import reduce_question
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify
@@ -58,7 +58,7 @@ def kept(sql: str, *, constants: bool, **values: int | str) -> str:
 
 
 def meaning(sql: str) -> str:
-    return fingerprint(reduce_question(asked(sql))[0])
+    return find_fingerprint(reduce_question(asked(sql))[0])
 
 
 def test_the_corpus_has_questions() -> None:

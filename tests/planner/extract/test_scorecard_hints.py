@@ -10,7 +10,7 @@ from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
@@ -52,7 +52,9 @@ def _price(sql: str) -> float:
     assert isinstance(statement, Asking)
     wanted = replace(read_accuracy({}, catalog.defaults), mechanism="progressive")
     return max(
-        plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES).worst_case_epsilon
+        plan_question(
+            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES
+        ).worst_case_epsilon
         for part in statement.questions
     )
 

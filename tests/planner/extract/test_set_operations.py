@@ -16,7 +16,7 @@ from planner.catalog.catalog import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.question import Question
 from planner.statements.settings import read_accuracy
 from tests.effort import examples
@@ -294,7 +294,7 @@ def _cost(sql: str) -> float:
     catalog = retail()
     wanted = read_accuracy({}, catalog.defaults)
     questions = [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in asking(sql).questions]
-    return sum(plan(question, dialect=DUCKDB).worst_case_epsilon for question in questions)
+    return sum(plan_question(question, dialect=DUCKDB).worst_case_epsilon for question in questions)
 
 
 @pytest.mark.parametrize("word", ["INTERSECT", "UNION", "EXCEPT"])
@@ -347,7 +347,7 @@ def test_the_thesis_s_own_examples_cost_one_side_s_rows(form: str, places: tuple
 
     def cost(sql: str) -> float:
         (question,) = asking(sql, catalog).questions
-        return plan(
+        return plan_question(
             ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB
         ).worst_case_epsilon
 

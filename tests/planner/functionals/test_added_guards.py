@@ -11,7 +11,7 @@ from mechanisms.formula import list_literals
 from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.question import Question
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
@@ -22,7 +22,7 @@ COUNTRIES = "SELECT country FROM sales GROUP BY country HAVING "
 
 
 def _fingerprint(question: Question) -> str:
-    return plan(question, dialect=DUCKDB).fingerprint
+    return plan_question(question, dialect=DUCKDB).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_number_is_the_larger_of_what_the_count_and_the_mean_ask_for(
 
 
 def test_a_number_larger_than_the_policys_costs_less_than_half() -> None:
-    costs = [plan(asked(WARDS + "avg(age) >= 65", min_rows=set_to), dialect=DUCKDB) for set_to in ("50", "")]
+    costs = [plan_question(asked(WARDS + "avg(age) >= 65", min_rows=set_to), dialect=DUCKDB) for set_to in ("50", "")]
     small, large = (one.worst_case_epsilon for one in costs)
     assert large < small / 1.8
 
@@ -153,7 +153,9 @@ def test_a_ratio_by_a_sum_is_one_of_groups_that_reach_a_base(divisor: str, times
     assert (tested.lower, tested.upper) == (Decimal(str(float(times * 9 / 20))), Decimal(str(float(times / 2))))
     (cut,) = (one for one in list_literals(added.formula) if one.functional == tested.functional)
     assert cut.tolerance * Fraction(added.functionals[cut.functional].unit_size) == times * Fraction(1, 20) * 225_000
-    costs = [plan(one, dialect=DUCKDB).worst_case_epsilon for one in (added, asked(ratio + _typed_smaller(added)))]
+    costs = [
+        plan_question(one, dialect=DUCKDB).worst_case_epsilon for one in (added, asked(ratio + _typed_smaller(added)))
+    ]
     assert costs[0] < 2 < costs[1] < 4
 
 

@@ -14,7 +14,7 @@ from mechanisms.registry import MECHANISMS
 from planner.explain.document import explain_json
 from planner.explain.render import explain_text
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.plan.reduce import reduce_question
 from planner.question.question import Question
 from tests.effort import rounds
@@ -98,17 +98,19 @@ def test_a_count_without_tolerance_to_speak_of_says_all_of_it_and_one_with_all_o
 def test_a_variance_is_tested_for_groups_of_so_many_values() -> None:
     (wide,) = {f.rows for f in asked(WARDS + "count(age) >= 500 AND stddev_pop(age) > 20").functionals if f.rows > 1}
     assert wide == 450
-    told = plan(
+    told = plan_question(
         asked(WARDS + "count(age) >= 500 AND stddev_pop(age) > 30", tolerance="30%", min_rows="50"), dialect=POSTGRES
     )
-    guarded = plan(asked(WARDS + "count(age) >= 500 AND stddev_pop(age) > 30", tolerance="30%"), dialect=POSTGRES)
+    guarded = plan_question(
+        asked(WARDS + "count(age) >= 500 AND stddev_pop(age) > 30", tolerance="30%"), dialect=POSTGRES
+    )
     assert guarded.worst_case_epsilon < told.worst_case_epsilon / 3
     assert any("for groups of at least 350 values" in warning for warning in guarded.warnings)
 
 
 def test_explain_says_which_count_it_is() -> None:
-    made = plan(asked(WARDS + "count(age) >= 500 AND avg(age) > 60"), dialect=POSTGRES)
-    told = plan(asked(WARDS + "count(age) >= 500 AND avg(age) > 60", min_rows="50"), dialect=POSTGRES)
+    made = plan_question(asked(WARDS + "count(age) >= 500 AND avg(age) > 60"), dialect=POSTGRES)
+    told = plan_question(asked(WARDS + "count(age) >= 500 AND avg(age) > 60", min_rows="50"), dialect=POSTGRES)
     assert made.worst_case_epsilon < told.worst_case_epsilon / 4
     lines = explain_text(made, left=None)
     assert any("may err between 54 and 60 for groups of at least 450 rows" in line for line in lines)
@@ -220,7 +222,7 @@ def test_a_group_that_barely_qualifies_is_missed_as_rarely_as_promised(mechanism
 
 def _share_returned(mechanism: str, *, rows: int, total: int, seed: int) -> float:
     """The share of groups of so many rows, whose ages are by `total` above 60 each, that a guarded mean returns."""
-    made = plan(asked(WARDS + "count(age) >= 500 AND avg(age) > 60", mechanism=mechanism), dialect=POSTGRES)
+    made = plan_question(asked(WARDS + "count(age) >= 500 AND avg(age) > 60", mechanism=mechanism), dialect=POSTGRES)
     values = {"count(age)": rows, "avg(age) - 60": total}
     sums = np.array([[values[functional.name]] * KEYS for functional in made.question.functionals], dtype=np.int64)
     outcome: Outcome = MECHANISMS[mechanism].decide(made.calibration, sums, noise=SeededNoise(seed))

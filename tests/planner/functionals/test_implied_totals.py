@@ -11,7 +11,7 @@ from planner.bind.unit_join import join_on_unit
 from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.policy.expression_totals import read_total
 from planner.question.question import Functional, Term
 from tests.effort import rounds
@@ -139,7 +139,7 @@ def _added(term: Term, row: Mapping[str, int]) -> int:
 
 
 def test_explain_says_what_the_total_is_clipped_to() -> None:
-    made = plan(
+    made = plan_question(
         asked(
             "SELECT country FROM sales GROUP BY country HAVING sum(price * (1 - discount)) > 10000", catalog=catalog()
         ),
@@ -222,7 +222,7 @@ def test_one_unit_changes_no_more_than_declared() -> None:
             question = asked(
                 f"SELECT country FROM sales GROUP BY country HAVING sum({expression}) > 100000", catalog=made
             )
-            size, sql = question.functionals[0].unit_size, plan(question, dialect=DUCKDB).rewritten.sql
+            size, sql = question.functionals[0].unit_size, plan_question(question, dialect=DUCKDB).rewritten.sql
             for _ in range(rounds(60, quick=20)):
                 engine.execute("DELETE FROM sales")
                 for _ in range(random.randint(0, 2 * ROWS)):

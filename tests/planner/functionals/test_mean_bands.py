@@ -14,7 +14,7 @@ from mechanisms.protocol import Outcome
 from mechanisms.registry import MECHANISMS
 from planner.explain.render import explain_text
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.values.operators import COMPARISONS
@@ -118,14 +118,14 @@ def test_guards_that_are_typed_are_taken_and_others_are_added_on_both_sides() ->
     assert {one.rows for one in added.functionals} == {1, 160}
     typed = asked(f"{WARDS}{YES} > {NO} AND {guards}", tolerance="20%")
     assert not any("was added" in warning for warning in typed.warnings)
-    assert plan(typed, dialect=POSTGRES).fingerprint == plan(added, dialect=POSTGRES).fingerprint
+    assert plan_question(typed, dialect=POSTGRES).fingerprint == plan_question(added, dialect=POSTGRES).fingerprint
     refused = refusal(f"{WARDS}{YES} > {NO}", tolerance="20%", guard="refuse")
     assert refused is not None
     assert (refused.code, refused.hint) == ("KH206", f"Add: AND {guards}")
 
 
 def test_the_noise_of_a_mean_is_paid_once_for_all_bands() -> None:
-    made = plan(asked(f"{WARDS}{YES} > {NO}", tolerance="20%"), dialect=POSTGRES)
+    made = plan_question(asked(f"{WARDS}{YES} > {NO}", tolerance="20%"), dialect=POSTGRES)
     assert len(made.question.common) == 4
     assert made.worst_case_epsilon < 2.0
     assert any("bands of public thresholds" in line for line in explain_text(made, left=None))
@@ -154,7 +154,7 @@ def test_a_group_at_the_worst_place_is_decided_as_rightly_as_promised(mechanism:
     """40,000 groups, 8,000 at quick, each with means that just qualify or that miss by all of the tolerance, and as few
     rows as the relaxed count lets pass. A false alarm has a probability of 1e-9. A rate of .117 for .1, at quick of
     .126, is seen with a probability of .95."""
-    made = plan(asked(f"{WARDS}{YES} > {NO}", tolerance="20%", mechanism=mechanism), dialect=POSTGRES)
+    made = plan_question(asked(f"{WARDS}{YES} > {NO}", tolerance="20%", mechanism=mechanism), dialect=POSTGRES)
     just = _share_returned(made, Fraction(at) + Fraction(1, 200), Fraction(at), rows=200, seed=at)
     assert 1 - just <= binom.isf(FALSE_ALARM, KEYS, 0.05) / KEYS
     least = Fraction(at) * 4 / 5 if at * 2 > 110 else Fraction(at) - 11

@@ -15,10 +15,10 @@ from planner.catalog.catalog import Catalog, RowCap
 from planner.errors import KeyholeError
 from planner.functionals.functional_identity import identify_sum
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.question.question import Measure
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.rankings.mean_scores import compute_scores
 from planner.statements.settings import read_accuracy
 from tests.effort import cases, rounds
@@ -59,7 +59,7 @@ def _world(groups: int, rows: int, *, capped: bool) -> Catalog:
 
 def _plan(having: str, catalog: Catalog) -> Plan:
     (question,) = asking(CITIES + having, catalog).questions
-    return plan(ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY), dialect=DUCKDB)
+    return plan_question(ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY), dialect=DUCKDB)
 
 
 def _totals(opened: Any, sql: str) -> dict[Any, tuple[int, ...]]:
@@ -101,9 +101,9 @@ RANKED = (
 def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bounds: tuple[int, int]) -> None:
     """The score of a group that is large enough is the ratio of what counts, in steps from the end that comes last."""
     groups, rows = bounds
-    world, wanted = _world(groups, rows, capped=capped), replace(WANTED, min_rows=3, min_rows_set=True)
+    world, wanted = _world(groups, rows, capped=capped), replace(WANTED, min_rows=3, is_min_rows_set=True)
     (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ratio} {order} LIMIT 2", world).questions
-    made = plan(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
+    made = plan_question(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
     ranked = made.question.ranked
     assert ranked is not None
     assert ranked.mean is not None
@@ -123,7 +123,7 @@ def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bo
             opened.execute("ROLLBACK")
             before, after = (scores({key: one.get(key, nothing) for key in whole}) for one in (whole, left))
             moved = [abs(before[key] - after[key]) for key in whole if before[key] != after[key]]
-            assert len(moved) <= groups_of_one_unit(made.question)
+            assert len(moved) <= count_unit_groups(made.question)
             assert max(moved, default=0) <= ranked.functional.sensitivity
 
 
@@ -137,9 +137,9 @@ def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bo
     ],
 )
 def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected: dict[str, Fraction]) -> None:
-    world, wanted = _world(2, 5, capped=False), replace(WANTED, min_rows=3, min_rows_set=True)
+    world, wanted = _world(2, 5, capped=False), replace(WANTED, min_rows=3, is_min_rows_set=True)
     (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ratio} {order} LIMIT 1", world).questions
-    made = plan(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
+    made = plan_question(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
     ranked = made.question.ranked
     assert ranked is not None
     assert ranked.mean is not None
@@ -196,7 +196,7 @@ def _check(made: Plan, whole: dict[Any, tuple[int, ...]], without: dict[Any, tup
     nothing = (0,) * len(made.question.functionals)
     pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]
     moved = [(before, after) for before, after in pairs if before != after]
-    assert len(moved) <= groups_of_one_unit(made.question)
+    assert len(moved) <= count_unit_groups(made.question)
     for before, after in moved:
         for functional, first, second in zip(made.question.functionals, before, after, strict=True):
             assert abs(first - second) <= functional.sensitivity
@@ -244,8 +244,8 @@ def test_the_number_of_units_is_set_typed_or_added() -> None:
     ratio = "sum(amount) / count(DISTINCT customer_id) > 300"
     ask_ = f"SELECT country, month FROM sales GROUP BY country, month HAVING {ratio}"
     typed = f"{ask_} AND count(DISTINCT customer_id) >= 70"
-    made = plan(asked(ask_, min_rows="70"), dialect=DUCKDB)
-    assert made.fingerprint == plan(asked(typed, min_rows="70"), dialect=DUCKDB).fingerprint
+    made = plan_question(asked(ask_, min_rows="70"), dialect=DUCKDB)
+    assert made.fingerprint == plan_question(asked(typed, min_rows="70"), dialect=DUCKDB).fingerprint
     assert any("of groups with count(DISTINCT customer_id) >= 70" in one for one in asked(ask_, min_rows="70").warnings)
     refused = refusal(ask_, guard="refuse", min_rows="70")
     assert isinstance(refused, KeyholeError)

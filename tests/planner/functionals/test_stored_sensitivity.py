@@ -14,7 +14,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import rewrite
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
 
@@ -79,7 +79,7 @@ def test_a_sensitivity_that_holds_is_not_refused(table: Table, sql: str, refresh
 def _fingerprint(table: Table, *, domain: tuple[str, ...]) -> str:
     columns = tuple(replace(column, domain=domain) if column.name == "k" else column for column in table.columns)
     sql = "SELECT k FROM t WHERE k IN ('a', 'b') GROUP BY k HAVING count(*) > 10"
-    return fingerprint(asked(sql, catalog=_catalog(replace(table, columns=columns))))
+    return find_fingerprint(asked(sql, catalog=_catalog(replace(table, columns=columns))))
 
 
 def test_the_whole_domain_belongs_to_a_question_where_it_decides_which_keys_count() -> None:

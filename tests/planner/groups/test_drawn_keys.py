@@ -22,10 +22,10 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter
@@ -71,7 +71,7 @@ class Engines:
 
     def plans(self, question: Question) -> Iterator[tuple[Any, Plan]]:
         for engine, dialect in zip(self.both, (POSTGRES, DUCKDB), strict=True):
-            yield engine, plan(question, dialect=dialect)
+            yield engine, plan_question(question, dialect=dialect)
 
 
 def _for_duck(row: Row) -> Row:
@@ -287,7 +287,7 @@ def _check(sql: str, question: Question, whole: dict[Row, Any], without: dict[Ro
     nothing = (0,) * len(question.computed)
     pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]
     changed = [(before, after) for before, after in pairs if before != after]
-    assert len(changed) <= groups_of_one_unit(question), sql
+    assert len(changed) <= count_unit_groups(question), sql
     for before, after in changed:
         for functional, one, other in zip(question.computed, before, after, strict=True):
             assert abs(one - other) <= functional.sensitivity, (sql, functional)

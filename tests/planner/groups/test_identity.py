@@ -14,8 +14,8 @@ from planner.catalog.catalog import Catalog, Lookup
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.row import RowSql
-from planner.plan.build import plan
-from planner.plan.question_identity import path_identities
+from planner.plan.build import plan_question
+from planner.plan.question_identity import identify_paths
 from planner.question.plan import Plan
 from planner.question.question import Question
 from tests.effort import cases, rounds
@@ -82,7 +82,7 @@ def asked(keys: str, catalog: Catalog = WIDE, having: str = "count(*) > 3 AND su
 
 
 def planned(keys: str, catalog: Catalog = WIDE, having: str = "count(*) > 3 AND sum(n) > 20") -> Plan:
-    return plan(asked(keys, catalog, having), dialect=DUCKDB)
+    return plan_question(asked(keys, catalog, having), dialect=DUCKDB)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def rows() -> duckdb.DuckDBPyConnection:
 def test_spellings_are_one_question(spellings: Sequence[str], having: str) -> None:
     plans = [planned(keys, having=having) for keys in spellings]
     assert len({one.fingerprint for one in plans}) == 1
-    assert len({path_identities(one.question, digest="policy") for one in plans}) == 1
+    assert len({identify_paths(one.question, digest="policy") for one in plans}) == 1
     assert len({tuple(key.label for key in one.question.keys.columns) for one in plans}) == 1
 
 
@@ -113,7 +113,7 @@ def test_spellings_are_one_question(spellings: Sequence[str], having: str) -> No
 def test_other_groups_are_another_question(one: str, other: str) -> None:
     first, second = planned(one), planned(other)
     assert first.fingerprint != second.fingerprint
-    assert set(path_identities(first.question, digest="")).isdisjoint(path_identities(second.question, digest=""))
+    assert set(identify_paths(first.question, digest="")).isdisjoint(identify_paths(second.question, digest=""))
 
 
 @pytest.mark.parametrize("spellings", SAME)
@@ -171,7 +171,7 @@ def test_no_identity_has_two_partitions(rows: duckdb.DuckDBPyConnection) -> None
         keys = question.keys.columns
         if any(isinstance(one.derivation, Lookup) for one in keys) or question.keys.size > 2000:
             continue
-        found, identity = _groups(question, rows), plan(question, dialect=DUCKDB).fingerprint
+        found, identity = _groups(question, rows), plan_question(question, dialect=DUCKDB).fingerprint
         assert by_identity.setdefault(identity, found) == found, key
         spellings += 1
         if (read := _read(question)) <= {"code", "gift", "hour"}:

@@ -23,7 +23,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.question import Question
 from tests.effort import rounds, shares
 from tests.planner.asked import TODAY, asking
@@ -341,7 +341,7 @@ def test_groups_are_those_that_a_row_may_be_in(
         sql = f"SELECT ({key})::text, count(*) FROM {_with_derived('stays')} {join} WHERE {said} GROUP BY 1"
         plain = {_show(row[:1]): row[1] for row in postgres.execute(sql).fetchall()}
         for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)) if ours else ():
-            rewritten = plan(asked[1], dialect=dialect).rewritten
+            rewritten = plan_question(asked[1], dialect=dialect).rewritten
             if rewritten.pinned:
                 continue  # so many keys stand in a relation that a source makes
             found = engine.execute(rewritten.sql).fetchall()

@@ -13,10 +13,10 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
-from planner.plan.question_identity import fingerprint
+from planner.plan.build import plan_question
+from planner.plan.question_identity import find_fingerprint
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.settings import read_accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
@@ -81,7 +81,7 @@ def test_a_unit_changes_no_more_than_is_said(keys: str, bounds: tuple[int, int])
     for seed in range(rounds(40, quick=1)):
         catalog = _world(groups, rows)
         question = _asked(keys, catalog)
-        made = plan(question, dialect=DUCKDB)
+        made = plan_question(question, dialect=DUCKDB)
         width = len(made.question.keys.columns)
         opened = drawn_lines(seed)
         whole = _totals(opened, made.rewritten.sql, width)
@@ -102,7 +102,7 @@ def _check(
         for key in {*whole, *without}
         if whole.get(key, nothing) != without.get(key, nothing)
     ]
-    assert len(moved) <= groups_of_one_unit(question)
+    assert len(moved) <= count_unit_groups(question)
     for functional, before, after in (
         (functional, before[at], after[at])
         for before, after in moved
@@ -148,7 +148,7 @@ def test_no_row_makes_a_question_fail(postgres_url: str) -> None:
         for keys in KEYS:
             question = _asked(keys, _world(2, 3))
             for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
-                engine.execute(plan(question, dialect=dialect).rewritten.sql).fetchall()
+                engine.execute(plan_question(question, dialect=dialect).rewritten.sql).fetchall()
         postgres.rollback()
 
 
@@ -176,7 +176,7 @@ def test_another_pin_is_another_axis_and_another_question(keys: str) -> None:
     other = replace(world, public_tables=(replace(TOWNS, digest="later"),))
     one, another = _asked(keys, world), _asked(keys, other)
     assert one.keys.columns[0].label != another.keys.columns[0].label
-    assert fingerprint(one) != fingerprint(another)
+    assert find_fingerprint(one) != find_fingerprint(another)
 
 
 def test_what_the_unit_tells_multiplies_nothing() -> None:

@@ -22,7 +22,7 @@ from planner.catalog.key_space import format_value
 from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.settings import read_accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
@@ -225,7 +225,7 @@ def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:
     outer = write_outer_sql(statement, first_parameter=1)
     texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
-        counted = engine.execute(plan(what, dialect=dialect).rewritten.sql).fetchall()
+        counted = engine.execute(plan_question(what, dialect=dialect).rewritten.sql).fetchall()
         width = len(what.keys.columns)
         keys = [tuple(map(format_value, row[:width])) for row in counted]
         held = [key for key, row in zip(keys, counted, strict=True) if row[width] > most and key in texts]
@@ -250,7 +250,7 @@ def _check_formula(sql: str, worlds: tuple[Any, Any]) -> None:
     what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
     outer, theirs = write_outer_sql(statement, first_parameter=1), _shape(postgres.execute(sql))
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
-        made = plan(what, dialect=dialect)
+        made = plan_question(what, dialect=dialect)
         width, keys = (
             len(what.keys.columns),
             [tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)],

@@ -7,7 +7,7 @@ import pytest
 from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.test_truth import CATALOG, WANTED
@@ -34,4 +34,6 @@ def test_a_refused_key_of_times_says_why_and_shows_another(key: str, reason: str
     shown = re.search(r"GROUP BY (.*)\.$", refused.value.hint or "")
     assert shown is not None
     (question,) = asking(f"SELECT 1 FROM lines GROUP BY {shown[1]} HAVING count(*) > 5", CATALOG).questions
-    assert plan(ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True), dialect=DUCKDB)
+    assert plan_question(
+        ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True), dialect=DUCKDB
+    )

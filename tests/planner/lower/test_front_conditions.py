@@ -4,7 +4,7 @@ import pytest
 
 from planner.catalog.catalog import ComputedName
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
-from planner.question.condition import Compare, Or, Within, all_of, any_of
+from planner.question.condition import Compare, Or, Within, join_all, join_any
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 
@@ -30,7 +30,7 @@ def test_joined_tables_are_asked_in_their_own_names() -> None:
     found = split("o.o_price < 3 AND (c.c_key = 5 OR c.c_key = 7)", source=source, key="o.o_month")
     customers, orders = found.members
     assert orders.own == CHEAP
-    assert customers.own == any_of([Compare("c_key", "=", 5), Compare("c_key", "=", 7)])
+    assert customers.own == join_any([Compare("c_key", "=", 5), Compare("c_key", "=", 7)])
 
 
 @pytest.mark.parametrize(
@@ -51,24 +51,26 @@ def test_what_a_row_of_null_satisfies_or_two_tables_decide_is_asked_behind_the_j
 def test_a_table_is_asked_what_each_part_of_a_disjunction_implies_of_it() -> None:
     """A part that says nothing of a table lets all of its rows through."""
     found = split("(o_price < 3 AND amount > 2) OR (o_price < 2 AND amount > 4)")
-    assert found.own == any_of([Compare("amount", ">", 2), Compare("amount", ">", 4)])
-    assert found.find_path_conditions().own == any_of([CHEAP, Compare("o_price", "<", 2)])
+    assert found.own == join_any([Compare("amount", ">", 2), Compare("amount", ">", 4)])
+    assert found.find_path_conditions().own == join_any([CHEAP, Compare("o_price", "<", 2)])
     found = split("(o_price < 3 AND amount > 2) OR amount > 4 OR (o_price < 2 AND amount IS NULL AND amount < 9)")
-    least = all_of([Compare("amount", ">", 2)])
+    least = join_all([Compare("amount", ">", 2)])
     assert found.find_path_conditions() == NOTHING or not found.find_path_conditions()
     assert isinstance(found.own, Or)
     assert least in found.own.conditions
 
 
 def test_what_is_compared_of_one_table_is_asked_of_it() -> None:
-    compared, other = split("o_price < o_month AND o_price <> 2").find_path_conditions().own.conjuncts()
+    compared, other = split("o_price < o_month AND o_price <> 2").find_path_conditions().own.list_conjuncts()
     assert isinstance(compared, Compare)
     assert isinstance(compared.column, ComputedName)
     assert other == Compare("o_price", "<>", 2)
 
 
 def test_a_row_is_asked_for_the_values_of_its_key_that_count() -> None:
-    assert split("l_mode = 'air' AND amount > 2").own == all_of([Compare("amount", ">", 2), Within("l_mode", ("air",))])
+    assert split("l_mode = 'air' AND amount > 2").own == join_all(
+        [Compare("amount", ">", 2), Within("l_mode", ("air",))]
+    )
 
 
 def test_rows_of_which_a_window_is_computed_are_all_there() -> None:

@@ -24,11 +24,11 @@ from planner.functionals.cells import find_cell_reach
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.condition import evaluate
 from planner.question.plan import Plan
 from planner.question.question import Functional, Measure
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from tests.effort import rounds
@@ -88,7 +88,9 @@ def _planned(sql: str, dialect: Dialect, catalog: Catalog = CATALOG) -> Plan:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     wanted = read_accuracy({}, catalog.defaults)
-    return plan(ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=dialect)
+    return plan_question(
+        ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=dialect
+    )
 
 
 @cache
@@ -305,7 +307,7 @@ def test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups(engine: 
             for i, one in enumerate(made):
                 after = answer(i, fewer)
                 changed = {key for key, values in after.items() if values != before[i][key]}
-                assert len(changed) <= groups_of_one_unit(one.question)
+                assert len(changed) <= count_unit_groups(one.question)
                 for f, functional in enumerate(one.question.functionals):
                     most = max(abs(after[key][f] - before[i][key][f]) for key in after)
                     assert most <= functional.sensitivity
@@ -335,7 +337,7 @@ def test_where_a_key_is_fixed_cells_of_other_values_change_what_is_charged_to_th
             engine.load({"stays": kept})
             after = engine.answer(made)
             changed = [abs(after[key][0] - before[key][0]) for key in after if after[key] != before[key]]
-            assert len(changed) <= groups_of_one_unit(made.question)
+            assert len(changed) <= count_unit_groups(made.question)
             assert max(changed, default=0) <= functional.sensitivity
             moved += bool(changed)
     assert moved

@@ -16,7 +16,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.look import find_growing, may_leave_out
 from planner.lower.scan import rewrite
-from planner.plan.question_identity import fingerprint, path_identities
+from planner.plan.question_identity import find_fingerprint, identify_paths
 from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import ALWAYS, And, Compare, Like
 from planner.question.looks import look_at
@@ -158,8 +158,8 @@ def test_a_look_is_no_question_of_the_whole_table() -> None:
     plain = replace(look, as_of=None)
     assert look.as_of is not None
     later = replace(look, as_of=replace(look.as_of, before=datetime(2026, 3, 21)))
-    assert len({fingerprint(one) for one in (plain, look, later)}) == 3
-    assert len({path_identities(one, digest="d") for one in (plain, look, later)}) == 3
+    assert len({find_fingerprint(one) for one in (plain, look, later)}) == 3
+    assert len({identify_paths(one, digest="d") for one in (plain, look, later)}) == 3
 
 
 def test_a_look_without_a_time_is_never_run() -> None:

@@ -13,7 +13,7 @@ from planner.lower.dialects.sail import SAIL
 from planner.lower.kept.named_steps import define_steps, keep_steps, make_step, merge_steps
 from planner.lower.left_out import LeftOutRows
 from planner.lower.unit_statistics import BoundKind, UnitCounts, UnitStatistic
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Rewritten
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
@@ -43,20 +43,20 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     sql = f"WITH\na AS (SELECT * FROM {second.name}, {third.name})\nTABLE a"
     steps = (first, second, third)
     made = keep_steps(Rewritten("duckdb", sql), steps, table="t", dialect=DUCKDB)
-    assert made.sql == define_steps(steps, sql, dialect=DUCKDB) == made.read_kept({})
+    assert made.sql == define_steps(steps, sql, dialect=DUCKDB) == made.write_from_kept({})
     kept = f"{second.name} AS NOT MATERIALIZED (SELECT * FROM s)"
-    assert made.read_kept({second.name: "s"}) == made.sql.replace(
+    assert made.write_from_kept({second.name: "s"}) == made.sql.replace(
         f"{second.name} AS MATERIALIZED (\n  SELECT x FROM {first.name}\n)", kept
     )
-    both = made.read_kept({second.name: "s", third.name: "t"})
+    both = made.write_from_kept({second.name: "s", third.name: "t"})
     assert both == f"WITH\n{kept},\n{third.name} AS NOT MATERIALIZED (SELECT * FROM t){made.body}"
     assert [step.rows.build for step in made.steps if step.rows][1:] == [
         define_steps(steps, step.build, dialect=DUCKDB) for step in (second, third)
     ]
     rows = {step.name: step.rows for step in made.steps if step.rows is not None}[third.name]
-    assert rows.build_from({}) == rows.build
+    assert rows.write_build({}) == rows.build
     read = f"WITH\n{first.name} AS NOT MATERIALIZED (SELECT * FROM s)\n{third.build}"
-    assert rows.build_from({first.name: "s", second.name: "t"}) == read
+    assert rows.write_build({first.name: "s", second.name: "t"}) == read
     asked_about = make_step(f"SELECT x FROM {first.name} WHERE x > 3", asked=True)
     made = keep_steps(Rewritten("duckdb", f"TABLE {asked_about.name}"), (first, asked_about), table="t", dialect=DUCKDB)
     assert [step.rows is not None for step in made.steps] == [True, False]
@@ -77,7 +77,7 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
     catalog = compiled()
     written = []
     for sql in (*ASKED, *OF_ONE):
-        made = plan(asked(sql, catalog=catalog), dialect=dialect).rewritten
+        made = plan_question(asked(sql, catalog=catalog), dialect=dialect).rewritten
         written += [
             made.sql,
             *(one.rows.build for one in made.steps if one.rows),
@@ -108,7 +108,7 @@ def test_a_statement_carries_what_it_reads_and_steps_what_any_question_reads(dia
     kept = set()
     for aggregate, read in beside.items():
         sql = f"SELECT o_month FROM {joined} WHERE l_month = 1 GROUP BY o_month HAVING {aggregate}"
-        made = plan(asked(sql, catalog=compiled()), dialect=dialect).rewritten
+        made = plan_question(asked(sql, catalog=compiled()), dialect=dialect).rewritten
         kept.add(tuple(step.rows and step.rows.build for step in made.steps))
         named = set(re.findall(r"\b(?:region|l_mode|c_key|[ol]_month|o_customer|o_price|amount)\b", made.body))
         assert named == {"o_month", "l_month", "o_customer", "c_key", *read}

@@ -14,7 +14,7 @@ from planner.lower.sums.factors import FactoredPolynomial, Polynomial, factor_po
 from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.sums.row_sum import find_terms_range, write_terms
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
-from planner.question.products import product_column
+from planner.question.products import make_product
 from planner.question.question import Functional, Measure, Term
 
 
@@ -60,7 +60,7 @@ def _charge() -> tuple[Table, list[Term]]:
         Column(name, SqlType.NUMERIC, "numeric(15,2)", bounds=(Decimal(0), Decimal(high)), grid=Decimal(grid))
         for name, high, grid in (("price", "105000", "1"), ("discount", "0.1", "0.01"), ("tax", "0.08", "0.01"))
     )
-    several = [product_column(one) for one in ((discount, price), (price, tax), (discount, price, tax))]
+    several = [make_product(one) for one in ((discount, price), (price, tax), (discount, price, tax))]
     table = Table(
         name="t",
         relation="t",
@@ -122,7 +122,7 @@ def test_no_row_adds_more_or_less_than_the_range_of_its_terms() -> None:
         Column(name, SqlType.NUMERIC, "numeric(15,2)", bounds=(Decimal(low), Decimal(high)), grid=Decimal(1))
         for name, low, high in (("a", -2, 1), ("b", 1, 3))
     )
-    flag, product = Column("flag", SqlType.BOOLEAN, "boolean"), product_column((a, b))
+    flag, product = Column("flag", SqlType.BOOLEAN, "boolean"), make_product((a, b))
     charge, _ = _charge()
     row = RowSql(table=replace(charge, columns=(a, b, flag, product)), dialect=POSTGRES)
     conditions: list[Condition] = [ALWAYS, Compare("flag", "=", True), Not(IsNull(product.name)), Not(IsNull("a"))]

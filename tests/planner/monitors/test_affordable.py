@@ -4,7 +4,7 @@ import pytest
 
 from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.monitors.affordable import exceeded_cap, find_fitting
+from planner.monitors.affordable import find_exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.monitor_plan import MonitorPlan
 from tests.worlds.monitored import BY_WARD, SQL, TABLES, declared, planned
@@ -50,10 +50,10 @@ def test_windows_that_hop_are_looked_at_less_often() -> None:
 def test_the_first_cap_that_is_exceeded_is_named() -> None:
     catalog = declared(OF_STAYS)
     plan = plan_monitor(catalog, catalog.monitors[0], dialect=DUCKDB)
-    assert exceeded_cap(plan, catalog.budget) == ("budget.epsilon_per_unit", 8.0)
-    assert exceeded_cap(planned(), catalog.budget) is None
+    assert find_exceeded_cap(plan, catalog.budget) == ("budget.epsilon_per_unit", 8.0)
+    assert find_exceeded_cap(planned(), catalog.budget) is None
     dear = planned(SQL, tolerance='"0"')
-    assert exceeded_cap(dear, catalog.budget) == ("budget.epsilon_per_query", 2.0)
+    assert find_exceeded_cap(dear, catalog.budget) == ("budget.epsilon_per_query", 2.0)
 
 
 @pytest.mark.parametrize("per_table", [1.0, 20.0])
@@ -64,4 +64,4 @@ def test_a_tables_own_cap_counts(per_table: float) -> None:
     catalog = declared(OF_STAYS, tables=tables, tolerance='"80%"')
     plan = plan_monitor(catalog, catalog.monitors[0], dialect=DUCKDB)
     expected = ("tables.stays.epsilon_per_table", 1.0) if per_table < plan.epsilon_per_unit else None
-    assert exceeded_cap(plan, catalog.budget) == expected
+    assert find_exceeded_cap(plan, catalog.budget) == expected

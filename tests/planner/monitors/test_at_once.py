@@ -11,8 +11,8 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.monitors import at_once
 from planner.monitors.affordable import find_fitting
-from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
-from planner.monitors.guarantee import promise, promise_json
+from planner.monitors.explain import describe_monitor, explain_monitor, make_monitor_json
+from planner.monitors.guarantee import make_promise_json, write_promise
 from planner.monitors.monitor_plan import MonitorPlan
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
@@ -57,7 +57,7 @@ def test_the_cheaper_noise_is_taken(length: str, every: str, price: float, way: 
     assert plan.epsilon_per_cell * 1000 == pytest.approx(price, rel=0.01)
     assert plan.way.way is way
     assert plan.way.price == min(one.price for one in plan.ways if one.way in (Way.TICK_NOISE, Way.BLOCK_NOISE))
-    assert plan.epsilon_of(plan.way) == plan.epsilon_per_cell == plan.standing.worst_case_epsilon
+    assert plan.find_way_epsilon(plan.way) == plan.epsilon_per_cell == plan.standing.worst_case_epsilon
     assert plan.epsilon_per_unit == 0
 
 
@@ -166,10 +166,10 @@ def test_explain_says_what_it_is_what_it_costs_and_what_is_promised() -> None:
     assert any('clears = "at the close": an alert stays up to 1 day' in line for line in lines)
     assert any("8,760, every 1 hour, made 1 minute later; a row is in 24 of them" in line for line in lines)
     assert any("the look at which the time in them was first seen" in line for line in lines)
-    assert "at each look by itself" in promise(plan)
-    told = promise_json(plan)
+    assert "at each look by itself" in write_promise(plan)
+    told = make_promise_json(plan)
     assert (told["fpr_per_window"], told["fpr_per_look"], told["fnr_per_look"]) == (None, 0.10, 0.05)
-    assert monitor_json(plan)["clears"] == "at once"
+    assert make_monitor_json(plan)["clears"] == "at once"
     assert "cleared at once" in describe_monitor(plan)
 
 

@@ -9,7 +9,7 @@ from mechanisms.alarm.calibration import price_alarm
 from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
 from planner.errors import KeyholeError
-from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_looks import make_look
 from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
@@ -26,13 +26,13 @@ def test_a_growing_count_costs_the_logarithm_of_its_looks() -> None:
     plan = planned()
     assert plan.epsilon_per_cell == pytest.approx(log(24 / (4 * 0.05 * 0.10)) / 41, abs=1e-9)
     assert plan.epsilon_per_unit == 0
-    assert (plan.early, plan.regimes) == (True, (Regime.GROWING,))
+    assert (plan.alerts_early, plan.regimes) == (True, (Regime.GROWING,))
     assert plan.standing.fnr == pytest.approx(0.05)
     assert plan.standing.fpr == pytest.approx(0.10)
     assert plan.way.way is Way.ALARM
     assert [round(way.price, 1) for way in plan.ways] == [7.1, 20.0, 93.9]
     afresh = next(way for way in plan.ways if way.way is Way.AFRESH)
-    assert plan.epsilon_of(afresh) / plan.epsilon_per_cell == pytest.approx(13.24, abs=0.01)
+    assert plan.find_way_epsilon(afresh) / plan.epsilon_per_cell == pytest.approx(13.24, abs=0.01)
 
 
 def test_windows_are_values_of_the_key_or_have_a_length() -> None:
@@ -67,7 +67,7 @@ def test_rows_that_may_go_again_cost_twice_as_much_and_are_told() -> None:
     plan = planned(tables=WITHOUT_PROMISE)
     assert plan.regimes == (Regime.COMING_AND_GOING,)
     assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(12.741, abs=0.001)
-    assert plan.early
+    assert plan.alerts_early
     (warning,) = plan.warnings
     assert "append_only = true under [tables.visits]" in warning
 
@@ -83,7 +83,7 @@ def test_a_key_that_where_fixes_bounds_a_monitor_as_it_bounds_a_question() -> No
     assert [key.name for key in fixed.question.table.fixed] == ["ward"]
     assert fixed.epsilon_per_cell == finer.epsilon_per_cell == pytest.approx(other.epsilon_per_cell / 4, rel=1e-3)
     assert fixed.epsilon_per_unit == finer.epsilon_per_unit
-    assert """"ward" AS text) COLLATE "C" IN ('A')""" in look_of(fixed, window=0, look=1).rewritten.sql
+    assert """"ward" AS text) COLLATE "C" IN ('A')""" in make_look(fixed, window=0, look=1).rewritten.sql
     of_a_length = planned(
         "SELECT ward FROM stays WHERE day = '2026-01-02' GROUP BY ward HAVING sum(cost) > 90000",
         tables=tables,
@@ -124,7 +124,7 @@ def test_fewer_windows_than_a_unit_may_be_in_cost_a_unit_less() -> None:
 )
 def test_what_only_grows_alerts_early(having: str, early: bool) -> None:
     plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}")
-    assert plan.early is early
+    assert plan.alerts_early is early
     assert set(plan.regimes) == {Regime.GROWING}
 
 
@@ -144,14 +144,14 @@ def test_what_is_taken_off_for_each_unit_may_fall(having: str) -> None:
         sql, tables=TABLES.replace("rows_per_unit = 1\n", "rows_per_unit = 3\n"), tolerance=f'"{less}, {share}, 30%"'
     )
     assert plan.regimes[0] is Regime.SIGNED
-    assert not plan.early
+    assert not plan.alerts_early
 
 
 def test_alternatives_of_rows_that_may_go_again_alert_early_and_conjunctions_do_not() -> None:
     """Each part of an AND could be true at a look of its own, and the whole at none."""
     having = "count(*) > 400 {} sum(cost) > 20000"
     either = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having.format('OR')}"
-    assert planned(either, tables=WITHOUT_PROMISE).early
+    assert planned(either, tables=WITHOUT_PROMISE).alerts_early
     with pytest.raises(KeyholeError) as caught:
         planned(either.replace("OR", "AND"), tables=WITHOUT_PROMISE, alert='"early"')
     assert caught.value.code == "KH602"
@@ -162,13 +162,13 @@ def test_a_ladder_costs_more_and_the_prices_of_others_stay() -> None:
     plain, ladder = planned(), planned(progressive="true")
     assert ladder.epsilon_per_cell > 1.2 * plain.epsilon_per_cell
     afresh = next(way for way in plain.ways if way.way is Way.AFRESH)
-    assert ladder.epsilon_of(afresh) == pytest.approx(plain.epsilon_of(afresh))
-    assert ladder.epsilon_of(ladder.way) == ladder.epsilon_per_cell
+    assert ladder.find_way_epsilon(afresh) == pytest.approx(plain.find_way_epsilon(afresh))
+    assert ladder.find_way_epsilon(ladder.way) == ladder.epsilon_per_cell
 
 
 def test_a_close_is_one_look_at_the_price_of_one_question() -> None:
     plan = planned(alert='"close"', lateness='"10 minutes"')
-    assert not plan.early
+    assert not plan.alerts_early
     assert plan.windows.looks == 1
     assert plan.windows.first_looks[0] == plan.windows.starts[0] + timedelta(days=1)
     assert plan.way.way is Way.CLOSE
@@ -178,7 +178,7 @@ def test_a_close_is_one_look_at_the_price_of_one_question() -> None:
 @pytest.mark.parametrize("having", ["count(*) < 400", "sum(change) > 100", "count(*) BETWEEN 100 AND 400"])
 def test_what_may_become_false_again_is_decided_at_the_close(having: str) -> None:
     plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}")
-    assert not plan.early
+    assert not plan.alerts_early
     assert plan.windows.looks == 1
     assert plan.way.way is Way.CLOSE
     assert 0 < plan.epsilon_per_cell < 5
@@ -188,7 +188,7 @@ def test_early_any_alerts_early_at_three_times_the_price() -> None:
     """18.575 in a signed sum's units of 10 rows' change, where one that grows would be 7.09."""
     sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING sum(change) > 1000"
     plan = planned(sql, early_any="true")
-    assert plan.early
+    assert plan.alerts_early
     assert plan.regimes == (Regime.SIGNED,)
     assert _price(plan.epsilon_per_cell / 10, tolerance=100) == pytest.approx(18.575, abs=0.001)
     assert any("an alert stays until its window closes" in warning for warning in plan.warnings)
@@ -208,7 +208,7 @@ def test_early_any_is_one_alarm_on_any_condition(having: str, tolerance: int, ta
     """At the price of one alarm in the regime of its distance, at the narrowest of its tolerances."""
     sql = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}"
     plan, close = planned(sql, tables=tables, early_any="true"), planned(sql, tables=tables)
-    assert (plan.early, close.early) == (True, False)
+    assert (plan.alerts_early, close.alerts_early) == (True, False)
     assert (plan.windows.looks, plan.way.way, plan.way.regime) == (24, Way.ALARM, regime)
     price = price_alarm(looks=24, fnr=0.05, fpr=0.1, regime=regime)
     assert plan.way.price == pytest.approx(price)
@@ -220,7 +220,7 @@ def test_early_any_is_one_alarm_on_any_condition(having: str, tolerance: int, ta
 @pytest.mark.parametrize("having", ["avg(cost) > 400", "avg(cost) < 400 AND count(*) > 100", "stddev_pop(cost) > 900"])
 def test_early_any_watches_means_and_what_is_made_of_squares(having: str) -> None:
     plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}", early_any="true")
-    assert (plan.early, plan.way.regime) == (True, Regime.SIGNED)
+    assert (plan.alerts_early, plan.way.regime) == (True, Regime.SIGNED)
     assert plan.standing.fnr is not None
     assert plan.standing.fnr <= 0.05
 
@@ -254,7 +254,7 @@ def test_more_thresholds_cost_more_and_no_more_than_twice(joined: str) -> None:
     assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(12.741, abs=0.001)
     assert (plan.way.way, plan.way.regime) == (Way.ALARM_WHOLE, Regime.COMING_AND_GOING)
     (each,) = (way for way in plan.ways if way.way is Way.ALARM_EACH)
-    assert _price(plan.epsilon_of(each), tolerance=40) == pytest.approx(15.566, abs=0.001)
+    assert _price(plan.find_way_epsilon(each), tolerance=40) == pytest.approx(15.566, abs=0.001)
     assert not any("stays until its window closes" in warning for warning in plan.warnings), "it stays true"
     assert plan.fingerprint != planned(SQL, tolerance='"40"').fingerprint
 
@@ -323,7 +323,7 @@ def test_a_fingerprint_is_of_the_question_and_the_table() -> None:
 )
 def test_a_question_is_read_as_people_write_it(sql: str) -> None:
     plan = planned(sql)
-    assert plan.early
+    assert plan.alerts_early
     assert set(plan.question.keys.names) == {"ward", "day"}
     assert plan.keys.size == 3
     assert plan.epsilon_per_cell == pytest.approx(planned().epsilon_per_cell, rel=0.05)

@@ -47,7 +47,7 @@ def test_one_alarm_on_the_whole_condition_is_told_of_at_each_of_its_thresholds()
     found = list_courses(plan)
     assert [one.text for one in found] == ["count(*) FILTER (WHERE severity > 3) > 400", "count(*) > 400"]
     for one in found:
-        assert one.together
+        assert one.watches_whole
         assert one.epsilon == plan.epsilon_per_cell
         assert one.ladder_epsilon is not None
         by_distance = {course.beyond: course for course in one.courses}
@@ -56,9 +56,9 @@ def test_one_alarm_on_the_whole_condition_is_told_of_at_each_of_its_thresholds()
         assert by_distance[-1].by_close <= 0.10
         assert all(course.at_crossing is None or course.at_crossing >= 0.95 for course in one.courses)
     signed = planned(f"{SQL} OR sum(change) > 100", early_any="true", tolerance='"40"')
-    assert all(one.together and one.ladder_epsilon is not None for one in list_courses(signed))
+    assert all(one.watches_whole and one.ladder_epsilon is not None for one in list_courses(signed))
     (alone,) = list_courses(planned(SQL.replace("count(*) > 400", "sum(change) > 100"), early_any="true"))
-    assert (alone.text, alone.together) == ("sum(change) > 100", False)
+    assert (alone.text, alone.watches_whole) == ("sum(change) > 100", False)
     assert list_courses(planned(SQL.replace(">", "<"), early_any="true")) == (), "true while a window is empty"
 
 

@@ -12,9 +12,9 @@ import pytest
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.monitors.explain import explain_monitor
-from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorLook, MonitorPlan
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.effort import cases, rounds
 from tests.worlds.monitored import OF_A_DAY, TABLES, declared, planned
 
@@ -140,7 +140,7 @@ def test_a_unit_changes_no_more_than_is_said(asked: tuple[str, str]) -> None:
     for seed in range(rounds(40, quick=1)):
         plan = _plan(*asked, *random.Random(seed).choice([(1, 1), (2, 3), (3, 1)]))
         windows, numbers = range(len(plan.windows.starts)), range(1, plan.windows.looks + 1)
-        looks = [[look_of(plan, window=window, look=look) for look in numbers] for window in windows]
+        looks = [[make_look(plan, window=window, look=look) for look in numbers] for window in windows]
         rows = _stays(seed)
         with duckdb.connect() as opened:
             opened.execute(
@@ -170,14 +170,14 @@ def _check(plan: MonitorPlan, whole: Values, without: Values) -> None:
             steps = [0, *(one[at] for one in added)]
             assert steps == sorted(steps)
             assert steps[-1] <= functional.sensitivity
-    assert moved <= groups_of_one_unit(plan.question)
+    assert moved <= count_unit_groups(plan.question)
 
 
 def test_explain_says_which_bound_was_used() -> None:
     plan = _plan("ward, cost > 100 AS dear", HOPPING, 2, 3)
-    assert groups_of_one_unit(plan.question) == 6
+    assert count_unit_groups(plan.question) == 6
     lines = "\n".join(explain_monitor(plan))
     assert "in at most 6 of " in lines
     assert "Of groups, that is the owner's bound for declared keys, for each value of cost > 100 or each row" in lines
     whole = _plan("ward", HOPPING, 2, 3)
-    assert groups_of_one_unit(whole.question) == 2
+    assert count_unit_groups(whole.question) == 2

@@ -2,24 +2,24 @@
 
 import json
 
-from planner.monitors.explain import describe_monitor, explain_monitor, explain_monitor_briefly, monitor_json
-from planner.monitors.guarantee import promise
+from planner.monitors.explain import describe_monitor, explain_monitor, explain_monitor_briefly, make_monitor_json
+from planner.monitors.guarantee import write_promise
 from tests.worlds.monitored import BY_WARD, SQL, TABLES, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 999"
 
 
 def test_the_contract_is_a_sentence() -> None:
-    assert promise(planned()) == (
+    assert write_promise(planned()) == (
         "a group is missing at a look at which it truly qualifies at most 5 % of the time; one that fails at every "
         "look of a window even with 10 % slack comes into the answer at any look of its window, 24 of them, at most "
         "10 % of the time; at most 0.18 epsilon a group and window."
     )
-    assert promise(planned(alert='"close"')) == (
+    assert write_promise(planned(alert='"close"')) == (
         "a group that truly qualifies when its window closes is missed at most 5 % of the time; one that fails then "
         "even with 10 % slack is returned at most 10 % of the time; at most 0.1 epsilon a group and window."
     )
-    assert promise(planned(OF_STAYS)).endswith(
+    assert write_promise(planned(OF_STAYS)).endswith(
         "This holds for aggregates after bounding each (patient_id), which counts in at most 20 of 1,095 groups and "
         "windows and loses at most 1.42 epsilon over the horizon; rows without patient_id are left out."
     )
@@ -50,7 +50,7 @@ def test_the_short_text_has_condition_looks_price_and_promise() -> None:
         "  Cost: one group and window: at most 0.08 epsilon (asked again at every look 0.94); one (patient_id) over "
         "the horizon: at most 1.42 epsilon, in at most 20 of 1,095 groups and windows"
     ) in lines
-    assert f"  Guarantee: {promise(plan)}" in lines
+    assert f"  Guarantee: {write_promise(plan)}" in lines
     assert not any("SQL" in line or "->" in line for line in lines)
 
 
@@ -81,16 +81,16 @@ def test_a_condition_that_is_watched_as_a_whole_is_told_with_its_price() -> None
     ):
         assert line in lines
     assert not any("Values of" in line for line in lines)
-    document = monitor_json(plan)
+    document = make_monitor_json(plan)
     assert document["watched_as_a_whole"]
-    assert not monitor_json(planned())["watched_as_a_whole"]
+    assert not make_monitor_json(planned())["watched_as_a_whole"]
     assert document["guarantee"]["fpr_per_window"] == 0.1
 
 
 def test_a_program_is_told_the_same() -> None:
     plan = planned(OF_STAYS, lateness='"10 minutes"')
-    document = json.loads(json.dumps(monitor_json(plan)))
-    assert document["guarantee"]["sentence"] == promise(plan)
+    document = json.loads(json.dumps(make_monitor_json(plan)))
+    assert document["guarantee"]["sentence"] == write_promise(plan)
     assert document["guarantee"]["epsilon_per_unit"] == plan.epsilon_per_unit
     assert document["looks"] == {
         "early": True,

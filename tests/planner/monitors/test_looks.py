@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import duckdb
 import pytest
 
-from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorPlan
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, TABLES, at, planned
 
@@ -40,7 +40,7 @@ def source() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _counts(source: duckdb.DuckDBPyConnection, plan: MonitorPlan, *, window: int, look: int) -> Mapping[str, int]:
     """By ward, what a look sees."""
-    made = look_of(plan, window=window, look=look)
+    made = make_look(plan, window=window, look=look)
     assert made.functionals == 1
     assert made.keys.names == plan.keys.names or made.keys.size == plan.keys.size
     found = source.execute(made.rewritten.sql).fetchall()
@@ -71,7 +71,7 @@ def test_what_arrives_late_counts_from_the_next_look_and_after_the_close_never(
     source: duckdb.DuckDBPyConnection, sql: str, keys: dict[str, str]
 ) -> None:
     plan = planned(*([sql] if sql else []), lateness=LATE, tables=ARRIVED, **keys)
-    assert plan.arrived
+    assert plan.counts_by_arrival
     assert _counts(source, plan, window=0, look=9) == {"A": 1}
     assert _counts(source, plan, window=0, look=10) == {"A": 1}, "arrived at 10:30, after the look for 10:00 at 10:10"
     assert _counts(source, plan, window=0, look=11) == {"A": 2}
@@ -121,7 +121,7 @@ def test_of_one_unit_the_same_groups_count_whatever_comes_later() -> None:
         )
         for patient, ward, recorded in stays:
             connection.execute("INSERT INTO stays VALUES (?, ?, ?, ?, 10)", [patient, ward, recorded, recorded])
-            made = [look_of(plan, window=window, look=24) for window in (0, 1)]
+            made = [make_look(plan, window=window, look=24) for window in (0, 1)]
             seen.append(
                 [sorted((r[0], r[-1]) for r in connection.execute(one.rewritten.sql).fetchall()) for one in made]
             )
@@ -147,7 +147,7 @@ def test_units_are_bounded_over_windows_that_hop() -> None:
             connection.execute("INSERT INTO stays VALUES (1, 'A', ?, ?, 10)", [recorded, recorded])
         seen = []
         for window_number in range(4):
-            found = connection.execute(look_of(plan, window=window_number, look=12).rewritten.sql).fetchall()
+            found = connection.execute(make_look(plan, window=window_number, look=12).rewritten.sql).fetchall()
             seen.append([row[-1] for row in found if row[0] == "A"])
     assert seen == [[1], [1], [], []], "from 00:00, 12:00 of the first day; what follows would be a third and a fourth"
 
@@ -166,7 +166,7 @@ def test_a_threshold_of_each_window_is_its_own() -> None:
 
 
 def _taken_off(plan: MonitorPlan, *, window: int) -> int:
-    (functional,) = look_of(plan, window=window, look=1).question.functionals
+    (functional,) = make_look(plan, window=window, look=1).question.functionals
     assert functional.offsets is not None
     (steps,) = functional.offsets.steps
     return steps
@@ -175,7 +175,7 @@ def _taken_off(plan: MonitorPlan, *, window: int) -> int:
 def test_moments_of_looks_are_those_of_the_plan() -> None:
     plan = planned()
     for window, look in ((0, 1), (3, 24)):
-        made = look_of(plan, window=window, look=look).question
+        made = make_look(plan, window=window, look=look).question
         assert made.as_of is not None
         expected: datetime = at("2026-01-01") + timedelta(days=window, hours=look)
         assert made.as_of.before == expected

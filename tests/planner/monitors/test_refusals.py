@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import KeyholeError
-from planner.monitors.monitor_question_refusals import in_policy
+from planner.monitors.monitor_question_refusals import write_as_policy
 from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
@@ -101,7 +101,7 @@ def test_early_any_is_for_windows_that_do_not_slide(having: str) -> None:
     error = _refused(sql, early_any="true", window=sliding + ", sliding = true }")
     assert error.code == "KH602"
     assert error.hint == "Write a hop in the place of sliding."
-    assert planned(sql, early_any="true", window=sliding + ', hop = "6 hours" }').early
+    assert planned(sql, early_any="true", window=sliding + ', hop = "6 hours" }').alerts_early
 
 
 def test_a_mixed_condition_that_no_alarm_keeps_is_told_the_tolerance_that_would_do() -> None:
@@ -109,14 +109,14 @@ def test_a_mixed_condition_that_no_alarm_keeps_is_told_the_tolerance_that_would_
     error = _refused(sql, early_any="true", fnr="1e-30", fpr="1e-30", tolerance='"0"')
     assert error.code == "KH303"
     tolerance = (error.hint or "").removeprefix("Write tolerance = ").removesuffix(".")
-    assert planned(sql, early_any="true", fnr="1e-30", fpr="1e-30", tolerance=tolerance).early
+    assert planned(sql, early_any="true", fnr="1e-30", fpr="1e-30", tolerance=tolerance).alerts_early
 
 
 def test_a_conjunction_does_not_slide() -> None:
     sql = BY_WARD + " AND sum(cost) > 20000"
     error = _refused(sql, window='{ column = "seen_at", length = "1 day", sliding = true }')
     assert error.code == "KH602"
-    assert planned(sql, window='{ column = "seen_at", length = "1 day", hop = "12 hours" }').early
+    assert planned(sql, window='{ column = "seen_at", length = "1 day", hop = "12 hours" }').alerts_early
 
 
 def test_tables_that_do_not_change_all_the_time_are_refused() -> None:
@@ -140,7 +140,7 @@ def test_units_that_are_in_all_groups_that_there_are_need_none() -> None:
         "max_groups_per_unit = 20", "max_groups_per_unit = 2000"
     )
     plan = planned(OF_STAYS, tables=roomy)
-    assert (plan.seen_by, plan.arrived) == ("recorded_at", False)
+    assert (plan.seen_by, plan.counts_by_arrival) == ("recorded_at", False)
 
 
 def test_units_whose_groups_are_chosen_need_rows_that_stay() -> None:
@@ -185,7 +185,7 @@ def test_a_threshold_of_nothing_needs_an_absolute_tolerance_as_the_policy_writes
 
 
 def test_settings_in_hints_are_keys_of_the_policy() -> None:
-    assert in_policy("SET keyhole.tolerance = '10%, 25'; SET keyhole.fnr = '0.1';") == (
+    assert write_as_policy("SET keyhole.tolerance = '10%, 25'; SET keyhole.fnr = '0.1';") == (
         'tolerance = "10%, 25"  and  fnr = 0.1'
     )
 

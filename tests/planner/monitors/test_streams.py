@@ -9,8 +9,8 @@ from mechanisms.standing.standing_streams import NO_BOUND, StandingStream
 from mechanisms.streams.stream_names import WATCHING
 from planner.errors import KeyholeError
 from planner.monitors.chances import list_courses
-from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
-from planner.monitors.guarantee import promise
+from planner.monitors.explain import describe_monitor, explain_monitor, make_monitor_json
+from planner.monitors.guarantee import write_promise
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.monitors.stream_monitor import MOST_STREAMED
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
@@ -30,7 +30,7 @@ def test_every_stream_can_be_named_and_loses_what_it_is_given(name: str) -> None
     assert plan.standing.name == name
     assert (plan.standing.fnr, plan.standing.fpr) == (None, None)
     assert plan.epsilon_per_cell == (0.0 if name == "zeros" else 0.5)
-    assert plan.early
+    assert plan.alerts_early
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_unit_pays_for_the_groups_and_windows_that_it_counts_in() -> None:
 
 def test_that_nothing_is_bounded_is_said_everywhere() -> None:
     plan = _streamed(OF_STAYS, epsilon="0.25")
-    assert promise(plan) == (
+    assert write_promise(plan) == (
         "no bound on missed or wrong: a group comes into the answer at the first look at which the condition, with "
         "10 % slack, holds of estimates by pegasus, which promise no accuracy; at most 0.25 epsilon a group and "
         "window. This holds for aggregates after bounding each (patient_id), which counts in at most 20 of 1,095 "
@@ -65,7 +65,7 @@ def test_that_nothing_is_bounded_is_said_everywhere() -> None:
     )
     assert describe_monitor(plan).endswith("; pegasus: no bound on missed or wrong")
     assert NO_BOUND.rstrip(".") in plan.warnings
-    document = json.loads(json.dumps(monitor_json(plan)))
+    document = json.loads(json.dumps(make_monitor_json(plan)))
     assert document["guarantee"]["fnr_per_look"] is None
     assert document["guarantee"]["fpr_per_window"] is None
     assert (document["mechanism"], document["event_epsilon"]) == ("pegasus", 0.25)
@@ -77,7 +77,7 @@ def test_what_a_contract_would_cost_stands_beside_it() -> None:
     assert [way.way for way in plan.ways] == [Way.STREAM, Way.ALARM, Way.SIGNED_TREE, Way.AFRESH]
     assert plan.way.way is Way.STREAM
     alarm = planned()
-    assert plan.epsilon_of(plan.ways[1]) == pytest.approx(alarm.epsilon_per_cell)
+    assert plan.find_way_epsilon(plan.ways[1]) == pytest.approx(alarm.epsilon_per_cell)
     lines = explain_monitor(plan)
     for line in (
         "    count(*) > 400   holds of estimates above 360, which may err without a bound",
@@ -87,7 +87,7 @@ def test_what_a_contract_would_cost_stands_beside_it() -> None:
         assert line in lines
     both = SQL + " AND sum(cost) > 400"  # of rows that may go, one alarm watches it as a whole
     stream, alarm = _streamed(both, tables=PASSING), planned(both, tables=PASSING, early_any="true")
-    assert stream.epsilon_of(stream.ways[1]) == pytest.approx(alarm.epsilon_per_cell)
+    assert stream.find_way_epsilon(stream.ways[1]) == pytest.approx(alarm.epsilon_per_cell)
     assert stream.warnings[-1].startswith("an alert stays until its window closes")
 
 
@@ -110,7 +110,7 @@ def test_thresholds_of_each_group_are_refused() -> None:
         "HAVING count(*) > c.target"
     )
     window = {"from": '"2026-01-01"', "until": '"2026-01-05"'}
-    assert planned(sql, **window).early
+    assert planned(sql, **window).alerts_early
     with pytest.raises(KeyholeError, match="thresholds are of each group") as refused:
         _streamed(sql, **window)
     assert refused.value.code == "KH602"
@@ -122,7 +122,7 @@ def test_more_than_a_stream_can_keep_is_refused() -> None:
         "[tables.visits.columns.severity]\n\n[tables.stays]", "[tables.stays]", 1
     )
     sql, short = BY_WARD.replace("ward", "severity"), {"until": '"2026-01-02"', "every": '"1 minute"'}
-    assert planned(sql, tables=tables, window=OF_A_DAY, **short).early
+    assert planned(sql, tables=tables, window=OF_A_DAY, **short).alerts_early
     with pytest.raises(KeyholeError, match="that a stream may have") as refused:
         _streamed(sql, tables=tables, window=OF_A_DAY, **short)
     assert refused.value.code == "KH601"

@@ -26,7 +26,7 @@ def test_a_day_has_24_looks_of_which_the_last_is_its_close() -> None:
     assert (windows.looks, windows.every, windows.lateness) == (24, timedelta(hours=1), timedelta(minutes=10))
     assert windows.starts[:2] == (at("2026-01-01"), at("2026-01-02"))
     assert windows.first_looks[:2] == (at("2026-01-01 01:00"), at("2026-01-02 01:00"))
-    assert windows.closes(0) == at("2026-01-02")
+    assert windows.find_close(0) == at("2026-01-02")
     assert (len(windows.starts), windows.starts[-1]) == (365, at("2026-12-31"))
 
 
@@ -61,8 +61,8 @@ def test_a_window_that_hops_is_looked_at_in_its_last_hop() -> None:
     assert windows.looks == 6
     assert windows.starts[:2] == (at("2026-01-01"), at("2026-01-01 06:00"))
     assert windows.first_looks[:2] == (at("2026-01-01 19:00"), at("2026-01-02 01:00"))
-    assert windows.closes(0) == at("2026-01-02")
-    assert windows.closes(0) < windows.first_looks[1]
+    assert windows.find_close(0) == at("2026-01-02")
+    assert windows.find_close(0) < windows.first_looks[1]
 
 
 @settings(max_examples=15)
@@ -73,7 +73,7 @@ def test_windows_are_looked_at_one_after_the_other(hop: int, hops: int, every: i
     moments = [first + look * windows.every for first in windows.first_looks for look in range(windows.looks)]
     assert moments == sorted(set(moments))
     assert windows.looks * windows.every == timedelta(hours=hop)
-    assert all(windows.closes(place) == start + windows.length for place, start in enumerate(windows.starts))
+    assert all(windows.find_close(place) == start + windows.length for place, start in enumerate(windows.starts))
 
 
 def test_stored_days_and_quarter_hours_are_windows() -> None:

@@ -14,8 +14,8 @@ from planner.explain.document import explain_json
 from planner.explain.render import explain_text
 from planner.functionals.common_sums import find_common_sums
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
-from planner.plan.question_identity import path_identities
+from planner.plan.build import plan_question
+from planner.plan.question_identity import identify_paths
 from planner.question.condition import evaluate
 from planner.question.plan import APART, Plan
 from planner.question.question import Functional, Question
@@ -40,7 +40,7 @@ def mean_question(*thresholds: float, mechanism: str = "progressive", tolerance:
 
 @pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
 def test_two_thresholds_of_a_mean_and_its_count_are_read_off_two_sums(mechanism: str) -> None:
-    made = plan(mean_question(800, 1000.5, mechanism=mechanism), dialect=DUCKDB)
+    made = plan_question(mean_question(800, 1000.5, mechanism=mechanism), dialect=DUCKDB)
     assert len(made.question.functionals) == 3
     assert len(made.question.common) == 2
     assert made.question.computed == made.question.common
@@ -96,7 +96,7 @@ def test_no_row_loses_more_than_the_plan_says(mechanism: str, low: int, high: in
     """Every row from 0 to 100 moves the sums; the worst of them costs the worst case."""
     wanted = replace(ACCURACY, mechanism=mechanism)
     formula = AllOf((AnyOf((above(0, 0, 300), below(1, 0, 300))), above(2, 300, 100)))
-    made = plan(question(formula, average(high), average(low), count(), accuracy=wanted), dialect=DUCKDB)
+    made = plan_question(question(formula, average(high), average(low), count(), accuracy=wanted), dialect=DUCKDB)
     assert made.question.common
     losses = []
     for value in range(101):
@@ -123,7 +123,7 @@ def test_units_of_several_rows_are_bounded_sum_by_sum(table: object) -> None:
             replace(one, unit_range=(-at * rows, (100 - at) * rows)) for one, at in zip(means, (40, 60), strict=True)
         ]
     formula = AnyOf((above(1, 0, 2000), below(0, 0, 2000)))
-    made = plan(replace(question(formula, *means), table=bounded), dialect=DUCKDB)
+    made = plan_question(replace(question(formula, *means), table=bounded), dialect=DUCKDB)
     total, counted = made.question.common
     assert (total.sensitivity, counted.sensitivity) == (50 * rows, rows)
     assert counted.unit_range == ((0, rows) if table is CLIPPED else None)
@@ -132,11 +132,11 @@ def test_units_of_several_rows_are_bounded_sum_by_sum(table: object) -> None:
 
 
 def test_it_is_another_question_than_with_noise_apart_and_leaves_no_noise() -> None:
-    made = plan(mean_question(800, 1000), dialect=DUCKDB)
+    made = plan_question(mean_question(800, 1000), dialect=DUCKDB)
     apart = replace(made.question, common=())
-    assert path_identities(made.question, digest="digest") == (None,) * 3
-    assert None not in path_identities(apart, digest="digest")
-    assert made.fingerprint == plan(mean_question(800, 1000), dialect=DUCKDB).fingerprint
+    assert identify_paths(made.question, digest="digest") == (None,) * 3
+    assert None not in identify_paths(apart, digest="digest")
+    assert made.fingerprint == plan_question(mean_question(800, 1000), dialect=DUCKDB).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -149,18 +149,18 @@ def test_it_is_another_question_than_with_noise_apart_and_leaves_no_noise() -> N
     ],
 )
 def test_what_gains_nothing_keeps_noise_of_its_own(having: str) -> None:
-    made = plan(asked(f"SELECT ward FROM visits GROUP BY ward HAVING {having}"), dialect=DUCKDB)
+    made = plan_question(asked(f"SELECT ward FROM visits GROUP BY ward HAVING {having}"), dialect=DUCKDB)
     assert made.question.common == ()
     assert made.calibration.task.common is None
 
 
 def test_published_mechanisms_test_every_threshold_by_itself() -> None:
-    made = plan(mean_question(800, 1000, mechanism="tslm"), dialect=DUCKDB)
+    made = plan_question(mean_question(800, 1000, mechanism="tslm"), dialect=DUCKDB)
     assert made.question.common == ()
 
 
 def test_explain_shows_both_sums_and_what_they_save() -> None:
-    made: Plan = plan(mean_question(800, 1000), dialect=DUCKDB)
+    made: Plan = plan_question(mean_question(800, 1000), dialect=DUCKDB)
     text = "\n".join(explain_text(made, left=None))
     assert "read off the sums of" in text
     assert "the sum of avg(cost) less 900 for each of its rows; epsilon" in text
@@ -175,7 +175,7 @@ def test_explain_shows_both_sums_and_what_they_save() -> None:
 def test_bands_of_a_mean_share_two_sums() -> None:
     """Three thresholds for little more than what one of them costs."""
     bands, one = (
-        plan(
+        plan_question(
             asked(f"SELECT ward, {shown} FROM visits GROUP BY ward HAVING count(cost) >= 300", min_rows="300"),
             dialect=DUCKDB,
         )

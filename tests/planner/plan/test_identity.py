@@ -7,7 +7,7 @@ from mechanisms.formula import TRUE, AnyOf, Cut
 from planner.catalog.catalog import FixedKey
 from planner.catalog.key_space import KeySpace
 from planner.functionals.per_key_offsets import LIMIT
-from planner.plan.question_identity import fingerprint, path_identities
+from planner.plan.question_identity import find_fingerprint, identify_paths
 from planner.question.condition import Compare
 from planner.question.question import Accuracy, Offsets, Question
 from tests.in_turn import in_turn
@@ -22,7 +22,7 @@ OWN = Offsets(key="month", steps=tuple(range(len(MONTHS))), text="own")
 
 def identity(asked: Question, digest: str = "policy") -> str | None:
     """The identity of the one functional."""
-    (found,) = path_identities(asked, digest=digest)
+    (found,) = identify_paths(asked, digest=digest)
     return found
 
 
@@ -80,7 +80,7 @@ def test_another_policy_or_pin_is_another_path() -> None:
 def test_two_of_one_question_have_no_path() -> None:
     """They differ in what is taken off per key: each has noise of its own, and they must not be refined as one."""
     twice = replace(ASKED, functionals=(count(), replace(count(), offsets=OWN)))
-    assert path_identities(twice, digest="policy") == (None, None)
+    assert identify_paths(twice, digest="policy") == (None, None)
 
 
 def test_thresholds_too_far_apart_to_be_put_back_have_no_path() -> None:
@@ -108,5 +108,5 @@ def test_a_stored_answer_is_that_of_one_meaning() -> None:
         replace(ASKED, accuracy=replace(ASKED.accuracy, fnr=0.01)),
         replace(ASKED, accuracy=replace(ASKED.accuracy, fpr=0.01)),
     )
-    assert len(set(map(fingerprint, others))) == len(others)
-    assert fingerprint(replace(ASKED, warnings=("something",))) == fingerprint(ASKED)
+    assert len(set(map(find_fingerprint, others))) == len(others)
+    assert find_fingerprint(replace(ASKED, warnings=("something",))) == find_fingerprint(ASKED)

@@ -10,7 +10,7 @@ from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.plan.key_blocks import cut_keys, rewrite_blocks
 from planner.question.question import Question
 from tests.worlds.questions import CLIPPED, ROWS, above, count, question
@@ -44,7 +44,7 @@ def test_a_statement_has_the_keys_of_its_block_alone() -> None:
     assert "'France'" in blocks[0].sql
     assert "'Germany'" not in blocks[0].sql
     assert "'Germany'" in blocks[1].sql
-    assert plan(asked, dialect=SMALL).rewritten.blocks == blocks
+    assert plan_question(asked, dialect=SMALL).rewritten.blocks == blocks
 
 
 def test_few_keys_are_read_by_one_statement() -> None:

@@ -21,7 +21,7 @@ from mechanisms.formula import (
     evaluate_formula,
     list_literals,
 )
-from planner.plan.cover import Candidate, minimal_cover
+from planner.plan.cover import Candidate, find_minimal_cover
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
 from tests.effort import examples
 
@@ -180,7 +180,7 @@ def test_the_cover_is_the_cheapest(sets: list[tuple[int, int]]) -> None:
 
     every = itertools.chain.from_iterable(itertools.combinations(range(len(sets)), n) for n in range(len(sets) + 1))
     cheapest = min(cost(chosen) for chosen in every if union(chosen) == everything)
-    found = minimal_cover(everything, candidates)
+    found = find_minimal_cover(everything, candidates)
     assert union(found) == everything
     assert cost(found) == cheapest
 

@@ -10,7 +10,7 @@ import pytest
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from tests.effort import rounds
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
@@ -51,7 +51,9 @@ def with_rows(rows: int) -> Catalog:
 def price(sql: str, settings: dict[str, str], *, rows: int) -> float:
     """What one group costs at most; infinity where no noise is enough."""
     try:
-        return plan(asked(sql, parameters=None, catalog=with_rows(rows), **settings), dialect=DUCKDB).worst_case_epsilon
+        return plan_question(
+            asked(sql, parameters=None, catalog=with_rows(rows), **settings), dialect=DUCKDB
+        ).worst_case_epsilon
     except KeyholeError as error:
         if error.code != "KH303":
             raise

@@ -12,7 +12,7 @@ from planner.explain.document import explain_json
 from planner.explain.guarantee import write_guarantee, write_guarantee_json
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.statements.settings import read_accuracy
 from tests.in_turn import in_turn
@@ -37,12 +37,12 @@ def with_settings(sql: str, settings: dict[str, str]) -> Plan:
         public_knowledge=public_knowledge,
         tolerance=tolerance,
     )
-    return plan(question, dialect=DUCKDB)
+    return plan_question(question, dialect=DUCKDB)
 
 
 def planned(sql: str = COUNT, *, mechanism: str = "svt", most_positives: str = "3") -> Plan:
     question = asked(sql, catalog=FREE, mechanism=mechanism, most_positives=most_positives)
-    return plan(question, dialect=DUCKDB)
+    return plan_question(question, dialect=DUCKDB)
 
 
 def followed(hint: str | None, **settings: str) -> list[dict[str, str]]:
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused_with_hints_that_work(sql: str, settings: d
 def test_a_hint_names_only_mechanisms_that_the_policy_allows(allowed: tuple[str, ...], hint: str) -> None:
     strict = replace(retail(), defaults=replace(EVERY_MECHANISM, mechanism="svt", mechanisms=allowed))
     with pytest.raises(KeyholeError, match="KH303") as refusal:
-        plan(asked(TWO, catalog=strict, mechanism="svt", most_positives="3"), dialect=DUCKDB)
+        plan_question(asked(TWO, catalog=strict, mechanism="svt", most_positives="3"), dialect=DUCKDB)
     assert refusal.value.hint == hint
 
 
@@ -118,7 +118,7 @@ def test_each_limit_is_a_question_of_its_own_and_costs_more_than_a_lower_one() -
 
 def test_other_mechanisms_keep_their_fingerprints() -> None:
     plain, reset = asked(COUNT), asked(COUNT, most_positives="", public_knowledge=" ")
-    assert plan(plain, dialect=DUCKDB).fingerprint == plan(reset, dialect=DUCKDB).fingerprint
+    assert plan_question(plain, dialect=DUCKDB).fingerprint == plan_question(reset, dialect=DUCKDB).fingerprint
 
 
 @pytest.mark.parametrize(("limit", "groups"), [("1", "1 group is"), ("3", "3 groups are")])
@@ -131,7 +131,7 @@ def test_the_guarantee_says_what_a_limit_does(limit: str, groups: str) -> None:
     assert "epsilon for all groups together" in sentence
     document = write_guarantee_json(made)
     assert (document["fnr"], document["fpr"], document["most_groups"]) == (None, 0.1, int(limit))
-    assert write_guarantee_json(plan(asked(COUNT), dialect=DUCKDB))["most_groups"] is None
+    assert write_guarantee_json(plan_question(asked(COUNT), dialect=DUCKDB))["most_groups"] is None
 
 
 def test_explain_says_that_the_loss_is_of_all_groups() -> None:

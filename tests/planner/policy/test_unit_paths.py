@@ -6,7 +6,7 @@ from planner.catalog.pins import Pins
 from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
 from planner.functionals.cells import CellReach, find_cell_reach
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.policy.rules.unit_paths import describe_vouched_paths, find_unproved_paths
 from planner.policy.simulated_catalog import simulate_catalog
 from proxy.pipeline.claim import find_charged_keys
@@ -58,7 +58,7 @@ def test_another_path_is_another_question() -> None:
     other = changed(('by = ["l_shop", "l_order"]', 'by = ["l_shop", "l_month"]'), text=POLICY)
     types = {**TYPES, "lines": {**TYPES["lines"], "l_month": "bigint"}}
     first, second = (asked(sql, catalog=compiled(text, types)) for text in (POLICY, other))
-    assert fingerprint(first) != fingerprint(second)
+    assert find_fingerprint(first) != find_fingerprint(second)
 
 
 _KEY = "l_shop = o_shop AND l_order = o_key"
@@ -77,8 +77,8 @@ SPELLINGS = (
 def test_a_join_along_keys_is_one_question_however_it_is_spelled() -> None:
     catalog = compiled()
     first, *others = (asked(sql, catalog=catalog) for sql in SPELLINGS)
-    assert {fingerprint(one) for one in others} == {fingerprint(first)}
-    assert fingerprint(first) != fingerprint(asked(LINES.format("count(*) > 40"), catalog=catalog))
+    assert {find_fingerprint(one) for one in others} == {find_fingerprint(first)}
+    assert find_fingerprint(first) != find_fingerprint(asked(LINES.format("count(*) > 40"), catalog=catalog))
     assert [table.name for table in first.table.stored_tables] == ["lines", "orders", "customers"]
     assert first.table.get_policy_key("region") == "tables.customers.columns.region"
     assert find_cell_reach(first) == CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)

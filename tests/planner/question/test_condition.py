@@ -23,15 +23,15 @@ from planner.question.condition import (
     Not,
     Or,
     Within,
-    all_of,
-    any_of,
-    columns,
     evaluate,
+    find_columns,
     find_true,
-    truth_of,
+    join_all,
+    join_any,
+    make_test,
 )
-from planner.question.condition_text import MOST_SPELLED, canonical, spell_condition
-from planner.question.disjoint import disjoint
+from planner.question.condition_text import MOST_SPELLED, spell_condition, write_canonical
+from planner.question.disjoint import are_disjoint
 from planner.values.like import find_prefix, is_unfinished, matches_pattern
 from tests.in_turn import in_turn
 
@@ -79,24 +79,24 @@ def test_one_way_of_walking_is_like_the_other(condition: Condition) -> None:
         met.append(leaf)
         return leaf
 
-    assert condition.mapped(note) == condition
-    assert met == list(condition.leaves())
-    assert condition.mapped(lambda _: ALWAYS).mapped(note) == condition.mapped(lambda _: ALWAYS)
+    assert condition.map_leaves(note) == condition
+    assert met == list(condition.walk_leaves())
+    assert condition.map_leaves(lambda _: ALWAYS).map_leaves(note) == condition.map_leaves(lambda _: ALWAYS)
     folded = condition.fold(
         note, negation=Not, every=lambda parts: And(tuple(parts)), some=lambda parts: Or(tuple(parts))
     )
     assert folded == condition
-    assert And(condition.conjuncts()) == (condition if isinstance(condition, And) else And((condition,)))
+    assert And(condition.list_conjuncts()) == (condition if isinstance(condition, And) else And((condition,)))
     for wanted in (True, False):
-        normal = condition.fold_literals(lambda literal: literal, every=all_of, some=any_of, wanted=wanted)
+        normal = condition.fold_literals(lambda literal: literal, every=join_all, some=join_any, wanted=wanted)
         for row in ROWS[:50]:
             assert evaluate(normal, row) is evaluate(condition if wanted else Not(condition), row)
 
 
 @given(_CONDITIONS, _CONDITIONS)
 def test_disjoint_conditions_share_no_row(first: Condition, second: Condition) -> None:
-    if disjoint(first, second):
-        assert disjoint(second, first)
+    if are_disjoint(first, second):
+        assert are_disjoint(second, first)
         assert not any(evaluate(first, row) is True and evaluate(second, row) is True for row in ROWS)
 
 
@@ -121,19 +121,19 @@ def test_disjoint_conditions_share_no_row(first: Condition, second: Condition) -
     ],
 )
 def test_provably_disjoint(first: Condition, second: Condition) -> None:
-    assert disjoint(first, second)
-    assert disjoint(second, first)
+    assert are_disjoint(first, second)
+    assert are_disjoint(second, first)
 
 
 def test_decimals_that_are_one_double_are_not_disjoint() -> None:
     near = Decimal("0.1000000000000000000001")
-    assert not disjoint(Compare("x", "=", Decimal("0.1")), Compare("x", "=", near))
-    assert not disjoint(Compare("x", "<=", Decimal("0.1")), Compare("x", ">=", near))
+    assert not are_disjoint(Compare("x", "=", Decimal("0.1")), Compare("x", "=", near))
+    assert not are_disjoint(Compare("x", "<=", Decimal("0.1")), Compare("x", ">=", near))
 
 
 def test_disjointness_gives_up_on_long_conditions() -> None:
     wide = And(tuple(Or((Compare("m", "=", i), Compare("n", "=", i))) for i in range(30)))
-    assert not disjoint(wide, wide)
+    assert not are_disjoint(wide, wide)
 
 
 @given(_CONDITIONS, st.randoms(use_true_random=False))
@@ -152,21 +152,21 @@ def test_canonical_text_ignores_order_nesting_and_repetition(condition: Conditio
             case _:
                 return part
 
-    assert canonical(shuffled(condition)) == canonical(condition)
+    assert write_canonical(shuffled(condition)) == write_canonical(condition)
 
 
 @given(_CONDITIONS, _CONDITIONS)
 def test_equal_canonical_text_means_equal_conditions(first: Condition, second: Condition) -> None:
-    if canonical(first) == canonical(second):
+    if write_canonical(first) == write_canonical(second):
         assert all(evaluate(first, row) is evaluate(second, row) for row in ROWS)
 
 
 @given(st.lists(_CONDITIONS, max_size=4))
 def test_joining_keeps_the_meaning(parts: list[Condition]) -> None:
     for row in ROWS[::5]:
-        assert evaluate(all_of(parts), row) is evaluate(And(tuple(parts)), row)
-        assert evaluate(any_of(parts), row) is evaluate(Or(tuple(parts)), row)
-    assert columns(And(tuple(parts))) >= columns(all_of(parts))
+        assert evaluate(join_all(parts), row) is evaluate(And(tuple(parts)), row)
+        assert evaluate(join_any(parts), row) is evaluate(Or(tuple(parts)), row)
+    assert find_columns(And(tuple(parts))) >= find_columns(join_all(parts))
 
 
 @given(st.text(alphabet="ab%_\\", max_size=6).filter(lambda pattern: not is_unfinished(pattern)))
@@ -226,17 +226,19 @@ def test_conditions_mean_what_postgresql_means(postgres_url: str) -> None:
                 [(index, *row.values()) for index, row in enumerate(rows)],
             )
         for condition in conditions:
-            found = connection.execute(f"SELECT {canonical(condition)} FROM r ORDER BY k".encode()).fetchall()
-            assert [evaluate(condition, row) for row in rows] == [truth for (truth,) in found], canonical(condition)
+            found = connection.execute(f"SELECT {write_canonical(condition)} FROM r ORDER BY k".encode()).fetchall()
+            assert [evaluate(condition, row) for row in rows] == [truth for (truth,) in found], write_canonical(
+                condition
+            )
 
 
 def test_every_digit_of_a_number_counts() -> None:
     """Numbers that differ beyond 28 digits are different numbers: no rounding in what tells conditions apart."""
     one, other = (Compare("x", ">", Decimal(f"1.{'0' * 31}{digit}")) for digit in (1, 9))
-    assert canonical(one) != canonical(other)
-    assert canonical(Compare("x", ">", Decimal("1.50"))) == canonical(Compare("x", ">", Decimal("1.5")))
-    assert canonical(Compare("x", ">", Decimal("1E+2"))) == '"x" > 100'
-    assert canonical(Compare("x", ">", Decimal("0.00"))) == '"x" > 0'
+    assert write_canonical(one) != write_canonical(other)
+    assert write_canonical(Compare("x", ">", Decimal("1.50"))) == write_canonical(Compare("x", ">", Decimal("1.5")))
+    assert write_canonical(Compare("x", ">", Decimal("1E+2"))) == '"x" > 100'
+    assert write_canonical(Compare("x", ">", Decimal("0.00"))) == '"x" > 0'
 
 
 _ON_ONE: st.SearchStrategy[Condition] = st.recursive(
@@ -256,7 +258,7 @@ _ON_ONE: st.SearchStrategy[Condition] = st.recursive(
 
 @given(condition=_ON_ONE)
 def test_a_condition_on_one_column_is_the_same_for_many_values(condition: Condition) -> None:
-    truth = truth_of(condition, "n")
+    truth = make_test(condition, "n")
     for value in (None, 0, 1, 2, 3, 4):
         assert truth(value) is evaluate(condition, {"n": value})
     for values in ((None, 0, 1, 2, 3, 4), (0, 1, 2, 3, 4), ()):
@@ -270,15 +272,15 @@ def test_texts_are_matched_together_as_one_by_one(patterns: list[str]) -> None:
     for one in (joined, *joined.conditions):
         wanted = [evaluate(one, {"t": text}) for text in texts]
         assert find_true(one, "t", texts) == [truth is True for truth in wanted]
-        assert list(map(truth_of(one, "t"), texts)) == wanted
+        assert list(map(make_test(one, "t"), texts)) == wanted
 
 
 @pytest.mark.parametrize("many", [MOST_SPELLED, MOST_SPELLED + 1, 10_000])
 def test_long_lists_are_told_apart_by_their_digest(many: int) -> None:
     """Any other value, number of values or column is another text, which stays short; the order is none."""
     values = tuple(range(many))
-    text = canonical(Within("n", values))
-    assert canonical(Within("n", values[::-1])) == text
+    text = write_canonical(Within("n", values))
+    assert write_canonical(Within("n", values[::-1])) == text
     others: list[Condition] = [
         Within("n", (*values[1:], many)),
         Within("n", values[1:]),
@@ -287,7 +289,7 @@ def test_long_lists_are_told_apart_by_their_digest(many: int) -> None:
         Not(Within("n", values)),
         Within("n", tuple(Decimal(value) + Decimal("0.5") for value in values)),
     ]
-    assert len({text, *map(canonical, others)}) == 1 + len(others)
+    assert len({text, *map(write_canonical, others)}) == 1 + len(others)
     assert (text == spell_condition(Within("n", values))) == (many <= MOST_SPELLED)
     assert many <= MOST_SPELLED or len(text) < 200
     assert spell_condition(Within("n", values)).count(",") == many - 1
@@ -297,6 +299,6 @@ def test_each_column_is_taken_as_a_double_or_exactly() -> None:
     """A row may satisfy what only an exact column can and, beside it, what only a double precision column can."""
     exact = And((Compare("x", ">", Decimal("0.1")), Compare("x", "<=", Decimal("0.1000000000000000000001"))))
     double = And((Compare("y", ">=", Decimal("0.10000000000000000000001")), Compare("y", "<=", Decimal("0.1"))))
-    assert not disjoint(exact, ALWAYS)
-    assert not disjoint(double, ALWAYS)
-    assert not disjoint(exact, double)
+    assert not are_disjoint(exact, ALWAYS)
+    assert not are_disjoint(double, ALWAYS)
+    assert not are_disjoint(exact, double)

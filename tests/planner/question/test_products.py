@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.aggregates import row_expression
 from planner.catalog.catalog import Column
-from planner.question.products import product_column, product_range, steps_of, with_products, without_products
+from planner.question.products import add_products, find_product_range, find_steps, make_product, remove_products
 from tests.effort import examples
 from tests.planner.asked import refusal
 from tests.worlds.retail import VISITS
@@ -26,27 +26,27 @@ def test_the_range_is_that_of_all_products(drawn: list[tuple[str, int, int]]) ->
     names = [name for name, _, _ in drawn]
     values = product(*(range(low, high + 1) for low, high in range_of.values()))
     reached = [prod(dict(zip(range_of, one, strict=True))[name] for name in names) for one in values]
-    assert product_range([range_of[name] for name in names], names) == (min(reached), max(reached))
+    assert find_product_range([range_of[name] for name in names], names) == (min(reached), max(reached))
 
 
 def test_a_product_is_the_same_in_any_order_and_nesting() -> None:
     age, cost = VISITS.get_column("age"), VISITS.get_column("cost")
-    assert product_column([age, cost]) == product_column([cost, age])
-    assert product_column([product_column([cost, age]), cost]) == product_column([age, product_column([cost, cost])])
+    assert make_product([age, cost]) == make_product([cost, age])
+    assert make_product([make_product([cost, age]), cost]) == make_product([age, make_product([cost, cost])])
 
 
 def test_ranges_of_nested_products_cover_those_of_their_factors() -> None:
     cost = VISITS.get_column("cost")
-    size, low, high = steps_of(product_column([cost, cost])) or (0, 0, 0)
-    assert (size, low, high) == ((steps_of(cost) or (0,))[0] ** 2, 0, 10_000**2)
+    size, low, high = find_steps(make_product([cost, cost])) or (0, 0, 0)
+    assert (size, low, high) == ((find_steps(cost) or (0,))[0] ** 2, 0, 10_000**2)
 
 
 def test_a_table_with_products_is_the_policys_without_them() -> None:
-    made = product_column([VISITS.get_column("age"), VISITS.get_column("cost")])
-    more = with_products(VISITS, [made, None, made, VISITS.get_column("age")])
+    made = make_product([VISITS.get_column("age"), VISITS.get_column("cost")])
+    more = add_products(VISITS, [made, None, made, VISITS.get_column("age")])
     assert [column.name for column in more.columns][-1] == made.name
     assert len(more.columns) == len(VISITS.columns) + 1
-    assert without_products(more) == VISITS
+    assert remove_products(more) == VISITS
 
 
 def test_a_product_of_long_sums_is_refused_before_it_is_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from mechanisms.protocol import Knowledge
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
-from planner.question.public_knowledge import knowledge, public_knowledge
+from planner.plan.build import plan_question
+from planner.question.public_knowledge import find_knowledge, parse_public_knowledge
 from tests.planner.asked import asked
 
 FILTERED = "count(*) FILTER (WHERE age > 65)"
@@ -16,7 +16,7 @@ TWO = f"SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100 AND {FILTERE
 
 
 def told(sql: str, text: str) -> tuple[Knowledge | None, ...]:
-    return knowledge(asked(sql, mechanism="mim", public_knowledge=text))
+    return find_knowledge(asked(sql, mechanism="mim", public_knowledge=text))
 
 
 @given(
@@ -40,7 +40,7 @@ def test_averages_are_told_in_their_own_unit() -> None:
     (functional,) = [one for one in question.functionals if one.name.startswith("avg")]
     index = question.functionals.index(functional)
     size = 50 / functional.unit_size
-    assert knowledge(question)[index] == Knowledge(3, int(size * 499 / 100), 2, int(size / 10))
+    assert find_knowledge(question)[index] == Knowledge(3, int(size * 499 / 100), 2, int(size / 10))
 
 
 def test_the_most_telling_name_counts() -> None:
@@ -54,23 +54,23 @@ def test_the_most_telling_name_counts() -> None:
 @pytest.mark.parametrize("text", ["", "  ", "sum(cost): 1 far by 30, 2 near by 20"])
 def test_nothing_known_is_nothing(text: str) -> None:
     assert told(TWO, text) == ()
-    assert public_knowledge("").shortfall(("count",)) is None
+    assert parse_public_knowledge("").find_shortfall(("count",)) is None
 
 
 def test_knowledge_chooses_the_looks_and_is_part_of_the_question() -> None:
     texts = ("", "count: 10000 far by 95, 10 near by 40", "count: 0 far by 95, 1000 near by 40")
-    plans = [plan(asked(COUNT, mechanism="mim", public_knowledge=text), dialect=DUCKDB) for text in texts]
+    plans = [plan_question(asked(COUNT, mechanism="mim", public_knowledge=text), dialect=DUCKDB) for text in texts]
     assert [len(made.calibration.tests[0].looks) for made in plans] == [1, 1, 0]
     assert plans[0].calibration.tests[0].looks != plans[1].calibration.tests[0].looks
     assert len({made.fingerprint for made in plans}) == 3
-    spelt = plan(asked(COUNT, mechanism="mim", public_knowledge=f"  {texts[1].upper()}"), dialect=DUCKDB)
+    spelt = plan_question(asked(COUNT, mechanism="mim", public_knowledge=f"  {texts[1].upper()}"), dialect=DUCKDB)
     assert spelt.fingerprint == plans[1].fingerprint
 
 
 @pytest.mark.parametrize("text", ["1000000 far by 90, 0 near by 90", "0 far by 1, 1000000 near by 1"])
 @pytest.mark.parametrize("mechanism", ["mim", "mim_progressive"])
 def test_whatever_is_told_the_promise_stays(mechanism: str, text: str) -> None:
-    made = plan(asked(TWO, mechanism=mechanism, public_knowledge=text), dialect=DUCKDB)
+    made = plan_question(asked(TWO, mechanism=mechanism, public_knowledge=text), dialect=DUCKDB)
     assert made.calibration.fnr is not None
     assert made.calibration.fpr is not None
     assert made.calibration.fnr <= 0.05

@@ -11,8 +11,8 @@ from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
-from planner.question.condition import Compare, Condition, Like, Not, any_of
+from planner.plan.build import plan_question
+from planner.question.condition import Compare, Condition, Like, Not, join_any
 from planner.question.row_work import MOST_PATTERN_WORK, UNNOTICED_TESTS, are_expensive, bound_pattern_work, is_searched
 from planner.values.like import collapse_wildcards, matches_pattern, read_lengths
 from tests.effort import examples
@@ -121,7 +121,7 @@ def test_too_dear_questions_are_refused_with_what_to_do(condition: str) -> None:
     bound = asked(question(condition), catalog=noted())
     for dialect in (DUCKDB, POSTGRES):
         with pytest.raises(KeyholeError) as caught:
-            plan(bound, dialect=dialect)
+            plan_question(bound, dialect=dialect)
         assert caught.value.code == "KH214"
         assert "note up to 500 characters" in str(caught.value.detail)
         assert "max_length" in str(caught.value.hint)
@@ -129,18 +129,18 @@ def test_too_dear_questions_are_refused_with_what_to_do(condition: str) -> None:
 
 def test_shorter_texts_leave_room_for_more_patterns() -> None:
     sql = question(f"note LIKE '%{'a' * 500}%'")
-    plan(asked(sql, catalog=noted(100)), dialect=DUCKDB)
+    plan_question(asked(sql, catalog=noted(100)), dialect=DUCKDB)
 
 
 def test_six_letters_in_every_spelling_have_room_at_the_default_length() -> None:
-    plan(asked(question("note ILIKE '%abcdef%'"), catalog=noted()), dialect=DUCKDB)
+    plan_question(asked(question("note ILIKE '%abcdef%'"), catalog=noted()), dialect=DUCKDB)
 
 
 def test_few_tests_stay_where_they_were_and_many_are_dear() -> None:
     table = retail().tables[0]
 
     def tests(count: int) -> tuple[Condition, ...]:
-        return (any_of(Compare("quantity", "=", i) for i in range(count)),)
+        return (join_any(Compare("quantity", "=", i) for i in range(count)),)
 
     assert not are_expensive(tests(UNNOTICED_TESTS), table)
     assert are_expensive(tests(UNNOTICED_TESTS + 1), table)
@@ -151,10 +151,10 @@ def test_the_limit_is_the_same_however_conditions_are_put_together() -> None:
     chance = random.Random(5)
     patterns: list[Condition] = [Like("note", f"%{chance.choice('ab') * 9}{i:02}%") for i in range(40)]
     work = bound_pattern_work(
-        [leaf.pattern for one in patterns for leaf in one.leaves() if isinstance(leaf, Like)], NOTE
+        [leaf.pattern for one in patterns for leaf in one.walk_leaves() if isinstance(leaf, Like)], NOTE
     )
     assert work > MOST_PATTERN_WORK
-    together = [any_of(patterns)], [any_of(Not(one) for one in patterns)], patterns
+    together = [join_any(patterns)], [join_any(Not(one) for one in patterns)], patterns
     for conditions in together:
         with pytest.raises(KeyholeError, match="KH214"):
             are_expensive(conditions, table)

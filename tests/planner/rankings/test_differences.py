@@ -10,7 +10,7 @@ from mechanisms.formula import list_literals
 from mechanisms.threshold.one_shot import find_least_rate
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
@@ -38,8 +38,8 @@ PRICE = retail().budget.per_query / 4
 def test_an_amount_is_what_a_share_of_a_quarter_buys(sql: str, number: int) -> None:
     """It is the least at which the test alone costs that, rounded up to two digits: a tenth less costs more."""
     question = asked(sql)
-    assert len(question.priced) == number
-    for name, amount in question.priced:
+    assert len(question.priced_differences) == number
+    for name, amount in question.priced_differences:
         made = next(one for one in question.functionals if one.name == name)
         steps = Fraction(amount) / Fraction(made.unit_size)
         assert steps.denominator == 1
@@ -57,20 +57,22 @@ def test_an_amount_is_what_a_share_of_a_quarter_buys(sql: str, number: int) -> N
         said = re.search(r"SET keyhole\.tolerance = '((?:[^']|'')*)';", told)
         assert said is not None
         halved = asked(sql, tolerance=said[1].replace("''", "'"))
-        assert name not in dict(halved.priced)
+        assert name not in dict(halved.priced_differences)
         atoms = [one for one in (*question.atoms, *halved.atoms) if one.text.startswith(f"{name} ")]
         widths = [one.upper - one.lower for one in atoms]
         assert widths == sorted(widths, reverse=True)
     if number == 1:
-        ((name, amount),) = question.priced
+        ((name, amount),) = question.priced_differences
         same = asked(sql, tolerance=f"10%, {name}={amount:f}")
-        assert not same.priced
-        assert plan(same, dialect=POSTGRES).fingerprint == plan(question, dialect=POSTGRES).fingerprint
+        assert not same.priced_differences
+        assert (
+            plan_question(same, dialect=POSTGRES).fingerprint == plan_question(question, dialect=POSTGRES).fingerprint
+        )
 
 
 def test_one_difference_costs_a_quarter_at_most() -> None:
     for sql in (f"{WARDS}{INSURED} > {OTHERS}", f"{STORES}sum(quantity) > 2 * count(*)"):
-        assert plan(asked(sql), dialect=POSTGRES).worst_case_epsilon <= PRICE
+        assert plan_question(asked(sql), dialect=POSTGRES).worst_case_epsilon <= PRICE
 
 
 @in_turn(
@@ -84,7 +86,7 @@ def test_one_difference_costs_a_quarter_at_most() -> None:
     ],
 )
 def test_whatever_has_a_tolerance_keeps_it(sql: str, tolerance: str) -> None:
-    assert not asked(sql, tolerance=tolerance).priced
+    assert not asked(sql, tolerance=tolerance).priced_differences
 
 
 @pytest.mark.parametrize(
@@ -104,4 +106,4 @@ def test_other_percentages_of_zero_are_refused(sql: str, tolerance: str) -> None
 
 def test_an_amount_does_not_depend_on_what_else_is_asked() -> None:
     alone, beside = (asked(f"{WARDS}{INSURED} > {OTHERS}{more}") for more in ("", " AND count(*) > 100"))
-    assert alone.priced == beside.priced == ((f"{INSURED} - {OTHERS}", Decimal(7)),)
+    assert alone.priced_differences == beside.priced_differences == ((f"{INSURED} - {OTHERS}", Decimal(7)),)

@@ -17,7 +17,7 @@ from planner.catalog.key_space import format_value
 from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.settings import read_accuracy
 from proxy.pipeline.claim import Claim, find_spent, make_claim
 from proxy.pipeline.messages import Asked
@@ -173,7 +173,7 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
         found = asking(sql)
         (question,) = found.questions
         what = ask(question, retail(), accuracy=WANTED, parameters={}, today=TODAY)
-        counted = connection.execute(plan(what, dialect=POSTGRES).rewritten.sql).fetchall()
+        counted = connection.execute(plan_question(what, dialect=POSTGRES).rewritten.sql).fetchall()
         width = len(what.keys.columns)
         texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}
         held = [
@@ -224,7 +224,7 @@ def _charged(sql: str) -> Cells:
 def _claim(sql: str) -> Claim:
     question, *_ = asking(sql).questions
     wanted = Asked(question=question, analyst=retail().analysts[0], settings={}, parameters={}, today=TODAY)
-    return make_claim(plan(asked(sql), dialect=DUCKDB), retail(), asked=wanted, version="1")
+    return make_claim(plan_question(asked(sql), dialect=DUCKDB), retail(), asked=wanted, version="1")
 
 
 def test_what_is_not_exact_is_refused() -> None:

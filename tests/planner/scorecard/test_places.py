@@ -17,7 +17,7 @@ from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
@@ -152,7 +152,7 @@ def _answer(
     assert isinstance(asking, Asking)
     (part,) = asking.questions
     question = ask(part, CATALOG, accuracy=read_accuracy({}, CATALOG.defaults), parameters={}, today=TODAY)
-    made = plan(question, dialect=POSTGRES)
+    made = plan_question(question, dialect=POSTGRES)
     relation = _exact_keys(made, sql, connection)
     outer = write_outer_sql(asking, first_parameter=1)
     arrays = {array.number: array_literal(relation.arrays[array.column]) for array in outer.arrays}

@@ -11,10 +11,10 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.parser.lexer import read_tokens
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import parse, write_node
-from planner.plan.build import plan
-from planner.plan.question_identity import fingerprint
+from planner.plan.build import plan_question
+from planner.plan.question_identity import find_fingerprint
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.shown import with_constants
+from planner.scorecard.shown import replace_with_constants
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, asking, refusal, select
@@ -161,7 +161,7 @@ def test_predicates_of_one_text_are_one_column() -> None:
 
 def test_masking_leaves_the_statement_as_it_was() -> None:
     tree = select("SELECT country, count(*) > 100 FROM sales GROUP BY country")
-    assert with_constants(tree, ()) is tree
+    assert replace_with_constants(tree, ()) is tree
 
 
 def test_each_predicate_needs_its_own_guard() -> None:
@@ -179,7 +179,7 @@ def test_the_order_of_predicates_is_part_of_the_question() -> None:
     orders = ("count(*) > 100, count(*) > 900", "count(*) > 900, count(*) > 100")
     first, second = (asked(f"SELECT country, {shown} FROM sales GROUP BY country") for shown in orders)
     assert first.predicates == second.predicates[::-1]
-    assert fingerprint(first) != fingerprint(second)
+    assert find_fingerprint(first) != find_fingerprint(second)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,9 @@ def test_an_item_that_is_an_aggregate_of_truths_keeps_its_name(item: str, named:
 def test_a_predicate_beside_its_negation_costs_little_more_than_one(one: str, other: str, mechanism: str) -> None:
     """Looks at both directions of a threshold cost some per cent; noise on blocks serves both."""
     both, alone = (
-        plan(asked(f"SELECT country, {shown} FROM sales GROUP BY country", mechanism=mechanism), dialect=DUCKDB)
+        plan_question(
+            asked(f"SELECT country, {shown} FROM sales GROUP BY country", mechanism=mechanism), dialect=DUCKDB
+        )
         for shown in (f"{one}, {other}", one)
     )
     assert alone.worst_case_epsilon <= both.worst_case_epsilon <= 1.05 * alone.worst_case_epsilon

@@ -5,7 +5,7 @@ tests/end_to_end/answers/test_scorecards.py compares what is read with PostgreSQ
 
 import pytest
 
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.scorecard.select_list import read_select_list
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, asking
@@ -78,4 +78,4 @@ def test_predicates_are_called_what_the_analyst_calls_them(shown: str, names: tu
 
 def test_names_are_no_part_of_the_question() -> None:
     sql = "SELECT country, sum(amount) > 5{} FROM sales GROUP BY country"
-    assert fingerprint(asked(sql.format(" AS big"))) == fingerprint(asked(sql.format("")))
+    assert find_fingerprint(asked(sql.format(" AS big"))) == find_fingerprint(asked(sql.format("")))

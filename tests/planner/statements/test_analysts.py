@@ -10,7 +10,7 @@ from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from tests.effort import rounds
@@ -33,7 +33,7 @@ def refusal(name: str, sql: str, *, is_planned: bool = True) -> KeyholeError | N
         for part in statement.questions:
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
-                plan(question, dialect=DUCKDB)
+                plan_question(question, dialect=DUCKDB)
     except KeyholeError as error:
         return error
     return None

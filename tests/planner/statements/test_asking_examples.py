@@ -13,7 +13,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from proxy.cli.check import check
@@ -54,7 +54,7 @@ def cost_of(sql: str, catalog: Catalog) -> float:
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
         except KeyholeError as error:
             raise AssertionError(f"{error}: {error.hint}") from error
-        costs.append(plan(question, dialect=DUCKDB).worst_case_epsilon)
+        costs.append(plan_question(question, dialect=DUCKDB).worst_case_epsilon)
     return max(costs)
 
 

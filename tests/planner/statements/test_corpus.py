@@ -11,7 +11,7 @@ from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
@@ -109,7 +109,7 @@ def _outcome_with(sql: str, settings: dict[str, str]) -> str:
         return f"{error.code} {pointed}".strip()
     if crc32(sql.encode()) % rounds(1, quick=6) == 0:
         for question in made:
-            _check_costs(plan(question, dialect=POSTGRES))
+            _check_costs(plan_question(question, dialect=POSTGRES))
     return " & ".join(map(question_text, made))
 
 
@@ -130,7 +130,7 @@ def test_statement(sql: str, outcome: str) -> None:
 def test_one_question_has_one_fingerprint_however_it_is_written() -> None:
     found: dict[str, str] = {}
     for sql, name in pairs("spellings.sql"):
-        fingerprint = plan(asked(sql), dialect=DUCKDB).fingerprint
+        fingerprint = plan_question(asked(sql), dialect=DUCKDB).fingerprint
         assert found.setdefault(name, fingerprint) == fingerprint, sql
     assert len(set(found.values())) == len(found), "two questions share a fingerprint"
 
@@ -187,7 +187,7 @@ def test_what_can_be_answered_costs_something_or_is_constant() -> None:
     for sql, outcome in [pair for name in _FILES for pair in pairs(name)][:: rounds(1, quick=8)]:
         if outcome.startswith(("KH", "passed")) or " & " in outcome:
             continue
-        made = plan(asked(sql), dialect=DUCKDB)
+        made = plan_question(asked(sql), dialect=DUCKDB)
         used = {cut.functional for formula in made.question.formulas for cut in list_literals(formula)}
         assert used == set(range(len(made.question.functionals)))
         assert (made.worst_case_epsilon > 0) is (bool(used) or made.ranking is not None)

@@ -10,7 +10,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, StoredParameter, StoredQuestion, Value
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
-from planner.plan.question_identity import fingerprint
+from planner.plan.question_identity import find_fingerprint
 from planner.policy.stored_questions import number_parameters
 from planner.question.question import Question
 from planner.scope.embedded import EmbeddedQuestion
@@ -60,7 +60,7 @@ def test_defaults_are_the_constants_of_the_question() -> None:
     )
     (question,) = asking(by_hand).questions
     asked = ask(question, retail(), accuracy=read_accuracy({}, retail().defaults), parameters={}, today=TODAY)
-    assert fingerprint(_question()) == fingerprint(asked)
+    assert find_fingerprint(_question()) == find_fingerprint(asked)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_defaults_are_the_constants_of_the_question() -> None:
     [("threshold", "60"), ("age", "70"), ("insured", "off"), ("since", "2026-01-05"), ("disease", "flu")],
 )
 def test_a_session_s_value_makes_another_question(name: str, value: str) -> None:
-    assert fingerprint(_question(**{name: value})) != fingerprint(_question())
-    assert fingerprint(_question(**{name: ""})) == fingerprint(_question())
+    assert find_fingerprint(_question(**{name: value})) != find_fingerprint(_question())
+    assert find_fingerprint(_question(**{name: ""})) == find_fingerprint(_question())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuest
 from planner.catalog.pins import Pins, pin_table
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.policy.compile import SourceColumn, compile_catalog, list_key_domains
 from planner.policy.file import Policy
 from planner.policy.rules.document import describe_warnings
@@ -56,7 +56,7 @@ def planned(catalog: Catalog, index: int) -> Plan:
     wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index].get("settings", {}).items()}
     contract = settings.read_accuracy(wanted, catalog.defaults)
     question = ask(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
-    return plan(question, dialect=DUCKDB)
+    return plan_question(question, dialect=DUCKDB)
 
 
 def test_the_demo_has_494_keys_of_customer_months(policy: Policy, catalog: Catalog) -> None:

@@ -106,7 +106,7 @@ def test_the_next_moment_is_when_something_comes_due(half_hours: int, windows: W
     made = {one.window: one.look for one in _due(now, windows=windows)}
     moment = next_moment(windows, now=now)
     if moment is None:
-        assert now >= windows.closes(len(windows.starts) - 1) + windows.lateness
+        assert now >= windows.find_close(len(windows.starts) - 1) + windows.lateness
         return
     assert moment > now
     assert _due(moment - timedelta(microseconds=1), made, windows=windows) == ()

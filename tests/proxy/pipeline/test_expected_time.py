@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from planner.catalog.pace import UNCERTAINTY_FACTOR, EngineWork, Pace, TableSize
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.plan.expected_time import estimate_work, expect_time
 from planner.policy.compile import identify_engine
 from planner.policy.file import Policy
@@ -144,7 +144,9 @@ def test_rows_of_the_table_do_not_decide_what_is_expected(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("rows_of_a_unit", [1, 2, 3, 5])
 def test_pairs_are_the_groups_of_a_unit_on_average_over_all_worlds(rows_of_a_unit: int) -> None:
-    planned = plan(asked_of_retail("SELECT country FROM sales GROUP BY country HAVING count(*) > 500"), dialect=DUCKDB)
+    planned = plan_question(
+        asked_of_retail("SELECT country FROM sales GROUP BY country HAVING count(*) > 500"), dialect=DUCKDB
+    )
     groups = planned.question.keys.size
     units = 7
     work = estimate_work(planned, {"sales": TableSize(rows=units * rows_of_a_unit, units=units)})

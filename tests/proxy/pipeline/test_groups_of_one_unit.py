@@ -5,7 +5,7 @@ from dataclasses import replace
 from mechanisms.formula import TRUE
 from planner.catalog.catalog import Column, Derivation, Lookup, LookupValues, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.in_turn import in_turn
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
@@ -44,8 +44,8 @@ TABLE = replace(CLIPPED, columns=(*CLIPPED.columns, REGION, YEAR), groups_per_un
 def test_groups_of_one_unit(unit: tuple[str, ...], keys: dict[str, tuple[Value, ...]], groups: int) -> None:
     table = replace(TABLE, unit=unit)
     space = KeySpace(columns=tuple(table.get_column(name) for name in keys), values=tuple(keys.values()))
-    assert groups_of_one_unit(replace(question(TRUE, count(), table=table), keys=space)) == groups
+    assert count_unit_groups(replace(question(TRUE, count(), table=table), keys=space)) == groups
 
 
 def test_a_row_is_in_one_group() -> None:
-    assert groups_of_one_unit(question(TRUE, count(), table=replace(ROWS, groups_per_unit=5))) == 1
+    assert count_unit_groups(question(TRUE, count(), table=replace(ROWS, groups_per_unit=5))) == 1

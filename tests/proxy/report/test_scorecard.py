@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from proxy.pipeline.messages import KeySet
 from proxy.report.scorecard import ABSENT, Scale, Scorecard, choose_ink, draw_scorecard, find_luminance
@@ -31,7 +31,7 @@ HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=y>', "\u202eabc", 
 
 
 def planned(sql: str, *, tolerance: str = "10%") -> Plan:
-    return plan(asked(sql, tolerance=tolerance), dialect=DUCKDB)
+    return plan_question(asked(sql, tolerance=tolerance), dialect=DUCKDB)
 
 
 def rows(plan_: Plan, truths: Sequence[tuple[bool, ...]]) -> list[tuple[str, ...]]:

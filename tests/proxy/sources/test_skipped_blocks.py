@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.policy.file import Policy
 from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.postgres_source import PostgresSource
@@ -91,7 +91,9 @@ def compare(source: DuckDBSource) -> dict[tuple[str, str], tuple[str, str]]:
     for unit, table in TABLES.items():
         for name, sql in QUESTIONS.items():
             written = [
-                plan(asked(sql, catalog=replace(retail(), tables=(replace(table, relation=one),))), dialect=DUCKDB)
+                plan_question(
+                    asked(sql, catalog=replace(retail(), tables=(replace(table, relation=one),))), dialect=DUCKDB
+                )
                 for one in TABLES_APART
             ]
             without, with_row = (read_plan(source, one.rewritten.sql) for one in written)

@@ -25,8 +25,8 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.plan.build import plan
-from planner.question.condition import Compare, Condition, Leaf, Like, Not, Within, all_of, any_of, evaluate
+from planner.plan.build import plan_question
+from planner.question.condition import Compare, Condition, Leaf, Like, Not, Within, evaluate, join_all, join_any
 from planner.question.question import Question
 from planner.question.row_work import are_expensive, is_searched
 from planner.statements.classify import classify
@@ -176,16 +176,16 @@ def test_nothing_spares_a_row_a_pattern(
     postgres: psycopg.Connection[tuple[Any, ...]], duck: duckdb.DuckDBPyConnection, table: Table, sql: str
 ) -> None:
     question = asked(sql, catalog=catalog(table))
-    check_postgres(postgres, plan(question, dialect=POSTGRES).rewritten.sql)
-    check_duckdb(duck, plan(question, dialect=DUCKDB).rewritten.sql)
+    check_postgres(postgres, plan_question(question, dialect=POSTGRES).rewritten.sql)
+    check_duckdb(duck, plan_question(question, dialect=DUCKDB).rewritten.sql)
 
 
 def test_nothing_spares_a_row_a_pattern_of_a_subquery(
     postgres: psycopg.Connection[tuple[Any, ...]], duck: duckdb.DuckDBPyConnection
 ) -> None:
     question = asked(PER_UNIT, catalog=catalog(CLIPPED))
-    check_postgres(postgres, plan(question, dialect=POSTGRES).rewritten.sql)
-    check_duckdb(duck, plan(question, dialect=DUCKDB).rewritten.sql)
+    check_postgres(postgres, plan_question(question, dialect=POSTGRES).rewritten.sql)
+    check_duckdb(duck, plan_question(question, dialect=DUCKDB).rewritten.sql)
 
 
 def test_postgres_computes_all_that_least_and_greatest_are_given(
@@ -243,7 +243,7 @@ TREES = st.recursive(
         ),
     ),
     lambda parts: st.one_of(
-        st.lists(parts, max_size=3).map(all_of), st.lists(parts, max_size=3).map(any_of), parts.map(Not)
+        st.lists(parts, max_size=3).map(join_all), st.lists(parts, max_size=3).map(join_any), parts.map(Not)
     ),
     max_leaves=6,
 )
@@ -320,7 +320,7 @@ def test_a_few_cheap_tests_are_written_as_before() -> None:
     )
     assert not are_expensive([question.where], BY_ROW)
     for dialect in (DUCKDB, POSTGRES):
-        assert "computed" not in plan(question, dialect=dialect).rewritten.sql
+        assert "computed" not in plan_question(question, dialect=dialect).rewritten.sql
 
 
 SPECS = sorted(path.name for path in SPEC.glob("*.sql"))
@@ -401,10 +401,10 @@ def is_bounded(sql: str, leaf: Leaf, dialect: Dialect, table: Table) -> bool:
 
 
 def leaves_of(question: Question) -> Iterator[Leaf]:
-    yield from question.where.leaves()
+    yield from question.where.walk_leaves()
     for functional in question.functionals:
         for term in functional.terms:
-            yield from term.condition.leaves()
+            yield from term.condition.walk_leaves()
 
 
 def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row() -> None:

@@ -30,7 +30,7 @@ from planner.lower.scan import rewrite
 from planner.plan.key_blocks import rewrite_blocks
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.question.plan import Rewritten
-from planner.question.products import product_column
+from planner.question.products import make_product
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from proxy.sources.open import Source
 from tests.effort import PATIENCE_S, rounds
@@ -116,7 +116,7 @@ PRODUCTS = tuple(" * ".join(names) for names in MULTIPLIED)
 def with_multiplied(found: tuple[Column, ...]) -> tuple[Column, ...]:
     """The columns with some of their products: of every type, of a column with itself, and of three."""
     by_name = {column.name: column for column in found}
-    return (*found, *(product_column([by_name[name] for name in names]) for names in MULTIPLIED))
+    return (*found, *(make_product([by_name[name] for name in names]) for names in MULTIPLIED))
 
 
 UNITS = (("person",), ("code",), ("person", "code"), ("person", "month"), ("born",), ("visited", "flag"))

@@ -14,7 +14,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.effort import examples, shares
 from tests.planner.asked import asked
 from tests.proxy.sources.combined.pieces import MARKET, SHOP, World, draw_statements
@@ -104,7 +104,7 @@ def _show(value: Any, column: Column) -> Any:
 def _check_moves(question: Question, before: _Answer, after: _Answer) -> None:
     nothing = (0,) * len(question.functionals)
     moved = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
-    assert len(moved) <= groups_of_one_unit(question)
+    assert len(moved) <= count_unit_groups(question)
     for key in moved:
         values = zip(question.functionals, before.get(key, nothing), after.get(key, nothing), strict=True)
         assert all(abs(one - other) <= functional.sensitivity for functional, one, other in values)

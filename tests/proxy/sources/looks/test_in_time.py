@@ -15,7 +15,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.monitors.build import plan_monitor
-from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorPlan
 from tests.worlds.house import new_database
 from tests.worlds.monitored import BY_WARD, TABLES, declared
@@ -76,7 +76,7 @@ class _Engines:
 
     def count(self, look: int) -> Mapping[str, int]:
         """By ward, what a look counts; the engines agree."""
-        one, other = (look_of(plan, window=0, look=look).rewritten.sql for plan in self._plans)
+        one, other = (make_look(plan, window=0, look=look).rewritten.sql for plan in self._plans)
         found = [self._duck.execute(one).fetchall(), self._postgres.execute(other).fetchall()]
         duck, postgres = ({str(row[0]): int(str(row[1])) for row in rows if row[1]} for rows in found)
         assert duck == postgres
@@ -145,6 +145,6 @@ def test_what_is_on_no_calendar_never_counts_and_to_the_moment(both: _Engines) -
 def test_where_rows_come_in_the_order_of_their_time_nothing_else_is_asked() -> None:
     tables = TABLES.replace("append_only = true\n", 'append_only = true\narrived = "seen_at"\n', 1)
     plan = _plan(DUCKDB, tables)
-    assert not plan.arrived
-    assert look_of(plan, window=0, look=9).question.in_time is None
-    assert "time_bucket" not in look_of(plan, window=0, look=9).rewritten.sql
+    assert not plan.counts_by_arrival
+    assert make_look(plan, window=0, look=9).question.in_time is None
+    assert "time_bucket" not in make_look(plan, window=0, look=9).rewritten.sql

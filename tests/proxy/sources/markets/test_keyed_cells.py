@@ -16,7 +16,7 @@ import pytest
 from planner.functionals.cells import find_cell_reach
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 from tests.worlds.policies import VERIFIER
@@ -155,7 +155,7 @@ def test_a_cell_behind_a_list_of_keys_moves_no_more_than_is_charged(
     question = asked(sql, catalog=compiled(policy, TYPES), tolerance="0")
     reach, groups, sensitivity = (
         find_cell_reach(question),
-        groups_of_one_unit(question),
+        count_unit_groups(question),
         question.functionals[0].sensitivity,
     )
     assert (reach.reaches_other_groups, reach.count_losses(groups)) == (True, charged)

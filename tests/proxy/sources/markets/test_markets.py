@@ -19,7 +19,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.plan import Rewritten
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from proxy.sources.pinned_relations import DATABASE, DuckDBPins, PostgresPins
 from tests.effort import examples
 from tests.planner.asked import asked, asked_once, rewritten_once
@@ -180,7 +180,7 @@ def test_groups_count_the_rows_that_postgresql_counts(
     for question, before, after in zip(questions, *worlds, strict=True):
         moved = [group for group in before.keys() | after.keys() if before.get(group, 0) != after.get(group, 0)]
         assert all(before.get(group, 0) >= after.get(group, 0) for group in moved)
-        assert len(moved) <= groups_of_one_unit(question)
+        assert len(moved) <= count_unit_groups(question)
 
 
 def test_cells_pay_twice_where_rows_come_and_go() -> None:

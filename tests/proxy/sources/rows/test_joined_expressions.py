@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from tests.effort import examples
 from tests.planner.asked import asked_once, written_once
 from tests.proxy.sources.unit_paths.shop import compiled, name_plainly
@@ -147,7 +147,7 @@ def test_conditions_over_two_tables_are_those_of_postgresql(
     for (sql, _), before, after in zip(asks, *worlds, strict=True):
         question = asked_once(sql, CLINIC)
         moved = [group for group in before.keys() | after.keys() if before.get(group, 0) != after.get(group, 0)]
-        assert len(moved) <= groups_of_one_unit(question)
+        assert len(moved) <= count_unit_groups(question)
         most = question.functionals[0].sensitivity
         assert all(0 <= before.get(one, 0) - after.get(one, 0) <= most for one in moved)
 

@@ -20,7 +20,7 @@ SQL = """
 SELECT i % 25 AS k0, CASE WHEN i % 4 = 3 THEN 'beyond' ELSE chr(97 + (i % 4)::integer) END AS k1,
   count(*) AS f0, sum(i) AS f1
 FROM generate_series(1, 700) AS t(i) GROUP BY 1, 2"""
-GIVEN = PinnedRelation("given", (PinnedColumn("number", "bigint", whole=True, values=tuple(range(1, 701))),))
+GIVEN = PinnedRelation("given", (PinnedColumn("number", "bigint", is_whole=True, values=tuple(range(1, 701))),))
 ON_PINNED = SQL.replace("generate_series(1, 700) AS t(i)", "(SELECT number AS i FROM given) AS t")
 
 

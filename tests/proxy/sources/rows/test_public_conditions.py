@@ -15,7 +15,7 @@ from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlTyp
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.policy.sections import SourceSection
 from proxy.sources.engine_settings import make_engine_settings
 from tests.effort import examples
@@ -156,7 +156,7 @@ def test_public_rows_are_searched_whoever_there_is(engines: Engines, asking: str
     question = asked(
         f"SELECT b.store FROM bought b JOIN products p ON p.id = b.product {asking}", catalog=known(BOUGHT)
     )
-    made = {dialect: plan(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
+    made = {dialect: plan_question(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
     (pinned,) = made[DUCKDB].pinned
     columns = [f"unnest(?::{one.type_name}[]) AS {one.name}" for one in pinned.columns]
     loads = f"CREATE TEMP TABLE {pinned.name} AS SELECT {', '.join(columns)}"

@@ -17,7 +17,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
-from planner.question.condition import columns
+from planner.question.condition import find_columns
 from tests.effort import rounds
 from tests.proxy.sources.rows.row_expressions import (
     FAR,
@@ -180,7 +180,7 @@ def test_ages_are_those_of_postgresql(server: psycopg.Connection) -> None:
             for condition in (f"{age} >= interval '1 day'", f"{months} >= 1"):
                 truth = read(condition)
                 assert truth is not None
-                (name,) = columns(truth.true)
+                (name,) = find_columns(truth.true)
                 for dialect in (DUCKDB, POSTGRES):
                     sql = f"SELECT {RowSql(table=TABLE, dialect=dialect).write_column(name)} FROM odd ORDER BY id"
                     ours.append((duck if dialect is DUCKDB else server).execute(sql).fetchall())
@@ -204,7 +204,7 @@ def test_doubles_are_rounded_as_postgresql_rounds_numerics(server: psycopg.Conne
             rounded = f"{function})"
             truth = read(f"{rounded} >= 1")
             assert truth is not None
-            (name,) = columns(truth.true)
+            (name,) = find_columns(truth.true)
             ours, theirs = (
                 by.execute(
                     f"SELECT {RowSql(table=TABLE, dialect=dialect).write_column(name)} FROM odd ORDER BY id"

@@ -15,7 +15,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import write_terms
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
-from planner.question.products import product_column, with_products
+from planner.question.products import add_products, make_product
 from planner.question.question import Accuracy, Question, Term
 from tests.effort import rounds
 from tests.proxy.sources.oracle import added as one_by_one
@@ -48,7 +48,7 @@ def _table(grids: dict[str, str]) -> Table:
         seed="s",
     )
     pairs = (("age", "amount"), ("age", "cost"), ("amount", "cost"), ("age", "amount", "cost"), ("big", "big"))
-    return with_products(table, [product_column([table.get_column(name) for name in names]) for names in pairs])
+    return add_products(table, [make_product([table.get_column(name) for name in names]) for names in pairs])
 
 
 def _charge(first: str, second: str, third: str, *, where: Condition) -> list[Term]:

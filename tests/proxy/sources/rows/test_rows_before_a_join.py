@@ -27,7 +27,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.joins import join_members, list_busy_units
 from planner.lower.kept.named_steps import define_steps, merge_steps
 from planner.lower.row import RowSql
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from tests.effort import examples
 from tests.planner.asked import asked
 from tests.proxy.sources.test_work_of_a_row import lowest, walk
@@ -242,7 +242,7 @@ def _answer_noted(engines: Engines, sql: str, *, catalog: Catalog) -> list[list[
     """The rows of each engine for a question over twenty persons with the note `abcdef` in both tables."""
     question = asked(sql, catalog=catalog)
     some = "SELECT 'p' || CAST(i AS text) AS person, 'abcdef' AS note FROM generate_series(1, 20) AS t(i)"
-    made = {dialect: plan(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
+    made = {dialect: plan_question(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
     pinned = made[DUCKDB].pinned
     loads = [f"CREATE TABLE {one.name} AS {some}" for one in catalog.tables]
     for one in pinned:
@@ -392,7 +392,7 @@ def test_a_pattern_is_looked_for_once_in_each_row_that_is_joined(engines: Engine
         f" FROM generate_series(1, 20) AS t(i) UNION ALL SELECT 'q', 'A', 'a {MARK}' FROM generate_series(1, 30)"
         for one in tables
     ]
-    made = {dialect: plan(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
+    made = {dialect: plan_question(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
     assert all(one.rollup is None for one in made.values())
     for rewritten in made.values():
         for one in rewritten.pinned:

@@ -20,7 +20,7 @@ from planner.catalog.catalog import Column, PublicTable, SqlType, Table
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.policy.sections import SourceSection
 from planner.question.plan import Rewritten
 from proxy.sources.engine_settings import make_engine_settings
@@ -133,7 +133,9 @@ def write(dialect: Dialect, *, keys: bool) -> Iterator[tuple[str, str, str]]:
     if keys:
         catalog = replace(catalog, tables=tuple(map(_keep_keys, catalog.tables)))
     for name, sql in QUESTIONS.items():
-        both = [plan(asked(sql.format(x=x), catalog=catalog), dialect=dialect).rewritten for x in (THERE, ABSENT)]
+        both = [
+            plan_question(asked(sql.format(x=x), catalog=catalog), dialect=dialect).rewritten for x in (THERE, ABSENT)
+        ]
         apart = [one.apart for one in both if one.apart is not None]
         for form, several in ((name, both), (f"{name}, apart", apart)):
             if several:

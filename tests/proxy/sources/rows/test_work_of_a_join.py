@@ -14,7 +14,7 @@ from planner.catalog.catalog import Catalog, Column, SqlType, Table
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from tests.planner.asked import asked
 from tests.proxy.sources.rows.test_rows_before_a_join import NAMES, member
 from tests.proxy.sources.test_work_of_a_row import walk
@@ -80,7 +80,7 @@ def check_steps(steps: list[float], *, tables: int, rows: int) -> None:
 def planned_sql(tables: int, sql: str, dialect: Dialect, relations: Mapping[str, str] | None = None) -> str:
     """The statement that a source is asked."""
     question = asked(sql, catalog=joined_catalog(tables, relations=relations or {}))
-    return plan(question, dialect=dialect).rewritten.sql
+    return plan_question(question, dialect=dialect).rewritten.sql
 
 
 def test_no_step_gives_more_rows_than_are_stored_or_joined(engines: Engines) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from planner.catalog.catalog import Table
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Rewritten
 from proxy.sources.open import open_source
 from proxy.sources.protocol import Source
@@ -55,7 +55,7 @@ class Shop:
     def read(self, sql: str, *, version: str | None) -> list[list[int]]:
         """The integers of a question by lists alone, and everything built for the next one."""
         question = asked(sql, catalog=compiled())
-        made = plan(replace(question, table=self._place(question.table)), dialect=self.source.dialect)
+        made = plan_question(replace(question, table=self._place(question.table)), dialect=self.source.dialect)
         found = self.source.aggregates(
             replace(made.rewritten, rollup=None),
             question.keys,
@@ -129,7 +129,7 @@ def _heavy(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]] = ROWS) 
 
 def test_keys_are_listed_of_units_that_a_clip_may_cut_and_of_nobody() -> None:
     """h1 has eight lines of 9 and one more, and counts for three of at most 20. Orders 60 to 69 are nobody's."""
-    found = _heavy(plan(asked(ASKED[0], catalog=compiled()), dialect=DUCKDB).rewritten)
+    found = _heavy(plan_question(asked(ASKED[0], catalog=compiled()), dialect=DUCKDB).rewritten)
     of_nobody = {key for _, key, unit, *_ in found if unit is None}
     of_units = {unit for *_, unit, _ in found if unit is not None}
     assert of_nobody == {0, *range(60, 70)}
@@ -140,7 +140,7 @@ def test_keys_are_listed_of_units_that_a_clip_may_cut_and_of_nobody() -> None:
 
 def test_units_are_heavy_by_what_they_lose() -> None:
     sql = "SELECT l_mode FROM lines GROUP BY l_mode HAVING sum(amount) > 10"
-    made = plan(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten
+    made = plan_question(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten
     lost = {**ROWS, "lines": [*ROWS["lines"], *(("s", 5, "air", 1, -5) for _ in range(3))]}
     before, after = ({unit for *_, unit, _ in _heavy(made, rows)} for rows in (ROWS, lost))
     assert after - before == {"h6"}
@@ -157,14 +157,14 @@ def _plan_kept(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]]) -> 
             assert step.rows is not None
             duck.execute(f"CREATE TABLE kept_{step.name} AS {step.rows.build}")
             kept[step.name] = f"kept_{step.name}"
-        told = duck.execute(f"EXPLAIN (FORMAT JSON) {rewritten.apart.read_kept(kept)}").fetchall()[0][1]
+        told = duck.execute(f"EXPLAIN (FORMAT JSON) {rewritten.apart.write_from_kept(kept)}").fetchall()[0][1]
         (count,) = duck.execute(f"SELECT count(*) FROM {list(kept.values())[-1]}").fetchone() or (0,)
     return count, re.sub(r'"Estimated Cardinality": "\d+"', "", told)
 
 
 def test_duckdb_does_the_same_whether_or_not_a_unit_is_heavy() -> None:
     light = {**ROWS, "lines": [row for row in ROWS["lines"] if row[4] != 9 and row[1] in range(1, 60)]}
-    made = plan(asked(ASKED[0], catalog=compiled()), dialect=DUCKDB).rewritten
+    made = plan_question(asked(ASKED[0], catalog=compiled()), dialect=DUCKDB).rewritten
     (nobody, without), (some, with_heavy) = _plan_kept(made, light), _plan_kept(made, ROWS)
     assert nobody == 1
     assert some > 10
@@ -173,4 +173,4 @@ def test_duckdb_does_the_same_whether_or_not_a_unit_is_heavy() -> None:
 
 def test_statements_that_read_units_reach_all_of_them() -> None:
     for sql in GROUPED:
-        assert plan(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten.apart is None, sql
+        assert plan_question(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten.apart is None, sql

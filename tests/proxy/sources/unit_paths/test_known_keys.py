@@ -12,7 +12,7 @@ from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import list_relations
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from proxy.sources.postgres_relations import hold_keys
 from proxy.sources.postgres_source import PostgresSource
@@ -67,7 +67,7 @@ def test_answers_are_the_same_by_keys_and_by_lists_of_what_repeats(
     _, source = shop
     catalog, known = compiled(), _know(compiled(), source)
     for sql in STATEMENTS:
-        listed, keyed = (plan(asked(sql, catalog=one), dialect=POSTGRES) for one in (catalog, known))
+        listed, keyed = (plan_question(asked(sql, catalog=one), dialect=POSTGRES) for one in (catalog, known))
         assert len(keyed.rewritten.steps) < len(listed.rewritten.steps)
         assert len(keyed.rewritten.sql) < len(listed.rewritten.sql)
         expected = _read(source, listed, version="1")
@@ -94,7 +94,7 @@ def test_a_statement_that_counts_on_a_key_is_not_answered_once_it_is_gone(
     """A key may go between the policy's opening and a question; whoever opens the policy then reads without it."""
     owner, source = shop
     known = _know(compiled(), source)
-    keyed = plan(asked(ALONG_KEYS[1], catalog=known), dialect=POSTGRES)
+    keyed = plan_question(asked(ALONG_KEYS[1], catalog=known), dialect=POSTGRES)
     expected = _read(source, keyed, version="1")
     owner.execute(dropped.encode())
     with pytest.raises(SourceFailed) as refused:
@@ -102,7 +102,7 @@ def test_a_statement_that_counts_on_a_key_is_not_answered_once_it_is_gone(
     assert refused.value.unread, "nothing was read"
     with pytest.raises(KeyholeError):
         source.read_counts("SELECT 0, ARRAY[1]", relations=keyed.rewritten.relations, timeout_ms=60_000)
-    opened = plan(asked(ALONG_KEYS[1], catalog=_know(compiled(), source)), dialect=POSTGRES)
+    opened = plan_question(asked(ALONG_KEYS[1], catalog=_know(compiled(), source)), dialect=POSTGRES)
     assert opened.rewritten.sql != keyed.rewritten.sql
     assert _read(source, opened, version="3") == expected
     owner.execute(back.encode())

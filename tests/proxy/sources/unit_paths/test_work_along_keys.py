@@ -12,7 +12,7 @@ import pytest
 from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from tests.planner.asked import asked
 from tests.proxy.sources.markets.market import TYPES as OF_MARKET
 from tests.proxy.sources.markets.market import market
@@ -98,7 +98,10 @@ def test_no_step_gives_more_rows_than_a_table_has(
     Two branches that are put together may give each row once, and one key more.
     """
     plans = [
-        {dialect: plan(asked(sql, catalog=catalog), dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
+        {
+            dialect: plan_question(asked(sql, catalog=catalog), dialect=dialect).rewritten
+            for dialect in (DUCKDB, POSTGRES)
+        }
         for sql in statements
     ]
     apart = [

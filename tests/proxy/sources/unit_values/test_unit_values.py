@@ -21,10 +21,10 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
-from planner.plan.build import plan
+from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from planner.question.question import Question
-from planner.question.unit_groups import groups_of_one_unit
+from planner.question.unit_groups import count_unit_groups
 from planner.statements.settings import read_accuracy
 from proxy.pipeline.claim import find_charged_keys
 from tests.effort import examples
@@ -63,7 +63,7 @@ def _plan(sql: str, dialect: Dialect) -> tuple[Question, Plan, OuterSql]:
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
     what = ask(question, CATALOG, accuracy=_WANTED, parameters={}, today=TODAY)
-    return what, plan(what, dialect=dialect), write_outer_sql(statement, first_parameter=1)
+    return what, plan_question(what, dialect=dialect), write_outer_sql(statement, first_parameter=1)
 
 
 def _ask_engine(sql: str, engine: Any, dialect: Dialect, postgres: psycopg.Connection[Any]) -> Any:
@@ -170,7 +170,7 @@ def _check_moves(rows: Rows, without: Rows, engines: Engines, *, catalogs: Seque
             answers.append(found)
     for question, before, after in zip(questions, *answers, strict=True):
         moved = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-        assert len(moved) <= groups_of_one_unit(question)
+        assert len(moved) <= count_unit_groups(question)
         for key in moved:
             for i, functional in enumerate(question.functionals):
                 whole, rest = (some.get(key, (0,) * len(question.functionals))[i] for some in (before, after))
