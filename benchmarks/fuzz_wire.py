@@ -17,7 +17,7 @@ import atheris
 with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from planner.errors import KeyholeError
     from planner.parser.escape_strings import replace_escapes
-    from planner.parser.lexer import read_tokens, split
+    from planner.parser.lexer import read_tokens, split_statements
     from planner.statements.classify import classify
     from planner.values.array_literals import read_members
     from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier, make_verifier
@@ -117,7 +117,7 @@ def fuzz_text(data: bytes) -> None:
             assert at <= token.start < token.end <= len(sql)
             at = token.end
         assert len(replace_escapes(sql, read_tokens(sql))) == len(sql)
-        for part in split(sql):
+        for part in split_statements(sql):
             assert sql[part.offset :].startswith(part.text)
             try:
                 classify(part.text, CATALOG)

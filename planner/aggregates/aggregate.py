@@ -161,7 +161,7 @@ def _read_count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
             within.constants,
             where=within.where,
             among=call.condition,
-            counted=True,
+            is_counted=True,
             clips=within.clips,
         )
         column = find_column(argument, within.scope)
@@ -295,14 +295,14 @@ def _read_total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggr
         values=(summed.values,),
         text=f"{function}({argument}){call.suffix}",
         offset=find_start(node) or 0,
-        arithmetic=_find_sum_arithmetic(summed, average=function == "avg"),
+        arithmetic=_find_sum_arithmetic(summed, is_average=function == "avg"),
     )
 
 
-def _find_sum_arithmetic(summed: RowExpression, *, average: bool) -> Arithmetic:
+def _find_sum_arithmetic(summed: RowExpression, *, is_average: bool) -> Arithmetic:
     """Return how PostgreSQL computes with the sum or mean. The sum of bigint is numeric."""
     columns = [part.column for part in summed.parts if part.column is not None]
     wide = any(column.sql_type is SqlType.INTEGER and column.declared == "bigint" for column in columns)
-    if summed.arithmetic is Arithmetic.INTEGER and (wide or average):
+    if summed.arithmetic is Arithmetic.INTEGER and (wide or is_average):
         return Arithmetic.EXACT
     return summed.arithmetic

@@ -88,7 +88,7 @@ def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
     match node:
         case exp.And() | exp.Or():
             children = [_read_formula(child, within, negated=negated) for child in node.flatten()]
-            return _join_children(children, conjunction=isinstance(node, exp.And) is not negated)
+            return _join_children(children, is_conjunction=isinstance(node, exp.And) is not negated)
         case exp.Not():
             return _read_formula(node.this, within, negated=not negated)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
@@ -99,10 +99,10 @@ def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
                 _read_comparison(node, node.this, ">=", low, within, negated=negated),
                 _read_comparison(node, node.this, "<=", high, within, negated=negated),
             )
-            return _join_children(sides, conjunction=not negated)
+            return _join_children(sides, is_conjunction=not negated)
         case exp.In() if node.expressions:
             cases = [_read_comparison(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
-            return _join_children(cases, conjunction=negated)
+            return _join_children(cases, is_conjunction=negated)
         case exp.Is() if isinstance(strip_parentheses(node.expression), exp.Boolean):
             wanted = bool(strip_parentheses(node.expression).this)
             held = _read_formula(node.this, within, negated=not wanted)
@@ -128,19 +128,19 @@ def is_predicate(node: exp.Expr) -> bool:
     return (isinstance(node, _TRUTHS) or is_truth(node)) and contains_aggregate(node)
 
 
-def _compare_truths(left: exp.Expr, right: exp.Expr, within: GroupScope, *, equal: bool) -> Having:
+def _compare_truths(left: exp.Expr, right: exp.Expr, within: GroupScope, *, is_equal: bool) -> Having:
     """Return a formula that is true if two predicates have different truth values, or equal ones with `equal`.
 
     It is NULL if one of them is.
     """
     cases = [
         _join_children(
-            (_read_formula(left, within, negated=negated), _read_formula(right, within, negated=negated is equal)),
-            conjunction=True,
+            (_read_formula(left, within, negated=negated), _read_formula(right, within, negated=negated is is_equal)),
+            is_conjunction=True,
         )
         for negated in (False, True)
     ]
-    return _join_children(cases, conjunction=False)
+    return _join_children(cases, is_conjunction=False)
 
 
 def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
@@ -156,7 +156,7 @@ def _write_known(node: exp.Expr, within: GroupScope) -> Having:
     if _is_never_null(node, within):
         return HOLDS
     return _join_children(
-        (_read_formula(node, within, negated=negated) for negated in (False, True)), conjunction=False
+        (_read_formula(node, within, negated=negated) for negated in (False, True)), is_conjunction=False
     )
 
 
@@ -165,7 +165,7 @@ def _write_unknown(node: exp.Expr, within: GroupScope) -> Having:
     if _is_never_null(node, within):
         return FAILS
     return _join_children(
-        (Complement(_read_formula(node, within, negated=negated)) for negated in (False, True)), conjunction=True
+        (Complement(_read_formula(node, within, negated=negated)) for negated in (False, True)), is_conjunction=True
     )
 
 
@@ -178,12 +178,12 @@ def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Ha
         pairs = ((left, right), (right, left))
         if not negated:
             null = [
-                _join_children((_write_unknown(one, within), _write_known(other, within)), conjunction=True)
+                _join_children((_write_unknown(one, within), _write_known(other, within)), is_conjunction=True)
                 for one, other in pairs
             ]
-            return _join_children((_compare_truths(left, right, within, equal=False), *null), conjunction=False)
-        both = _join_children([_write_unknown(one, within) for one, _ in pairs], conjunction=True)
-        return _join_children((_compare_truths(left, right, within, equal=True), both), conjunction=False)
+            return _join_children((_compare_truths(left, right, within, is_equal=False), *null), is_conjunction=False)
+        both = _join_children([_write_unknown(one, within) for one, _ in pairs], is_conjunction=True)
+        return _join_children((_compare_truths(left, right, within, is_equal=True), both), is_conjunction=False)
     held = _read_comparison(node, left, "=", right, within, negated=False)
     return held if negated else Complement(held)
 
@@ -194,9 +194,9 @@ def _is_count(node: exp.Expr) -> bool:
     return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
 
 
-def _join_children(children: Iterable[Having], *, conjunction: bool) -> Having:
+def _join_children(children: Iterable[Having], *, is_conjunction: bool) -> Having:
     """Join the children, flattened, without constants."""
-    kind, other = (Conjunction, Disjunction) if conjunction else (Disjunction, Conjunction)
+    kind, other = (Conjunction, Disjunction) if is_conjunction else (Disjunction, Conjunction)
     kept: dict[Having, None] = {}
     for child in children:
         if child == other(()):
@@ -280,11 +280,11 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
                 _read_comparison(node, left.this, compared, times.copy(), within, negated=False),
                 _read_comparison(node, below.copy(), sign, zero.copy(), within, negated=False),
             ),
-            conjunction=True,
+            is_conjunction=True,
         )
         for compared, sign in signs
     ]
-    return _join_children(sides, conjunction=False)
+    return _join_children(sides, is_conjunction=False)
 
 
 def _is_part_of(one: Linear | None, whole: Linear) -> bool:
@@ -309,7 +309,7 @@ def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr
         _read_comparison(node, inner, operator, right, within, negated=False),
         _read_comparison(node, inner, FLIPPED_OPERATORS[operator], below, within, negated=False),
     )
-    return _join_children(sides, conjunction=operator in ("<", "<="))
+    return _join_children(sides, is_conjunction=operator in ("<", "<="))
 
 
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
@@ -317,7 +317,7 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
     if operator in ("=", "<>") and isinstance(said, exp.Boolean) and (isinstance(left, _TRUTHS) or is_truth(left)):
         return _read_formula(left, within, negated=bool(said.this) is (operator == "<>"))
     if operator in ("=", "<>") and is_predicate(left) and is_predicate(right):
-        return _compare_truths(left, right, within, equal=operator == "=")
+        return _compare_truths(left, right, within, is_equal=operator == "=")
     if is_pick(left):
         return compare_pick(left, operator, right, within)
     rounded = compare_rounded_value(left, operator, right, within)

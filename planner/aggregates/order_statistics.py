@@ -210,7 +210,7 @@ def _compare_extreme(picked: _PickedValue, operator: str, constant: Constant, no
         picked.text,
         picked.names,
         counted,
-        exists=exists,
+        needs_record=exists,
         values=picked.values,
         position=find_position(picked.call),
         spelled=None if picked.term.is_plain else spelled,
@@ -223,7 +223,7 @@ def compare_record(
     names: tuple[str, ...],
     counted: Condition,
     *,
-    exists: bool,
+    needs_record: bool,
     values: RequiredValues,
     position: int | None,
     spelled: str | None = None,
@@ -232,19 +232,19 @@ def compare_record(
 
     It depends on one record. `spelled` is the condition as an analyst would write it; None means unchanged.
     """
-    advice = f"count(*) FILTER (WHERE {spelled or write_condition(counted)}) {'>=' if exists else '<'} 5"
+    advice = f"count(*) FILTER (WHERE {spelled or write_condition(counted)}) {'>=' if needs_record else '<'} 5"
     return Comparison(
         text=text,
         left=left,
         names=names,
         measure=Measure.ROWS,
         parts=(SumPart(Fraction(1), None, counted, 0),),
-        operator=">" if exists else "<=",
+        operator=">" if needs_record else "<=",
         at=Fraction(0),
         threshold=Fraction(0),
         origin=Fraction(0),
         per_row=None,
-        values=() if exists else (values,),
+        values=() if needs_record else (values,),
         slack=Slack.RECORD,
         position=position,
         warnings=(f"{text} depends on one record, which is expensive. Instead you can ask: {advice}",),
@@ -297,7 +297,7 @@ def compare_truth(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
         left,
         (left, left.split(" FILTER ")[0], function),
         counted,
-        exists=every is negated,
+        needs_record=every is negated,
         values=known,
         position=find_position(call.node),
     )

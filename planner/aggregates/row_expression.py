@@ -124,7 +124,7 @@ def read_row_expression(
     *,
     where: Condition = ALWAYS,
     among: Condition = ALWAYS,
-    counted: bool = False,
+    is_counted: bool = False,
     clips: Clips | None = None,
 ) -> RowExpression:
     """Read the expression as parts, of rows that satisfy `among` beside the question's `where`.
@@ -133,7 +133,7 @@ def read_row_expression(
     column without bounds. Raise KH203 for such a value without `clips`, KH204 for an expression off the allow-list,
     KH2xx for its conditions.
     """
-    made = _read_node(node, MeasureReading(RowScope(scope, given), where, among, is_counted=counted, clips=clips))
+    made = _read_node(node, MeasureReading(RowScope(scope, given), where, among, is_counted=is_counted, clips=clips))
     _check_parts(len(made.parts), node)
     # a count multiplies nothing, and its rows are those with values in columns of its table
     return made if made.values.column in _list_products(made) else _name_factors(made)

@@ -81,11 +81,11 @@ def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowSco
             raise NoTermError
         inside = column
         for function, end in (("least", high), ("greatest", low)):
-            ending = number_arithmetic.make_constant(Fraction(end), integral=True)
+            ending = number_arithmetic.make_constant(Fraction(end), is_integral=True)
             limit = max(inside.limit, ending.limit)
             inside = number_arithmetic.make_whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
         digit = replace(inside, limit=max(abs(low), abs(high)))
-        size = number_arithmetic.make_constant(Fraction(high - low + 1), integral=True)
+        size = number_arithmetic.make_constant(Fraction(high - low + 1), is_integral=True)
         number = digit if number is None else number_arithmetic.add(number_arithmetic.multiply(number, size), digit)
     assert number is not None, "a key has columns"
     if number.limit >= _BIGINT:

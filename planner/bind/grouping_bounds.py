@@ -113,8 +113,8 @@ def determines(base: Column, column: Column, table: Table) -> bool:
     if column.name == base.name:
         return True
     match column.derivation:
-        case Lookup(source=source, classes=True) if isinstance(base.derivation, Lookup):
-            return base.derivation.classes and base.derivation.source == source
+        case Lookup(source=source, has_classes=True) if isinstance(base.derivation, Lookup):
+            return base.derivation.has_classes and base.derivation.source == source
         case Lookup(column=first):
             stored = next((one for one in table.columns if one.name == first), None)
             through = stored is not None and determines(base, stored, table)

@@ -64,7 +64,7 @@ def join_on_unit(tables: Sequence[Table]) -> Table:
         refresh="live" if live else first.refresh,
         seed=" ".join(table.seed for table in found),
         root=first.ledger_root,
-        cells_of_cut_units=first.cells_of_cut_units,
+        covers_cut_units=first.covers_cut_units,
         totals=tuple(
             total
             for table, named in zip(found, names, strict=True)

@@ -265,7 +265,7 @@ class Table:
     bands: tuple[Bands, ...] = ()
     append_only: bool = False
     arrival_column: str | None = None
-    cells_of_cut_units: bool = False
+    covers_cut_units: bool = False
     joined_rows: int | None = None
     fixed: tuple[FixedKey, ...] = ()
     cut_rows: tuple[CutRows, ...] = ()
@@ -328,7 +328,7 @@ class Table:
 
     def determines(self, column: Column) -> bool:
         """Return True if one privacy unit has at most one value of the column, because the unit contains it."""
-        if column.name in self.unit or column.determined:
+        if column.name in self.unit or column.is_determined:
             return True
         if column.derivation is None:
             return False
@@ -341,7 +341,7 @@ class Table:
         base = column.derivation.column
         units = [self.get_column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
-        stored += [one.name for one in self.columns if one.own and one.determined]
+        stored += [one.name for one in self.columns if one.is_unit_value and one.is_determined]
         return base in stored or any(unit.derivation == column.derivation for unit in units)
 
     def is_fixed_by_unit(self, column: Column) -> bool:
@@ -352,7 +352,7 @@ class Table:
         if not self.own:
             return self.determines(column)
         return self.determines(column) and not any(
-            self.get_column(name).own for name in self.include_bases([column.name])
+            self.get_column(name).is_unit_value for name in self.include_bases([column.name])
         )
 
     @property

@@ -154,7 +154,7 @@ class Lookup:
     column: str
     source: str
     pairs: LookupValues = field(hash=False)  # not hashed: there may be many
-    classes: bool = False
+    has_classes: bool = False
 
     @property
     def is_listed(self) -> bool:
@@ -277,7 +277,7 @@ class Column:
     prunable: bool = True
     comment: str | None = None
     ledger: str = ""
-    determined: bool = False
+    is_determined: bool = False
     max_length: int | None = None
     stored: str | None = None
     required: bool = False
@@ -287,7 +287,7 @@ class Column:
     groupable: bool = True
     canonical: str = ""
     filter_only: bool = False
-    own: bool = False
+    is_unit_value: bool = False
 
     @property
     def identity(self) -> str:
@@ -320,7 +320,7 @@ class Column:
         is therefore another column. Classes of a key's values have the label of that key.
         """
         match self.derivation:
-            case Lookup(classes=True):
+            case Lookup(has_classes=True):
                 return self.ledger
             case Lookup(column=base, source=pinned):
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"

@@ -79,12 +79,12 @@ class StepSamples(Sequence[int | Decimal | None]):
     """
 
     steps: Steps
-    below: bool
-    above: bool
-    nulls: bool
+    has_below: bool
+    has_above: bool
+    has_null: bool
 
     def __len__(self) -> int:
-        return len(self.steps) - 1 + self.below + self.above + self.nulls
+        return len(self.steps) - 1 + self.has_below + self.has_above + self.has_null
 
     @overload
     def __getitem__(self, at: int) -> int | Decimal | None: ...
@@ -96,8 +96,8 @@ class StepSamples(Sequence[int | Decimal | None]):
         place = at if at >= 0 else at + len(self)
         if not 0 <= place < len(self):
             raise IndexError(at)
-        if self.nulls and place == len(self) - 1:
+        if self.has_null and place == len(self) - 1:
             return None
-        if self.below and place == 0:
+        if self.has_below and place == 0:
             return self.steps.convert_units(self.steps.runs[0].first - 1)
-        return self.steps[place - self.below]
+        return self.steps[place - self.has_below]

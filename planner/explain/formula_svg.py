@@ -54,7 +54,7 @@ def draw_formula(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
     parts: list[str] = []
     top, width = float(_MARGIN), _measure_text(title)
     for heading, root in trees:
-        parts.append(_draw_text(_MARGIN, top + _FONT, heading, bold=True))
+        parts.append(_draw_text(_MARGIN, top + _FONT, heading, is_bold=True))
         top += _TITLE
         placed, rows = _place_node(root, column=0, row=0)
         lefts, right = _place_columns(placed)
@@ -123,14 +123,14 @@ def _draw_nodes(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[s
             f'fill="{_FILLS[node.branch.kind]}" stroke="#888888"/>'
         )
         if node.branch.note:
-            yield _draw_text(left + _PAD, middle - 3, node.branch.text, bold=False)
-            yield _draw_text(left + _PAD, middle + 11, node.branch.note, bold=False, fill="#555555")
+            yield _draw_text(left + _PAD, middle - 3, node.branch.text, is_bold=False)
+            yield _draw_text(left + _PAD, middle + 11, node.branch.note, is_bold=False, fill="#555555")
         else:
-            yield _draw_text(left + _PAD, middle + 4, node.branch.text, bold=False)
+            yield _draw_text(left + _PAD, middle + 4, node.branch.text, is_bold=False)
 
 
-def _draw_text(x: float, y: float, text: str, *, bold: bool, fill: str = "#111111") -> str:
-    weight = ' font-weight="bold"' if bold else ""
+def _draw_text(x: float, y: float, text: str, *, is_bold: bool, fill: str = "#111111") -> str:
+    weight = ' font-weight="bold"' if is_bold else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}"{weight} xml:space="preserve">{_escape_text(text)}</text>'
 
 

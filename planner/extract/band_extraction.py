@@ -193,7 +193,7 @@ def _read_number(node: exp.Expr | None) -> Fraction | None:
 
 def _find_argument_end(tokens: tuple[Token, ...], first: int) -> int:
     """Return the end of the argument that begins with a token."""
-    return tokens[find_item_end(tokens, first, before=(), commas=True) - 1].end
+    return tokens[find_item_end(tokens, first, before=(), stops_at_commas=True) - 1].end
 
 
 def _names_item(call: exp.Expr) -> bool:

@@ -284,7 +284,7 @@ def show_keys(
 
 def _is_computed(key: Column) -> bool:
     derived = key.derivation
-    return isinstance(derived, MergedKeys | ValueGroups) or (isinstance(derived, Lookup) and derived.classes)
+    return isinstance(derived, MergedKeys | ValueGroups) or (isinstance(derived, Lookup) and derived.has_classes)
 
 
 def _list_spans(place: ParsedQuestion) -> Iterator[tuple[int, int]]:
@@ -293,7 +293,7 @@ def _list_spans(place: ParsedQuestion) -> Iterator[tuple[int, int]]:
     assert mark is not None, "it groups by computed keys"
     first, end = mark + 2, min((at for _, at in place.clauses.marks if at > mark), default=place.clauses.end)
     while first < end:
-        past = min(end, find_item_end(place.tokens, first, before=(), commas=True))
+        past = min(end, find_item_end(place.tokens, first, before=(), stops_at_commas=True))
         yield first, past
         first = past + 1
 
@@ -363,6 +363,6 @@ def _covers_any(key: Column, names: set[str]) -> bool:
     match key.derivation:
         case MergedKeys(columns=columns):
             return set(columns) == names
-        case Lookup(column=base, classes=True):
+        case Lookup(column=base, has_classes=True):
             return base in names
     return key.name in names

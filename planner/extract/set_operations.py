@@ -267,7 +267,7 @@ def _is_computed(key: Column) -> bool:
     return (
         isinstance(derived, MergedKeys | ValueGroups)
         or key.computed
-        or (isinstance(derived, Lookup) and derived.classes)
+        or (isinstance(derived, Lookup) and derived.has_classes)
     )
 
 

@@ -51,7 +51,7 @@ def find_cell_reach(question: Question) -> CellReach:
         if any(listed.is_about_rows for listed in table.unit_lists):
             # what a cell takes away makes rows vanish, or rows come as well, so that groups before and after differ
             vanish = all(not one.is_negated and isinstance(one.rule, ListedRows) for one in table.unit_lists)
-            doubled = not vanish or table.cells_of_cut_units or not _can_only_lose(question)
+            doubled = not vanish or table.covers_cut_units or not _can_only_lose(question)
             return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=doubled or reach.is_doubled)
         return replace(reach, reaches_other_groups=True, changes_all_groups=True)
     if table.is_row_unit:
@@ -59,13 +59,13 @@ def find_cell_reach(question: Question) -> CellReach:
     if table.own:  # another value moves all rows of the unit to other groups, or makes other rows count
         return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)
     if table.reads_several_tables:
-        doubled = table.cells_of_cut_units or not _can_only_lose(question)
+        doubled = table.covers_cut_units or not _can_only_lose(question)
         return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=doubled)
-    if table.cells_of_cut_units and question.keys.count_reachable_groups(table) > table.groups_per_unit:
+    if table.covers_cut_units and question.keys.count_reachable_groups(table) > table.groups_per_unit:
         return CellReach(
             reaches_other_groups=True, is_doubled=True
         )  # groups are chosen: another one may take the place
-    if question.per_unit is None and not table.cells_of_cut_units:
+    if question.per_unit is None and not table.covers_cut_units:
         return OWN_GROUP
     # totals that are clipped add up their losses in full, so that one sign is enough however many they are
     summed = question.per_unit is None and table.row_cap is None

@@ -32,7 +32,7 @@ def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> V
         return replace(_list_parts(column, finder.list_cuts(), finder.window), distinct=distinct)
     inside = finder.window is None
     nulls = not column.required
-    lying = StepSamples(steps, below=inside, above=inside, nulls=nulls)
+    lying = StepSamples(steps, has_below=inside, has_above=inside, has_null=nulls)
     count = len(lying) - nulls
     if len(lying) > MOST_CUTS:
         raise TooManyCuts(len(lying))

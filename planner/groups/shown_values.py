@@ -61,9 +61,9 @@ def _write_stepped_value(number: str, values: StepSamples, declared: str) -> str
     A list of that many values would take seconds to read.
     """
     steps = values.steps
-    arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
-    first = int(values.below)
-    if values.below:
+    arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.has_null else []
+    first = int(values.has_below)
+    if values.has_below:
         arms.append(f"WHEN {number} = 0 THEN {steps.runs[0].first - 1}")
     for run in steps.runs:
         arms.append(f"WHEN {number} < {first + run.count} THEN {run.first} + {run.step}::bigint * ({number} - {first})")

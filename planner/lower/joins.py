@@ -361,7 +361,7 @@ def join_lookups(
     joined = f"SELECT {', '.join([*stored, *found])} FROM {source} {' '.join(joins)}{write_whole_reads(searched)}"
     relation = f"({joined}{write_row_fence(dialect) if is_large else ''}) AS joined"
     columns = tuple(
-        replace(column, derivation=None, determined=table.determines(column))
+        replace(column, derivation=None, is_determined=table.determines(column))
         if isinstance(column.derivation, Lookup)
         else column
         for column in table.columns

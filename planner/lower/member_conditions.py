@@ -151,7 +151,7 @@ def find_member_place(table: Table, name: str) -> int | None:
     if column.derivation is not None:
         return None
     of_member = (i for i, one in enumerate(table.members) if any(named == column.name for _, named in one.columns))
-    return None if column.own else next(of_member)
+    return None if column.is_unit_value else next(of_member)
 
 
 def write_computed_member(row: RowSql, conditions: Mapping[Condition, str], *, kept: list[str]) -> str:

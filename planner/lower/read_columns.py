@@ -60,7 +60,7 @@ def list_summed_columns(functionals: Iterable[Functional]) -> Iterator[str]:
 
 def _list_unit_columns(table: Table) -> Iterator[str]:
     yield from table.unit
-    yield from (column.name for column in table.columns if column.own)
+    yield from (column.name for column in table.columns if column.is_unit_value)
     if table.path is not None:
         yield from table.path.from_columns
     for listed in table.unit_lists:

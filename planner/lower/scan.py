@@ -226,14 +226,14 @@ def _choose_by_list(scan: BoundedScan, known: Table) -> BoundedScan:
     keys, dialect = scan.question.keys, scan.row.dialect
     table = known if any(one.is_about_rows for one in known.unit_lists) else replace(known, lists=())
     names = [*table.unit, *keys.names, *(key.name for key in table.fixed)]
-    if not table.lists and not any(table.get_column(name).own for name in table.include_bases(names)):
-        table = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
+    if not table.lists and not any(table.get_column(name).is_unit_value for name in table.include_bases(names)):
+        table = replace(table, columns=tuple(one for one in table.columns if not one.is_unit_value), own=())
     table = keep_columns(table, names)
     joined = join_lookups(join_with_values(table, dialect=dialect), dialect=dialect)
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=keys.columns)
     busy: tuple[NamedStep, ...] = ()
     if counts_rows(table.groups_per_unit):
-        stored = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
+        stored = replace(table, columns=tuple(one for one in table.columns if not one.is_unit_value), own=())
         busy = list_busy_units(stored, table.groups_per_unit, dialect=dialect)
     return scan.list_crowded(keep_listed(plain, table), busy=busy, asked=bool(table.lists or table.own or table.fixed))
 

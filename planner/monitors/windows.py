@@ -169,7 +169,7 @@ def _find_time_column(question: Question, monitor: Monitor) -> Column:
 def is_made_by_question(column: Column) -> bool:
     """Return True for a key that the question computes, or whose values it groups into classes."""
     if isinstance(column.derivation, Lookup):
-        return column.derivation.classes
+        return column.derivation.has_classes
     return column.computed or isinstance(column.derivation, Computed | MergedKeys | ValueGroups)
 
 

@@ -98,7 +98,7 @@ def _read_forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tu
     return len(tokens), tuple(marks)
 
 
-def find_item_end(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], commas: bool) -> int:
+def find_item_end(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], stops_at_commas: bool) -> int:
     """Return the end of an item that starts at a token.
 
     The end is before one of the words `before`, before a comma if `commas`, or before the closing parenthesis around
@@ -113,7 +113,7 @@ def find_item_end(tokens: tuple[Token, ...], first: int, *, before: tuple[str, .
             depth -= 1
             if depth < 0:
                 return index
-        elif depth == 0 and (token.is_word(*before) or (commas and token.is_symbol(","))):
+        elif depth == 0 and (token.is_word(*before) or (stops_at_commas and token.is_symbol(","))):
             return index
     return len(tokens)
 

@@ -137,7 +137,7 @@ class StatementText:
     offset: int
 
 
-def split(sql: str) -> tuple[StatementText, ...]:
+def split_statements(sql: str) -> tuple[StatementText, ...]:
     """Split a text into the statements between the semicolons; none for spaces and comments. Raise KH100."""
     found: list[StatementText] = []
     first: Token | None = None

@@ -56,11 +56,11 @@ def check_syntax(text: str, tokens: Sequence[Token], nodes: Sequence[exp.Expr]) 
     for word, kinds in (("then", exp.If), ("and", (exp.And, exp.Between))):
         if sum(isinstance(node, kinds) for node in nodes) > sum(token.is_word(word) for token in tokens):
             raise KeyholeError("KH100", f"syntax error: {word.upper()} is missing")
-    if (at := _misread_number(tokens)) is not None:
+    if (at := _find_misread_number(tokens)) is not None:
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=WITHOUT_UNDERSCORES, position=at)
 
 
-def _misread_number(tokens: Sequence[Token]) -> int | None:
+def _find_misread_number(tokens: Sequence[Token]) -> int | None:
     """Return the place of a number with underscores.
 
     The parser takes 1_000 for a 1 that is called _000, where a name may stand.
@@ -156,13 +156,13 @@ def _find_misread_words(tokens: Sequence[Token]) -> Iterator[int]:
                 yield index
         elif token.is_word("not") and after.is_word("null") and _ends_value(tokens[index - 1]):
             yield index
-        elif (token.kind == "word" and _misleads(token.value, tokens[index - 1], after)) or (
+        elif (token.kind == "word" and _may_not_follow(token.value, tokens[index - 1], after)) or (
             after.is_symbol(",") and _is_first_of(tokens, index, "extract")
         ):
             yield index + 1
 
 
-def _misleads(word: str, before: Token, after: Token) -> bool:
+def _may_not_follow(word: str, before: Token, after: Token) -> bool:
     """Return True if the token `after` may not follow a word."""
     if word == "is":
         return after.kind != "word"
@@ -212,7 +212,7 @@ def _find_missing_words(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> I
     Both words may be names, too. Only the nodes that the parser made of them show that something is missing.
     """
     pairs = list(zip(tokens, (*tokens[1:], None), strict=True))
-    filters = [at + 2 for at, (token, after) in enumerate(pairs) if token.is_word("filter") and _opens(after)]
+    filters = [at + 2 for at, (token, after) in enumerate(pairs) if token.is_word("filter") and _is_opening(after)]
     bare = [at for at in filters if at < len(tokens) and not tokens[at].is_word("where")]
     if sum(isinstance(node, exp.Filter) for node in nodes) > len(filters) - len(bare):
         yield bare[0]
@@ -220,7 +220,7 @@ def _find_missing_words(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> I
         yield from (at + 1 for at, (token, after) in enumerate(pairs) if _lacks_text(token, after))
 
 
-def _opens(token: Token | None) -> bool:
+def _is_opening(token: Token | None) -> bool:
     return token is not None and token.is_symbol("(")
 
 
@@ -229,4 +229,4 @@ def _is_length(node: exp.Expr | None) -> bool:
 
 
 def _lacks_text(token: Token, after: Token | None) -> bool:
-    return token.is_word("interval") and not _opens(after) and (after is None or after.kind != "string")
+    return token.is_word("interval") and not _is_opening(after) and (after is None or after.kind != "string")

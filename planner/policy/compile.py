@@ -267,7 +267,7 @@ def _compile_table(policy: Policy, name: str, source: tuple[SourceColumn, ...], 
         bands=compile_bands(section.bands),
         append_only=section.append_only,
         arrival_column=section.arrived,
-        cells_of_cut_units=policy.budget.cells == "every unit",
+        covers_cut_units=policy.budget.cells == "every unit",
         joined_rows=section.joined_rows_per_unit,
         totals=tuple(read_total(text, ends) for text, ends in section.totals.items()),
         ranges=tuple(ExpressionRange(text, ends) for text, ends in section.ranges.items()),
@@ -387,6 +387,8 @@ def _identify_table(table: Table) -> dict[str, Any]:
         written["path"] = [table.path.table.name, table.path.from_columns, table.path.to_columns]
     for key in ("groupings", "bands", "append_only", "arrival_column", "joined_rows", "cut_rows", "groups_by", "steps"):
         del written[key]
+    # stored digests have these names
+    written["cells_of_cut_units"] = written.pop("covers_cut_units")
     for key in ("totals", "ranges"):
         if not written[key]:
             del written[key]  # what was answered before there were any is there
@@ -395,5 +397,8 @@ def _identify_table(table: Table) -> dict[str, Any]:
         del column["computed"], column["groupable"]  # of questions' own keys, whose cells are in their fingerprints
         del column["canonical"]  # which questions' own keys alone have
         del column["filter_only"]  # which decides what may be asked, and changes no answer
+        column["determined"], column["own"] = column.pop("is_determined"), column.pop("is_unit_value")
+        if "has_classes" in (column["derivation"] or ()):
+            column["derivation"]["classes"] = column["derivation"].pop("has_classes")
         column["domain"] = known.domain
     return written

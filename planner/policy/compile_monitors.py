@@ -16,14 +16,14 @@ def find_horizon(section: MonitorSection) -> tuple[datetime, datetime]:
 
     If `until` names a day, that is the end of the day.
     """
-    return _convert_moment(section.from_), _convert_moment(section.until, end_of_day=True)
+    return _convert_moment(section.from_), _convert_moment(section.until, is_end=True)
 
 
-def _convert_moment(read: date, *, end_of_day: bool = False) -> datetime:
+def _convert_moment(read: date, *, is_end: bool = False) -> datetime:
     if isinstance(read, datetime):
         return read
     midnight = datetime(read.year, read.month, read.day)
-    return midnight + timedelta(days=1) if end_of_day and midnight < _LAST_DAY else midnight
+    return midnight + timedelta(days=1) if is_end and midnight < _LAST_DAY else midnight
 
 
 _LAST_DAY = datetime(9999, 12, 31)  # whose end no moment can tell

@@ -81,7 +81,7 @@ class _Key:
     thing: str
     suffix: str
 
-    def fits(self, other: "_Key") -> bool:
+    def matches(self, other: "_Key") -> bool:
         """Return True if the types are equal and both names have matching suffixes."""
         same_word = self.suffix == other.suffix or (not self.suffix and other.suffix in ID_WORDS)
         return same_word and read_sql_type(self.column.declared) is read_sql_type(other.column.declared)
@@ -115,15 +115,15 @@ class KeyedTable:
 
     def list_targets(self, key: _Key) -> list[_Key]:
         """Return the columns to which another table's column may lead, the likeliest first."""
-        own = [there for there in self.own if key.thing in self.row_names and key.fits(there)]
+        own = [there for there in self.own if key.thing in self.row_names and key.matches(there)]
         same = [there for there in self.keys if there not in own and key.thing and there.thing == key.thing]
-        unique = [there for there in same if key.fits(there) and self.source.keeps_unique([there.column.name])]
+        unique = [there for there in same if key.matches(there) and self.source.keeps_unique([there.column.name])]
         return sorted([*own, *unique], key=lambda one: (not self.source.keeps_unique([one.column.name]), not one.thing))
 
     def find_equal(self, there: _Key) -> _Key | None:
         """Return the column with the same name as another table's column, ignoring the prefixes of both tables."""
         alike = (key for key in self.columns if (key.thing, key.suffix) == (there.thing, there.suffix))
-        return next((key for key in alike if key.fits(there)), None)
+        return next((key for key in alike if key.matches(there)), None)
 
     def guess_steps(self, other: "KeyedTable") -> Iterator[KeyStep]:
         """Yield the steps to another table that names suggest.

@@ -218,20 +218,22 @@ class _SimulatedTable:
             unpinned = key is not None and key.values_from is not None and not self._is_pinned(key.values_from)
             asked = name in self._question.tables and column in self._question.grouped
             if unpinned or (key is None and asked):
-                columns[column] = section.model_copy(update={"key": self._choose_domain(column, assumed, needed=asked)})
+                columns[column] = section.model_copy(
+                    update={"key": self._choose_domain(column, assumed, is_needed=asked)}
+                )
         return self._table.model_copy(update={"columns": columns})
 
     def _is_pinned(self, values_from: str) -> bool:
         return self._pins.get_table(values_from.partition(".")[0]) is not None
 
-    def _choose_domain(self, column: str, assumed: list[str], *, needed: bool) -> KeySection:
+    def _choose_domain(self, column: str, assumed: list[str], *, is_needed: bool) -> KeySection:
         kind = self._find_type(column)
-        if self._keys is None and needed and kind is not SqlType.BOOLEAN:
+        if self._keys is None and is_needed and kind is not SqlType.BOOLEAN:
             raise SizeMissing(column)
         values = _invent_values(
-            kind, self._derived.get(column), self._question, size=(self._keys or 1) if needed else 1
+            kind, self._derived.get(column), self._question, size=(self._keys or 1) if is_needed else 1
         )
-        if needed:
+        if is_needed:
             assumed.append(f"{column} has {len(values):,} public values")
         return KeySection(values=values)
 

@@ -104,10 +104,10 @@ def read_between(node: exp.Expr, within: RowScope) -> Truth:
             compare_sides(value, ">=", strip_parentheses(least), within),
             compare_sides(value, "<=", strip_parentheses(most), within),
         )
-        return combine_truths(sides, conjunction=True)
+        return combine_truths(sides, is_conjunction=True)
 
     if node.args.get("symmetric"):
-        return combine_truths((compare_range(low, high), compare_range(high, low)), conjunction=False)
+        return combine_truths((compare_range(low, high), compare_range(high, low)), is_conjunction=False)
     return compare_range(low, high)
 
 
@@ -124,5 +124,5 @@ def compare_rows(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
     pairs = zip(left.expressions, right.expressions, strict=True)
     return combine_truths(
         (compare_sides(strip_parentheses(one), "=", strip_parentheses(other), within) for one, other in pairs),
-        conjunction=True,
+        is_conjunction=True,
     )

@@ -66,7 +66,7 @@ def _read_positive(node: exp.Expr, within: RowScope) -> Truth:
         case exp.And() | exp.Or():
             parts = (_read_truth(part, within) for part in node.flatten())
             return _bound_length(
-                combine_truths(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_REPEATED_PARTS
+                combine_truths(parts, is_conjunction=isinstance(node, exp.And)), node, most=MOST_REPEATED_PARTS
             )
         case exp.Not():
             return _read_truth(node.this, within).negate()
@@ -148,7 +148,7 @@ def _read_comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
         asked = read_quantifier(right)
         if asked is not None:
             every, array = asked
-            return read_quantified(left, operator, array, within, every=every)
+            return read_quantified(left, operator, array, within, is_for_all=every)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
         equal = compare_rows(left, right, within)
         return equal if operator == "=" else equal.negate()

@@ -33,7 +33,7 @@ def read_quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | No
     return (called == "ALL", strip_parentheses(node.expressions[0])) if called in ("ALL", "SOME") else None
 
 
-def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
+def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, is_for_all: bool) -> Truth:
     """Return the truth of `left operator` one element of a constant array, or every one. Raise KH107, KH205, KH212."""
     found = _read_elements(array, within)
     if found is None:
@@ -42,7 +42,7 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
         value = within.fold_constant(left)
         truths = [compare_constants(value, operator, item, left) for item in found]
         return combine_truths(
-            (UNKNOWN if one is None else make_constant(value=one) for one in truths), conjunction=every
+            (UNKNOWN if one is None else make_constant(value=one) for one in truths), is_conjunction=is_for_all
         )
     compared = read_operand(left, within)
     if is_real(compared.column) and contains_type(array, exp.Parameter):
@@ -52,11 +52,11 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
             detail="Of an array in a parameter it is not known whether its numbers are of type real.",
             hint=f"Write {spell_name(compared.column.name)} = ANY ('{{0.5,0.25}}').",
         )
-    if every and operator == "<>":
+    if is_for_all and operator == "<>":
         return _is_among(compared, [(item, array) for item in found]).negate()
-    if not every and operator == "=":
+    if not is_for_all and operator == "=":
         return _is_among(compared, [(item, array) for item in found])
-    return combine_truths((compared.compare(operator, item, array) for item in found), conjunction=every)
+    return combine_truths((compared.compare(operator, item, array) for item in found), is_conjunction=is_for_all)
 
 
 def _read_elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
@@ -144,10 +144,10 @@ def read_membership(node: exp.Expr, within: RowScope) -> Truth:
         if not all(isinstance(item, exp.Tuple) for item in items):
             raise refuse_unlisted(node, f"{write_short(node)} compares a row with a value")
         return combine_truths(
-            (compare_rows(value, typed(exp.Tuple, item), within) for item in items), conjunction=False
+            (compare_rows(value, typed(exp.Tuple, item), within) for item in items), is_conjunction=False
         )
     if within.is_constant(value):
-        return combine_truths((compare_sides(value, "=", item, within) for item in items), conjunction=False)
+        return combine_truths((compare_sides(value, "=", item, within) for item in items), is_conjunction=False)
     found = read_operand(value, within)
     if found.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP):
         _check_alike(found, items, within)
@@ -203,10 +203,10 @@ def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Trut
     name = found.column.name
     values = {part.true.value for part in truths if isinstance(part.true, Compare)}
     if len(values) < 2 or not all(isinstance(part.true, Compare) or part.true == NEVER for part in truths):
-        return combine_truths(truths, conjunction=False)
+        return combine_truths(truths, is_conjunction=False)
     null = IsNull(name)
     if any(part.not_false not in (null if part.true == NEVER else Or((part.true, null)), ALWAYS) for part in truths):
-        return combine_truths(truths, conjunction=False)
+        return combine_truths(truths, is_conjunction=False)
     within = Within(name, tuple(sorted(values)))
     if any(part is UNKNOWN for part in truths):
         return Truth(within, NEVER, join_any((Not(within), IsNull(name))), ALWAYS)

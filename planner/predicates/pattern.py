@@ -68,7 +68,7 @@ def read_regular_expression(node: exp.Expr, within: RowScope) -> Truth:
         return found
     kind = exp.ILike if isinstance(node, exp.RegexpILike) else exp.Like
     alike = [kind(this=node.this.copy(), expression=exp.Literal.string(one)) for one in made]
-    return combine_truths((read_like(one, within, escape=None) for one in alike), conjunction=False)
+    return combine_truths((read_like(one, within, escape=None) for one in alike), is_conjunction=False)
 
 
 def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:

@@ -44,10 +44,10 @@ class RowScope:
         return True
 
 
-def combine_truths(parts: Iterable[Truth], *, conjunction: bool) -> Truth:
+def combine_truths(parts: Iterable[Truth], *, is_conjunction: bool) -> Truth:
     """Return the conditions joined by AND or OR."""
     parts = tuple(parts)
-    every, some = (join_all, join_any) if conjunction else (join_any, join_all)
+    every, some = (join_all, join_any) if is_conjunction else (join_any, join_all)
     return Truth(
         every(part.true for part in parts),
         some(part.false for part in parts),

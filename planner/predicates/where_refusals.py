@@ -59,7 +59,7 @@ def refuse_several_tables(node: exp.Expr) -> KeyholeError:
     )
 
 
-def refuse_division(node: exp.Div, *, whole: bool) -> KeyholeError:
+def refuse_division(node: exp.Div, *, drops_remainder: bool) -> KeyholeError:
     """Return KH205 for a column divided by a constant, with the equivalent comparison of the column.
 
     `whole` if the remainder is dropped.
@@ -71,11 +71,11 @@ def refuse_division(node: exp.Div, *, whole: bool) -> KeyholeError:
     operator = None if above is None else _OPERATORS.get(type(above))
     compared = None if above is None else strip_parentheses(above.expression) if above.args.get("expression") else None
     column, by, to = write_node(node.this), _read_plain_number(divisor), _read_plain_number(compared)
-    whole = whole and not (isinstance(divisor, exp.Literal) and "." in divisor.this)
-    if operator is None or not by or to is None or (whole and to.denominator > 1):
+    drops_remainder = drops_remainder and not (isinstance(divisor, exp.Literal) and "." in divisor.this)
+    if operator is None or not by or to is None or (drops_remainder and to.denominator > 1):
         return refuse_unlisted(node, said, hint=f"Compare {column} itself with a constant.")
     least = to * by
-    if not whole:
+    if not drops_remainder:
         return refuse_unlisted(node, said, hint=f"Write {column} {operator} {convert_to_decimal(least)}.")
     past = convert_to_decimal(least + by)
     first = convert_to_decimal(least) if least > 0 else convert_to_decimal(1 - by)

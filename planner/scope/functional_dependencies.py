@@ -33,7 +33,7 @@ def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
     match column.derivation:
         case ValueGroups(column=base) if not isinstance(base, ComputedName):
             found = scope.table.get_column(base)
-        case Lookup(column=base, classes=True):
+        case Lookup(column=base, has_classes=True):
             found = scope.table.get_column(base)
         case _:
             return None
@@ -47,7 +47,7 @@ def find_determining_keys(columns: Collection[Column], scope: Scope) -> tuple[Co
     """
     by_base: dict[str, list[Lookup]] = {}
     for column in columns:
-        if isinstance(column.derivation, Lookup) and not column.derivation.classes:
+        if isinstance(column.derivation, Lookup) and not column.derivation.has_classes:
             by_base.setdefault(column.derivation.column, []).append(column.derivation)
     found = (scope.table.get_column(base) for base, lookups in by_base.items() if len(lookups) > 1)
     return tuple(base for base in found if _has_distinct_combinations(base, by_base[base.name]))
@@ -67,7 +67,7 @@ def find_incomplete_keys(columns: Collection[Column], scope: Scope) -> tuple[tup
         if (found := find_groups(column, scope)) is not None:
             by_base.setdefault(found[0], []).append(column)
     several = [(scope.table.get_column(base), tuple(found)) for base, found in by_base.items() if len(found) > 1]
-    return tuple((base, found) for base, found in several if _lack_combinations(base, found, scope))
+    return tuple((base, found) for base, found in several if _misses_combinations(base, found, scope))
 
 
 def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, object]] | None:
@@ -76,14 +76,18 @@ def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, objec
     Return None for a key that is not looked up, or in a long table, or whose groups take longer to compute.
     """
     derivation = column.derivation
-    if isinstance(derivation, Lookup) and not derivation.classes:
+    if isinstance(derivation, Lookup) and not derivation.has_classes:
         if len(derivation.pairs) > _MOST_ROWS:
             return None
         return derivation.column, {base: value for base, value in derivation.pairs if value is not None}
     if not isinstance(derivation, Lookup | ValueGroups) or isinstance(derivation.column, ComputedName):
         return None
     read = scope.table.get_column(derivation.column)
-    if not isinstance(read.derivation, Lookup) or read.derivation.classes or len(read.derivation.pairs) > _MOST_ROWS:
+    if (
+        not isinstance(read.derivation, Lookup)
+        or read.derivation.has_classes
+        or len(read.derivation.pairs) > _MOST_ROWS
+    ):
         return None
     if isinstance(derivation, Lookup):
         classes = derivation.pairs.value_map
@@ -103,7 +107,7 @@ def _find_group(parts: ValueGroups, value: Any) -> int | None:
     return parts.null_group if value is None else parts.groups[bisect_right(parts.cut_points, value)]
 
 
-def _lack_combinations(base: Column, columns: Collection[Column], scope: Scope) -> bool:
+def _misses_combinations(base: Column, columns: Collection[Column], scope: Scope) -> bool:
     if base.domain is None:
         return False
     return len(set(combine_groups(base, columns, scope).values())) < prod(

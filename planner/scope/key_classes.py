@@ -122,7 +122,7 @@ def _list_bases(key: Column) -> tuple[str, ...]:
     match key.derivation:
         case MergedKeys(columns=columns):
             return (key.name, *columns)
-        case Lookup(column=base, classes=True):
+        case Lookup(column=base, has_classes=True):
             return key.name, base
     return (key.name,)
 
@@ -392,7 +392,7 @@ def _name_classes(name: str, base: Column, pairs: Sequence[tuple[Value, Value]])
         sql_type=base.sql_type,
         declared=base.declared,
         domain=tuple(dict.fromkeys(value for _, value in pairs)),
-        derivation=Lookup(column=base.name, source=source, pairs=LookupValues.from_pairs(pairs), classes=True),
+        derivation=Lookup(column=base.name, source=source, pairs=LookupValues.from_pairs(pairs), has_classes=True),
         immutable=base.immutable,
         prunable=False,
         ledger=base.label,
@@ -445,7 +445,7 @@ def _list_pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column)
     """
     if _is_of_doubles(base):
         with suppress(NotExact):
-            return _pair_values(expressions, name, base, list(_list_domain_values(base, as_doubles=True)))
+            return _pair_values(expressions, name, base, list(_list_domain_values(base, uses_doubles=True)))
     return _pair_values(expressions, name, base, list(_list_domain_values(base)))
 
 
@@ -466,11 +466,11 @@ def _is_of_doubles(column: Column) -> bool:
     return isinstance(column.derivation, ValueGroups) and column.derivation.kind is SqlType.DOUBLE
 
 
-def _list_domain_values(column: Column, *, as_doubles: bool = False) -> Iterator[TypedValue]:
+def _list_domain_values(column: Column, *, uses_doubles: bool = False) -> Iterator[TypedValue]:
     if isinstance(column.derivation, ValueGroups):
         parts = column.derivation
         found = (type_value(value, parts.kind) for value in parts.shown_values)
-        if _is_of_doubles(column) and (parts.is_exhaustive or as_doubles):
+        if _is_of_doubles(column) and (parts.is_exhaustive or uses_doubles):
             return (TypedValue("double", None if one.raw is None else round_to_double(one.raw)) for one in found)
         return found
     return (type_value(value, column.sql_type) for value in column.domain or ())
@@ -493,7 +493,7 @@ def _refuse(item: exp.Expr, detail: str) -> KeyholeError:
 def count_charged_groups(keys: Iterable[Column], values: Iterable[Sequence[Value]]) -> int:
     """Return the number of groups after classes are split into the values of their keys, which are charged."""
     sizes = [
-        len(key.derivation.pairs) if isinstance(key.derivation, Lookup) and key.derivation.classes else len(among)
+        len(key.derivation.pairs) if isinstance(key.derivation, Lookup) and key.derivation.has_classes else len(among)
         for key, among in zip(keys, values, strict=True)
     ]
     return prod(sizes)
@@ -501,7 +501,7 @@ def count_charged_groups(keys: Iterable[Column], values: Iterable[Sequence[Value
 
 def find_stored_key(column: Column, columns: Iterable[Column]) -> Column:
     """Return the key whose values a column of classes merges, and every other column unchanged."""
-    if isinstance(column.derivation, Lookup) and column.derivation.classes:
+    if isinstance(column.derivation, Lookup) and column.derivation.has_classes:
         base = column.derivation.column
         return next(one for one in columns if one.name == base)
     return column

@@ -57,14 +57,19 @@ def list_tests(
     return (
         *(Compare(column, "=", text) for text in constants),
         *(
-            join_all([*others, *(_match(column, one, holds=holds) for one, holds in zip(patterns, signs, strict=True))])
+            join_all(
+                [
+                    *others,
+                    *(_make_match(column, one, matches=holds) for one, holds in zip(patterns, signs, strict=True)),
+                ]
+            )
             for signs in matched
         ),
     )
 
 
-def _match(column: str, pattern: str, *, holds: bool) -> Condition:
-    return Like(column, pattern) if holds else Not(Like(column, pattern))
+def _make_match(column: str, pattern: str, *, matches: bool) -> Condition:
+    return Like(column, pattern) if matches else Not(Like(column, pattern))
 
 
 def _prune_tests(

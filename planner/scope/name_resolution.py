@@ -207,7 +207,7 @@ class Scope:
     def spell_column(self, column: Column) -> str:
         """Return the question's text for a column, or for the key expressions that it stands for."""
         made = column.derivation
-        if isinstance(made, MergedKeys | ValueGroups) or (isinstance(made, Lookup) and made.classes):
+        if isinstance(made, MergedKeys | ValueGroups) or (isinstance(made, Lookup) and made.has_classes):
             return column.name
         return ".".join(spell_name(part) for part in self._list_path(column))
 
@@ -280,14 +280,14 @@ class Scope:
         return column is not None and column.name == base
 
 
-def _find_base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:
+def _find_base(node: exp.Expr, scope: Scope, *, ignores_clock: bool) -> str | None:
     """Return the date or timestamp column under casts that change nothing.
 
     With `of_days`, the time of day may change.
     """
     node = strip_parentheses(node)
     if isinstance(node, exp.Cast) and (
-        name_cast_type(node) == "TIMESTAMP" or (of_days and name_cast_type(node) == "DATE")
+        name_cast_type(node) == "TIMESTAMP" or (ignores_clock and name_cast_type(node) == "DATE")
     ):
         column = _find_plain_column(strip_parentheses(node.this), scope)
         return column.name if column is not None and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP) else None
@@ -348,7 +348,7 @@ def read_derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
         return None if found is None or found.part == "hour" else found
     if function == "date_trunc" and not part:
         return None
-    base = _find_base(inner, scope, of_days=part not in CLOCK_PARTS) if isinstance(inner, exp.Expr) else None
+    base = _find_base(inner, scope, ignores_clock=part not in CLOCK_PARTS) if isinstance(inner, exp.Expr) else None
     return None if base is None else Derivation(function=function, part=part, column=base)
 
 

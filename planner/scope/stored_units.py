@@ -34,7 +34,7 @@ def _qualify(select: exp.Select, query: ParsedQuery, catalog: Catalog) -> Iterat
     nodes = [] if from_ is None else [from_.this, *(join.this for join in select.args.get("joins") or ())]
     read = [(node, table) for node in nodes if (table := _find_table(node, catalog)) is not None]
     units = {unit for _, table in read if table.path is not None for unit in table.unit}
-    storing = {unit: [node for node, table in read if _stores(table, unit)] for unit in units}
+    storing = {unit: [node for node, table in read if _has_stored_column(table, unit)] for unit in units}
     wanted = {unit: read_alias(found[0]) for unit, found in storing.items() if len(found) == 1}
     if not wanted:
         return
@@ -55,7 +55,7 @@ def _find_table(node: exp.Expr, catalog: Catalog) -> Table | None:
     return next((table for table in catalog.tables if table.name == read_name(node.this)), None)
 
 
-def _stores(table: Table, unit: str) -> bool:
+def _has_stored_column(table: Table, unit: str) -> bool:
     """Return True if the table has a column of this name and it is not a unit's column from another table."""
     found = table.path is not None and unit in table.unit
     return not found and any(column.name == unit for column in table.columns)

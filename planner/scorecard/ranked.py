@@ -81,7 +81,7 @@ def find_ranking(
         partition = tuple(select.args["distinct"].args["on"].expressions) if number else ()
         orders.append(_Order(size, bool(item.args.get("desc")), partition))
         places.append(_find_item_tokens(number, place, tokens))
-        end = find_item_end(tokens, places[0][0], before=_JOINS, commas=False)
+        end = find_item_end(tokens, places[0][0], before=_JOINS, stops_at_commas=False)
     if not orders:
         return None
     if len({one.meaning for one in orders}) > 1:
@@ -165,8 +165,8 @@ def _find_item_tokens(number: int, place: Clauses, tokens: tuple[Token, ...]) ->
     """Return the tokens of an item of ORDER BY."""
     first = place.end + 2
     for _ in range(number):
-        first = find_item_end(tokens, first, before=(*_CUTS, *_JOINS), commas=True) + 1
-    return first, find_item_end(tokens, first, before=(*_CUTS, *_JOINS), commas=True)
+        first = find_item_end(tokens, first, before=(*_CUTS, *_JOINS), stops_at_commas=True) + 1
+    return first, find_item_end(tokens, first, before=(*_CUTS, *_JOINS), stops_at_commas=True)
 
 
 def _skip_direction(at: int, tokens: tuple[Token, ...]) -> int:

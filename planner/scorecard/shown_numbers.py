@@ -115,7 +115,10 @@ def find_sorted_numbers(
     found, first = [], place.end + 2
     for ordered in order.expressions:
         past = find_item_end(
-            tokens, first, before=("limit", "offset", "fetch", "for", "union", "intersect", "except"), commas=True
+            tokens,
+            first,
+            before=("limit", "offset", "fetch", "for", "union", "intersect", "except"),
+            stops_at_commas=True,
         )
         node = ordered.this if isinstance(ordered, exp.Ordered) else ordered
         if contains_aggregate(node) and not contains_type(node, exp.Window) and shows_size(node):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from planner.catalog.catalog import Catalog
 from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
-from planner.parser.lexer import Token, read_tokens, split
+from planner.parser.lexer import Token, read_tokens, split_statements
 from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation
 from planner.statements.allow_list import check_functions, check_own_names
 from planner.statements.copy_to import read_copy
@@ -89,7 +89,7 @@ def classify_prepared(text: str, catalog: Catalog, *, in_sql: bool) -> str | Non
     Statements are prepared by SQL's PREPARE (`in_sql`) or by the protocol. Return None for all others. Raise KH1xx,
     KH2xx as `classify` does.
     """
-    parts = split(text)
+    parts = split_statements(text)
     if len(parts) != 1:
         return None  # a text that prepares a question among other statements is never sent as a whole
     match classify(parts[0].text, catalog):

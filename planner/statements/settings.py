@@ -262,7 +262,7 @@ def read_accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accur
         public_knowledge=_read_public_knowledge(
             _read_value(values, "keyhole.public_knowledge", defaults), mechanism, defaults
         ),
-        allows_reuse=read_reuse(values),
+        allows_reuse=allows_reuse(values),
         allowed_mechanisms=defaults.mechanisms,
         is_min_rows_set=bool(values.get("keyhole.min_rows")),
         adds_guards=_read_value(values, "keyhole.guard", defaults).strip().lower() == "add",
@@ -312,7 +312,7 @@ def read_max_epsilon(values: Mapping[str, str | None]) -> float | None:
     return float(value)
 
 
-def read_reuse(values: Mapping[str, str | None]) -> bool:
+def allows_reuse(values: Mapping[str, str | None]) -> bool:
     """Return True if the session's questions may be decided on noise of earlier ones. Raise KH402."""
     value = values.get("keyhole.reuse") or "on"
     _check_value("keyhole.reuse", value)

@@ -41,10 +41,10 @@ from planner.values.parameter_casts import read_parameter_cast
 _MOST_BITS = 512  # of a fraction's parts, some 154 digits: folding stays cheap, and only numeric has more
 
 
-def _bound_digits(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:
+def _bound_digits(value: Fraction, node: exp.Expr, *, is_integral: bool) -> Number:
     if value.numerator.bit_length() > _MOST_BITS or value.denominator.bit_length() > _MOST_BITS:
         raise refuse_constant(node, "a constant is out of range")
-    return Number(value, integral)
+    return Number(value, is_integral)
 
 
 def fold_constant(node: exp.Expr, given: ConstantContext) -> Constant:
@@ -101,9 +101,9 @@ def _call_function(node: exp.Expr, given: ConstantContext) -> Constant:
             found = constant_calls.parse_by_pattern(fold_constant(node.this, given), _read_pattern(node), node)
             if found is None or isinstance(node, exp.StrToDate):
                 return None if found is None else found.date()
-            return constant_calls.convert_to_zone(found, node, utc=given.is_utc, local=True)
+            return constant_calls.convert_to_zone(found, node, is_utc=given.is_utc, is_local=True)
         case exp.UnixToTime() if not node.args.get("scale"):
-            return constant_calls.convert_seconds(fold_constant(node.this, given), node, utc=given.is_utc)
+            return constant_calls.convert_seconds(fold_constant(node.this, given), node, is_utc=given.is_utc)
         case _:
             raise NotConstant(node)
 
@@ -124,9 +124,9 @@ def _add_zone(value: Constant, node: exp.Expr, given: ConstantContext) -> Consta
         case None:
             return None
         case Untyped(text) | str(text):
-            return constant_calls.parse_timestamptz(text, node, utc=given.is_utc)
+            return constant_calls.parse_timestamptz(text, node, is_utc=given.is_utc)
         case date():
-            return constant_calls.convert_to_zone(move_to_midnight(value), node, utc=given.is_utc, local=True)
+            return constant_calls.convert_to_zone(move_to_midnight(value), node, is_utc=given.is_utc, is_local=True)
         case _:
             raise refuse_constant(node, f"{write_short(node)} is not a constant that Keyhole folds")
 
@@ -195,13 +195,13 @@ def convert_parameter(value: ParameterValue | None, node: exp.Expr, given: Const
         case bool() | None:
             return value
         case int():
-            return _bound_digits(Fraction(value), node, integral=True)
+            return _bound_digits(Fraction(value), node, is_integral=True)
         case Decimal():
             return Number(read_number(str(value), node).value, is_integral=False)
         case str():
             return Untyped(value)
         case datetime() if value.tzinfo is not None:
-            return constant_calls.convert_to_zone(value.replace(tzinfo=None), node, utc=given.is_utc, local=True)
+            return constant_calls.convert_to_zone(value.replace(tzinfo=None), node, is_utc=given.is_utc, is_local=True)
         case _:
             return value
 
@@ -257,7 +257,7 @@ def _compute_numbers(node: exp.Expr, left: Number, right: Number) -> Number:
             value = Fraction(int(value)) if integral else value
         case _:
             value = left.value - right.value * int(left.value / right.value)
-    return _bound_digits(value, node, integral=integral)
+    return _bound_digits(value, node, is_integral=integral)
 
 
 def _compute_moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
@@ -384,7 +384,7 @@ def _round_to_real(value: Fraction, node: exp.Expr) -> Number:
     nearest = round_to_real(value)
     if nearest is None:
         raise refuse_constant(node, f"{write_node(node)} is out of range for type real")
-    return _bound_digits(Fraction(nearest), node, integral=False)
+    return _bound_digits(Fraction(nearest), node, is_integral=False)
 
 
 def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:

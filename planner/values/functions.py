@@ -107,30 +107,30 @@ def _refuse_unread(node: exp.Expr) -> Exception:
     )
 
 
-def convert_to_zone(at: datetime, node: exp.Expr, *, utc: bool, local: bool) -> datetime:
+def convert_to_zone(at: datetime, node: exp.Expr, *, is_utc: bool, is_local: bool) -> datetime:
     """Return a timestamp with time zone as a session in UTC shows it.
 
     `local` means that it is local time of the session. Raise KH212 in other sessions: a comparison with a timestamp
     without time zone depends on their daylight saving time.
     """
-    if not utc:
+    if not is_utc:
         kept = f"timestamp '{at.isoformat(sep=' ')}'"
         raise refuse_constant(
             node,
             "a timestamp with time zone means another moment in every time zone",
             detail="PostgreSQL compares it with a timestamp without time zone by the session's TimeZone, "
-            f"which is not UTC here; the literal {'is local time' if local else 'is given here in UTC'}.",
+            f"which is not UTC here; the literal {'is local time' if is_local else 'is given here in UTC'}.",
             hint=f"Write {kept}, or SET TimeZone TO 'UTC' first.",
         )
     return at
 
 
-def parse_timestamptz(text: str, node: exp.Expr, *, utc: bool) -> datetime:
+def parse_timestamptz(text: str, node: exp.Expr, *, is_utc: bool) -> datetime:
     """Return `text::timestamptz` in a session in UTC. Raise KH212 in others."""
-    return convert_to_zone(read_instant(text, node), node, utc=utc, local=False)
+    return convert_to_zone(read_instant(text, node), node, is_utc=is_utc, is_local=False)
 
 
-def convert_seconds(value: Constant, node: exp.Expr, *, utc: bool) -> datetime | None:
+def convert_seconds(value: Constant, node: exp.Expr, *, is_utc: bool) -> datetime | None:
     """Return `to_timestamp(seconds)` of whole seconds."""
     if value is None:
         return None
@@ -138,4 +138,4 @@ def convert_seconds(value: Constant, node: exp.Expr, *, utc: bool) -> datetime |
         raise refuse_constant(
             node, f"{write_short(node)} is not folded", hint="Write it as timestamp '2026-12-31 23:59:59'."
         )
-    return convert_to_zone(_EPOCH + timedelta(seconds=int(value.value)), node, utc=utc, local=False)
+    return convert_to_zone(_EPOCH + timedelta(seconds=int(value.value)), node, is_utc=is_utc, is_local=False)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from planner.catalog.catalog import Analyst, Catalog
 from planner.errors import KeyholeError
-from planner.parser.lexer import read_tokens, split
+from planner.parser.lexer import read_tokens, split_statements
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements import stored_parameters
 from planner.statements.classify import (
@@ -51,7 +51,7 @@ def read_list(sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[st
     """
     session = _Session(dict(given))
     found: list[Listed] = []
-    for number, part in enumerate(split(sql)):
+    for number, part in enumerate(split_statements(sql)):
         line = sql.count("\n", 0, part.offset) + 1
         try:
             read = read_catalog(catalog, session.settings)

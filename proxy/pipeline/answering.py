@@ -19,7 +19,7 @@ from planner.explain.numbers_told import write_number_notices, write_numbers_jso
 from planner.explain.render import explain_text
 from planner.explain.wrong_groups import count_wrong_groups
 from planner.extract.outer_query import write_outer_sql
-from planner.parser.lexer import split
+from planner.parser.lexer import split_statements
 from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
 from planner.question.question import BANDED
@@ -114,7 +114,8 @@ class StatementAnswerer:
 
     def _read_parts(self, sql: str) -> tuple[StatementPart, ...]:
         return tuple(
-            read_part(part.text, part.offset, self._classify_at(part.text, part.offset)) for part in split(sql)
+            read_part(part.text, part.offset, self._classify_at(part.text, part.offset))
+            for part in split_statements(sql)
         )
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:

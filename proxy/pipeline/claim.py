@@ -273,7 +273,7 @@ def _list_charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str,
 
 def is_class(column: Column) -> bool:
     """Return True if a key's values are classes of those of another key, whose cells are charged."""
-    return isinstance(column.derivation, Lookup) and column.derivation.classes
+    return isinstance(column.derivation, Lookup) and column.derivation.has_classes
 
 
 def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
@@ -283,7 +283,7 @@ def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value
     it is in.
     """
     places = {value: index for index, value in enumerate(values)}
-    if isinstance(column.derivation, Lookup) and column.derivation.classes:
+    if isinstance(column.derivation, Lookup) and column.derivation.has_classes:
         pairs = column.derivation.pairs
         return tuple((value, places[first]) for value, first in pairs if first is not None and first in places)
     return tuple(places.items())

@@ -22,7 +22,7 @@ from planner.errors import KeyholeError
 from planner.explain.guarantee import write_guarantee_json
 from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
-from planner.parser.lexer import split
+from planner.parser.lexer import split_statements
 from planner.question.plan import Plan
 from planner.question.question import Accuracy, Question
 from planner.scope.embedded import RANK_COLUMN, EmbeddedQuestion, name_predicate_column
@@ -105,7 +105,7 @@ def read_ordered_question(
 
     `parameters` are the values of parameters that its keys may contain.
     """
-    statements = split(sql)
+    statements = split_statements(sql)
     if len(statements) != 1:
         raise refuse_statement_count()
     text, offset = statements[0].text, statements[0].offset

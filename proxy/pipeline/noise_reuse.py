@@ -129,7 +129,7 @@ def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, Que
     Raises KH502.
     """
     memory = recall_paths(service, claim)
-    return memory, lay_on_earlier_noise(claim, memory, wanted=settings.read_reuse(claim.asked.settings))
+    return memory, lay_on_earlier_noise(claim, memory, wanted=settings.allows_reuse(claim.asked.settings))
 
 
 def recall_paths(service: Service, claim: Claim) -> NoiseMemory:

@@ -226,7 +226,7 @@ class _Run:
 
     def _ask(self, claim: Claim, memory: NoiseMemory) -> Quote:
         low = self._recall_noise(memory, claim.version, lowest=True)
-        wanted = settings.read_reuse(claim.asked.settings)
+        wanted = settings.allows_reuse(claim.asked.settings)
         on_paths = reuse.lay_on_earlier_noise(claim, low, wanted=wanted)
         if on_paths is not None and on_paths.is_revealed:
             charge = on_paths.reading_claim.charge

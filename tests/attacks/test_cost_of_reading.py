@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from planner.errors import KeyholeError
-from planner.parser.lexer import read_tokens, split
+from planner.parser.lexer import read_tokens, split_statements
 from planner.values.array_literals import read_members
 from tests.in_turn import in_turn
 
@@ -33,7 +33,7 @@ LONG = {
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
 def test_no_text_is_read_twice(text: str) -> None:
     with suppress(KeyholeError):  # of what never ends
-        assert split(text)
+        assert split_statements(text)
 
 
 @pytest.mark.parametrize("text", ["'" + "a" * MANY + "'", "E'" + "\\n" * MANY + "'", '"' + '""' * MANY + '"'])

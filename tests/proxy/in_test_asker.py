@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.parser.lexer import split
+from planner.parser.lexer import split_statements
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify, classify_prepared
 from planner.statements.settings import ALL_SETTINGS, read_accuracy
@@ -45,7 +45,7 @@ class FixedAsker:
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
         parts = []
-        for part in split(sql):
+        for part in split_statements(sql):
             try:
                 statement = classify(part.text, self.catalog)
             except KeyholeError as error:

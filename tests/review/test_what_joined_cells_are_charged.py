@@ -285,7 +285,7 @@ def test_explain_makes_the_promise_of_cells(service: Service) -> None:
 def test_every_unit_is_covered_where_the_owner_wants_that(
     service: Service, sql: str, columns: tuple[str, ...], times: int
 ) -> None:
-    tables = tuple(replace(table, cells_of_cut_units=True) for table in service.catalog.tables)
+    tables = tuple(replace(table, covers_cut_units=True) for table in service.catalog.tables)
     catalog = replace(service.catalog, tables=tables)
     asked = replace(_asked(service, BY_DAY), question=read_bare_question(sql, catalog))
     plan = planning.plan_question(
@@ -300,4 +300,4 @@ def test_the_policy_says_whose_cells_are_covered(service: Service, tmp_path: Pat
     path = tmp_path / "keyhole.toml"
     path.write_text(POLICY.replace("[budget]", '[budget]\ncells = "every unit"'), encoding="utf-8")
     assert Policy.load(path).budget.cells == "every unit"
-    assert not any(table.cells_of_cut_units for table in service.catalog.tables)
+    assert not any(table.covers_cut_units for table in service.catalog.tables)

@@ -69,7 +69,7 @@ def _narrow(table: Table, key: FixedKey) -> Table:
 
 def _narrow_total(column: Column, places: int) -> Column:
     """Return a column with the range of a unit's total over `places` rows, each with a value within its bounds."""
-    if column.bounds is None or (column.per_unit is None and not column.own):
+    if column.bounds is None or (column.per_unit is None and not column.is_unit_value):
         return column
     low, high = min(Decimal(0), column.bounds[0] * places), max(Decimal(0), column.bounds[1] * places)
     if column.per_unit is not None:

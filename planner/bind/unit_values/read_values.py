@@ -98,7 +98,7 @@ def _as_member(scope: Scope) -> UnitTable:
 
 
 def _is_value(column: Column, scope: Scope) -> bool:
-    return any(scope.table.get_column(one).own for one in scope.table.include_bases([column.name]))
+    return any(scope.table.get_column(one).is_unit_value for one in scope.table.include_bases([column.name]))
 
 
 def add_columns(table: Table, columns: Iterable[Column]) -> Table:
@@ -385,8 +385,8 @@ def _make_columns(
             bounds=(Decimal(0 if determined else 1), most),
             grid=Decimal(1),
             required=is_always_there,
-            own=True,
-            determined=determined,
+            is_unit_value=True,
+            is_determined=determined,
         )
         return
     yield replace(
@@ -402,8 +402,8 @@ def _make_columns(
         required=False,
         bands=(),
         enumerated=False,
-        own=True,
-        determined=determined,
+        is_unit_value=True,
+        is_determined=determined,
     )
     for one in table.columns if column.sql_type in _TIMES else ():
         derived = one.derivation
@@ -427,7 +427,15 @@ def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Col
     if step.denominator != 1:
         scale = max(0, -int(exact.normalize().as_tuple().exponent))
         kind_of, declared = SqlType.NUMERIC, f"numeric(38,{scale})"
-    return Column(called, kind_of, declared, bounds=(exact * low, exact * high), grid=exact, own=True, determined=True)
+    return Column(
+        called,
+        kind_of,
+        declared,
+        bounds=(exact * low, exact * high),
+        grid=exact,
+        is_unit_value=True,
+        is_determined=True,
+    )
 
 
 def _find_most_rows(table: Table) -> int:

@@ -97,7 +97,7 @@ class _Around:
         """Yield the items of ORDER BY, each with its tokens."""
         first = self.reader.clauses.end + 2
         for item in self.reader.select.args["order"].expressions:
-            past = find_item_end(self.tokens, first, before=_ENDS_ORDER, commas=True)
+            past = find_item_end(self.tokens, first, before=_ENDS_ORDER, stops_at_commas=True)
             yield item, first, past
             first = past + 1
 

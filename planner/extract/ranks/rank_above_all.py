@@ -58,7 +58,7 @@ def _plan_edits(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
     ((begin, past),) = find_spans([SearchedNode(size, start, place.end)], read.text, tokens)
     end = place.end
     if select.args.get("order") is not None:  # of one group
-        end = find_item_end(tokens, place.end + 2, before=_AFTER, commas=False)
+        end = find_item_end(tokens, place.end + 2, before=_AFTER, stops_at_commas=False)
     written = read.text[tokens[begin].start : tokens[past - 1].end]
     ranked = f"ORDER BY {written}{' DESC' if largest else ''} LIMIT 1"
     return (Edit.from_text(tokens[start].start, tokens[end - 1].end, ranked),)

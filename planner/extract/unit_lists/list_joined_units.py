@@ -232,7 +232,7 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     start = joined.first - 1
     while tokens[start - 1].is_word("left", "outer", "inner"):
         start -= 1
-    past = find_item_end(tokens, joined.past, before=(*_BEFORE, *_AFTER), commas=True)
+    past = find_item_end(tokens, joined.past, before=(*_BEFORE, *_AFTER), stops_at_commas=True)
     yield Edit.from_text(tokens[start].start, tokens[past - 1].end, "")
     yield from changes
     if outer:

@@ -287,7 +287,7 @@ def _make_rollup_row(table: Table, dialect: Dialect) -> RowSql:
     columns = tuple(
         column
         if isinstance(column.derivation, Product | Computed)
-        else replace(column, derivation=None, determined=table.determines(column))
+        else replace(column, derivation=None, is_determined=table.determines(column))
         for column in table.columns
     )
     rolled = replace(table, relation=_RELATION, columns=columns)

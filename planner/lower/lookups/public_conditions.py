@@ -121,7 +121,7 @@ def look_up_at_once(table: Table) -> Table:
 
     def at_once(column: Column) -> Column:
         lookup = column.derivation
-        if not isinstance(lookup, Lookup) or not lookup.classes:
+        if not isinstance(lookup, Lookup) or not lookup.has_classes:
             return column
         base = table.get_column(lookup.column).derivation
         if not isinstance(base, Lookup):

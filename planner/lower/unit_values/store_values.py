@@ -40,7 +40,7 @@ def join_with_values(
 
     Raises KH214 if the conditions of a value could cost more on one row than any may.
     """
-    own = {column.name for column in table.columns if column.own}
+    own = {column.name for column in table.columns if column.is_unit_value}
     if not own:
         return join_members(table, dialect=dialect, among=among, front=front)
     plain = replace(table, columns=tuple(one for one in table.columns if one.name not in own), own=())

@@ -168,7 +168,7 @@ def _is_null_of_null(column: Column) -> bool:
     """Return True for a stored column, or one computed from stored ones that is NULL if one of these is."""
     match column.derivation:
         case None | Derivation():
-            return not column.own
+            return not column.is_unit_value
         case Computed(term):
             return _is_strict(term)
         case _:

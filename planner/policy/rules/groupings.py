@@ -10,7 +10,7 @@ from planner.policy.sections import GroupingSection, TableSection, split_keys
 
 def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """Yield contradictions and meaningless keys in the groupings of a table whose units have several rows."""
-    faulty = list(find_key_faults(place, table.groupings, table, computes=True))
+    faulty = list(find_key_faults(place, table.groupings, table, allows_expressions=True))
     yield from faulty
     for named, grouping in table.groupings.items():
         here = (*place, named)
@@ -27,7 +27,7 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
 
 
 def find_key_faults(
-    place: tuple[str, ...], named_keys: Iterable[str], table: TableSection, *, computes: bool = False
+    place: tuple[str, ...], named_keys: Iterable[str], table: TableSection, *, allows_expressions: bool = False
 ) -> Faults:
     """Yield sets of keys that are not keys of the table, or that occur twice.
 
@@ -38,7 +38,9 @@ def find_key_faults(
     seen: dict[frozenset[str], str] = {}
     for named in named_keys:
         here, columns = (*place, named), split_keys(named)
-        unknown = next((one for one in columns if one not in keys and (not computes or _is_name(one, table))), None)
+        unknown = next(
+            (one for one in columns if one not in keys and (not allows_expressions or _is_name(one, table))), None
+        )
         if unknown is not None:
             hint = 'Name columns with a key, such as "ward" or "ward, day". ' + suggest_nearest(unknown, keys)
             yield here, Fault("KH005", f'names "{unknown}", which is not a key of the table', hint=hint)

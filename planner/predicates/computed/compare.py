@@ -58,7 +58,7 @@ def make_measured_column(
         return _name_column(
             term, within, called, None, Computed(term, ends, unbounded_columns=_list_unbounded(term, table, known[1]))
         )
-    grid = _choose_grid((low, high), whole=term.kind in EXACT)
+    grid = _choose_grid((low, high), is_whole=term.kind in EXACT)
     step = Fraction(1) if term.kind in EXACT else Fraction(grid)
     between = floor(low / step) * step, ceil(high / step) * step
     if None in everywhere or term.kind not in EXACT:
@@ -104,7 +104,7 @@ def _name_column(
         declared,
         derivation=derivation,
         bounds=None if between is None else (_convert_exactly(between[0]), _convert_exactly(between[1])),
-        grid=None if between is None else _choose_grid(between, whole=kind is not SqlType.DOUBLE),
+        grid=None if between is None else _choose_grid(between, is_whole=kind is not SqlType.DOUBLE),
         max_length=term.limit if kind is SqlType.TEXT else None,
         ledger=_name_pinned(called, term, within.scope.table),
     )
@@ -138,13 +138,13 @@ def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
     return f"{called} of {', '.join(pinned)}" if pinned else ""
 
 
-def _choose_grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, whole: bool) -> Decimal:
+def _choose_grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, is_whole: bool) -> Decimal:
     """Return the grid of a sum. A finer grid would make totals longer without a visible effect under the noise."""
     width = Fraction(between[1] - between[0])
     grid = Fraction(1)
     while width / grid > _MOST_STEPS:
         grid *= 10
-    while not whole and 0 < 10 * width / grid <= _MOST_STEPS:
+    while not is_whole and 0 < 10 * width / grid <= _MOST_STEPS:
         grid /= 10
     return _convert_exactly(grid)
 
@@ -205,7 +205,7 @@ def _count_steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
 
 def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
     """Return a quotient as a term that is compared with a constant by multiplying out."""
-    zero = number_arithmetic.make_constant(Fraction(0), integral=True)
+    zero = number_arithmetic.make_constant(Fraction(0), is_integral=True)
     present = make_computed_column(_write_less(zero, term), within)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
@@ -215,7 +215,7 @@ def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
         if not isinstance(found, Number):
             raise refuse_constant(at, f"{write_short(at)} is not a number")
         try:
-            other = number_arithmetic.make_constant(found.value, integral=found.is_integral)
+            other = number_arithmetic.make_constant(found.value, is_integral=found.is_integral)
             return _make_truth(term, operator, other, within)
         except (NoTermError, number_arithmetic.TooWideError):
             raise refuse_unlisted(at, f"{write_short(at)} has too many digits to be compared with a quotient") from None

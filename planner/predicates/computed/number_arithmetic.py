@@ -43,7 +43,7 @@ def make_whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, l
     return RowTerm(function, kind, arguments, scale=scale, limit=limit)
 
 
-def make_constant(value: Fraction, *, integral: bool) -> RowTerm:
+def make_constant(value: Fraction, *, is_integral: bool) -> RowTerm:
     """Return an exact constant. Raise `NoTermError` for a number whose digits never end."""
     scale = 0
     while (value * 10**scale).denominator != 1:
@@ -54,7 +54,11 @@ def make_constant(value: Fraction, *, integral: bool) -> RowTerm:
     if abs(steps) >= LARGEST:
         raise TooWideError
     return RowTerm(
-        "constant", TermKind.WHOLE if integral else TermKind.EXACT, value=steps, scale=scale, limit=max(abs(steps), 1)
+        "constant",
+        TermKind.WHOLE if is_integral else TermKind.EXACT,
+        value=steps,
+        scale=scale,
+        limit=max(abs(steps), 1),
     )
 
 

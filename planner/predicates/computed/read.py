@@ -36,7 +36,7 @@ def read_term(node: exp.Expr, within: RowScope) -> RowTerm | None:
 
 def read_measure(node: exp.Expr, within: RowScope) -> RowTerm | None:
     """Return the term of a summed expression, whose quotients by columns are doubles. Return None if it is no term."""
-    return read_terms((node,), within, lambda found: found[0], doubles=True)
+    return read_terms((node,), within, lambda found: found[0], uses_doubles=True)
 
 
 def read_terms(
@@ -44,11 +44,11 @@ def read_terms(
     within: RowScope,
     make: Callable[[list[RowTerm]], RowTerm],
     *,
-    doubles: bool = False,
+    uses_doubles: bool = False,
 ) -> RowTerm | None:
     """Return the result of `make` for the terms of some expressions, with the most digits that all engines compute."""
     for width in WIDTHS:
-        reader = _Reader(within, width, doubles)
+        reader = _Reader(within, width, uses_doubles)
         try:
             made = make([reader.read(node) for node in nodes])
         except TooWideError:
@@ -100,7 +100,7 @@ def _read_total(column: Column) -> RowTerm:
 class _Reader:
     within: RowScope
     width: tuple[int, int]
-    doubles: bool
+    uses_doubles: bool
 
     def read(self, node: exp.Expr) -> RowTerm:
         """Return the term. Raise `NoTermError`, `TooWideError`."""
@@ -150,7 +150,7 @@ class _Reader:
             case Number(exact, integral):
                 if not integral and contains_type(node, exp.Cast, exp.Parameter):
                     raise NoTermError  # it may be a double
-                return number_arithmetic.make_constant(exact, integral=integral)
+                return number_arithmetic.make_constant(exact, is_integral=integral)
             case Interval(0, _, _):
                 return times.make_length(times.count_microseconds(value))
             case TimeOfDay(microseconds):
@@ -252,7 +252,7 @@ class _Reader:
                 return months
             made = ratios.compute_arithmetic(type(node), left, right)
             by_column = ratios.split_ratio(made)[1].function != "constant"
-            return ratios.convert_to_double(made) if self.doubles and by_column else made
+            return ratios.convert_to_double(made) if self.uses_doubles and by_column else made
         match node:
             case exp.Sub() if kinds <= _TIMES:
                 return times.subtract_times(left, right)
@@ -300,7 +300,7 @@ class _Reader:
         return RowTerm(function, kind, tuple(found), scale=found[0].scale, limit=max(one.limit for one in found))
 
     def _unify(self, found: list[RowTerm]) -> list[RowTerm]:
-        plain = ratios.convert_to_double if self.doubles else ratios.require_no_ratio
+        plain = ratios.convert_to_double if self.uses_doubles else ratios.require_no_ratio
         found = [plain(one) if one.function == "ratio" else one for one in found]
         kinds = {one.kind for one in found}
         if kinds <= NUMBERS:

@@ -41,7 +41,7 @@ def read_cast(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> Col
         case SqlType.DATE | SqlType.TIMESTAMP if kind == "TIMESTAMP":
             return replace(inner, compare=_retype(inner, "TIMESTAMP"))
         case SqlType.TIMESTAMP if kind == "DATE":
-            return read_truncation(node.this, inner, "day", within, of_dates=True)
+            return read_truncation(node.this, inner, "day", within, gives_date=True)
         case _:
             return None
 

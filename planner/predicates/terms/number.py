@@ -73,13 +73,13 @@ def drop_sign(inner: ColumnTerm | None) -> ColumnTerm | None:
         opposite = Number(-value.value, value.is_integral)
         if operator in ("=", "<>"):
             sides = [inner.compare("=", found, at) for found in dict.fromkeys((value, opposite))]
-            equal = combine_truths(sides, conjunction=False)
+            equal = combine_truths(sides, is_conjunction=False)
             if value.value < 0:
                 equal = make_known_unless_null(
                     inner.column.name, true=join_any(()), false=Not(IsNull(inner.column.name))
                 )
             return equal if operator == "=" else equal.negate()
         sides = [inner.compare(operator, value, at), inner.compare(FLIPPED_OPERATORS[operator], opposite, at)]
-        return combine_truths(sides, conjunction=operator in ("<", "<="))
+        return combine_truths(sides, is_conjunction=operator in ("<", "<="))
 
     return ColumnTerm(inner.column, compare)

@@ -42,7 +42,7 @@ def read_operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
         )
     inside = strip_parentheses(node)
     if isinstance(inside, exp.Div) and (divided := find_column(inside.this, within.scope)) is not None:
-        raise refuse_division(inside, whole=divided.sql_type is SqlType.INTEGER)
+        raise refuse_division(inside, drops_remainder=divided.sql_type is SqlType.INTEGER)
     raise refuse_function(node)
 
 
@@ -56,10 +56,10 @@ def read_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
         case exp.Cast() if not isinstance(node, exp.TryCast):
             return read_cast(node, read_term(node.this, within), within)
         case exp.Date() if not node.expressions and node.args.get("zone") is None:
-            return read_truncation(node.this, read_term(node.this, within), "day", within, of_dates=True)
+            return read_truncation(node.this, read_term(node.this, within), "day", within, gives_date=True)
         case exp.TimestampTrunc() if node.args.get("zone") is None:
             unit = normalise_unit(str(node.unit))
-            return read_truncation(node.this, read_term(node.this, within), unit, within, of_dates=False)
+            return read_truncation(node.this, read_term(node.this, within), unit, within, gives_date=False)
         case exp.Extract():
             return read_extract(node, read_term(node.expression, within), within)
         case exp.Add() | exp.Sub() | exp.Mul():

@@ -39,20 +39,20 @@ def _convert_moment(constant: Constant, at: exp.Expr) -> datetime | None:
 
 
 def _compare_step(
-    column: Column, operator: str, start: datetime, following: datetime, at: exp.Expr, *, whole: bool
+    column: Column, operator: str, start: datetime, following: datetime, at: exp.Expr, *, is_whole_step: bool
 ) -> Truth:
     """Return the comparison of a step function of a time.
 
     The step that contains the constant is `start` to `following`. If `whole`, it is the constant itself.
     """
     if operator in ("=", "<>"):
-        if whole:
+        if is_whole_step:
             sides = (compare_column(column, ">=", start, at), compare_column(column, "<", following, at))
-            equal = combine_truths(sides, conjunction=True)
+            equal = combine_truths(sides, is_conjunction=True)
         else:
             equal = make_known_unless_null(column.name, true=join_any(()), false=Not(IsNull(column.name)))
         return equal if operator == "=" else equal.negate()
-    edge = start if whole and operator in (">=", "<") else following
+    edge = start if is_whole_step and operator in (">=", "<") else following
     return compare_column(column, ">=" if operator in (">", ">=") else "<", edge, at)
 
 
@@ -64,7 +64,7 @@ def _find_time(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] 
 
 
 def read_truncation(
-    node: exp.Expr, inner: ColumnTerm | None, unit: str, within: RowScope, *, of_dates: bool
+    node: exp.Expr, inner: ColumnTerm | None, unit: str, within: RowScope, *, gives_date: bool
 ) -> ColumnTerm | None:
     """Return date_trunc of the date or timestamp `node`, whose term is `inner`; a date itself if `of_dates`.
 
@@ -74,7 +74,7 @@ def read_truncation(
     if found is None or unit not in STEPS:
         return None
     column, local = found
-    local = local or of_dates
+    local = local or gives_date
     if not local and not within.constants.is_utc:
         raise refuse_unlisted(
             node,
@@ -91,10 +91,12 @@ def read_truncation(
         )
         if value is None:
             return UNKNOWN
-        if of_dates and isinstance(constant, Untyped):
+        if gives_date and isinstance(constant, Untyped):
             value = move_to_midnight(value.date())
         start = truncate_to_unit(value, unit)
-        return _compare_step(column, operator, start, _find_next(start, STEPS[unit], at), at, whole=start == value)
+        return _compare_step(
+            column, operator, start, _find_next(start, STEPS[unit], at), at, is_whole_step=start == value
+        )
 
     return ColumnTerm(column, compare)
 
@@ -134,7 +136,9 @@ def read_extract(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) 
             if abs(below) > _FARTHEST_SECONDS or below != value.value:
                 raise refuse_constant(at, f"{write_short(at)} is no whole number of seconds between 1698 and 2242")
             start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
-        return _compare_step(column, operator, start, _find_next(start, step, at), at, whole=below == value.value)
+        return _compare_step(
+            column, operator, start, _find_next(start, step, at), at, is_whole_step=below == value.value
+        )
 
     return ColumnTerm(column, compare)
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Catalog, Column
-from planner.parser.lexer import read_tokens, spell_name, split
+from planner.parser.lexer import read_tokens, spell_name, split_statements
 from planner.parser.tree import parse, read_limit, read_name, strip_parentheses, write_node
 from planner.scope.embedded import EmbeddedQuestion, ShownKey
 from planner.scope.key_classes import write_identity
@@ -32,7 +32,7 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
     sentence why not.
     """
     question = read_bare_question(sql, catalog)
-    text = split(sql)[0].text
+    text = split_statements(sql)[0].text
     try:
         return {"builds": True, "why": None, **_draw(parse(text, read_tokens(text)).tree, question, catalog)}
     except _NotDrawn as reason:

@@ -57,7 +57,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     admitted = room.admits(claim.charge)
     least = max(_find_least(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
-    wanted = settings.read_reuse(claim.asked.settings)
+    wanted = settings.allows_reuse(claim.asked.settings)
     memory = reuse.recall_paths(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:

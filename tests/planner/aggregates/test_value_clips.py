@@ -174,7 +174,7 @@ _LETTERS = {"a": (-3, 4), "b": (1, 5), "c": (-2, 0)}
 def _draw_term(drawn: Random, depth: int) -> RowTerm:
     if depth == 0 or drawn.random() < 0.2:
         if drawn.random() < 0.3:
-            return number_arithmetic.make_constant(Fraction(drawn.randrange(-4, 5)), integral=True)
+            return number_arithmetic.make_constant(Fraction(drawn.randrange(-4, 5)), is_integral=True)
         return RowTerm("column", TermKind.WHOLE, value=drawn.choice("abc"), limit=10)
     one, other = _draw_term(drawn, depth - 1), _draw_term(drawn, depth - 1)
     match drawn.randrange(8):

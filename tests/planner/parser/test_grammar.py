@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.oracle.statements import draw_statement
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
-from planner.parser.lexer import read_tokens, split
+from planner.parser.lexer import read_tokens, split_statements
 from planner.parser.tree import parse
 from planner.statements.classify import classify
 from tests.effort import examples, rounds
@@ -211,7 +211,7 @@ def test_a_damaged_question_is_asked_only_if_it_is_postgresqls_sql(sql: str, dra
 @examples(500, derandomize=True)
 def test_several_statements_are_cut_at_the_same_places(statements: list[str], between: str, ended: bool) -> None:
     text = f"\n{between}".join(statements) + ("\n;" if ended else "")
-    ours, theirs = split(text), postgast.split(text)
+    ours, theirs = split_statements(text), postgast.split(text)
     assert len(ours) == len(theirs)
     for mine, judged in zip(ours, theirs, strict=True):
         before, found, after = judged.partition(mine.text)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
-from planner.parser.lexer import Token, read_tokens, split
+from planner.parser.lexer import Token, read_tokens, split_statements
 from planner.statements.classify import (
     Asking,
     CopyStatement,
@@ -82,13 +82,13 @@ def test_a_shown_statement_is_itself_allowed(sql: str, outcome: str) -> None:
 def test_introspection_of_real_clients_passes() -> None:
     catalog = retail()
     for query in json.loads((SPEC / "catalog_queries.json").read_text()):
-        for statement in split(query["sql"]):
+        for statement in split_statements(query["sql"]):
             assert isinstance(classify(statement.text, catalog), PassThrough), query
 
 
 def test_a_position_counts_in_the_whole_text() -> None:
     sql = "SELECT 1;\n  -- é\n SELECT country, count(*) FROM sales GROUP BY country"
-    second = split(sql)[1]
+    second = split_statements(sql)[1]
     with pytest.raises(KeyholeError) as error:
         classify(second.text, retail())
     moved = error.value.shift_position(offset=second.offset)
@@ -112,8 +112,8 @@ def test_a_position_counts_in_the_whole_text() -> None:
     ],
 )
 def test_split(sql: str, texts: list[str]) -> None:
-    assert [statement.text for statement in split(sql)] == texts
-    for statement in split(sql):
+    assert [statement.text for statement in split_statements(sql)] == texts
+    for statement in split_statements(sql):
         assert sql[statement.offset :].startswith(statement.text)
 
 

@@ -253,7 +253,7 @@ def _place(name: str, typed: Sequence[str]) -> int:
 def _key_value(row: tuple[Any, ...], column: Column, *, typed: Sequence[str], alone: Callable[[str], Column]) -> Any:
     """The value of a question's key in a row of the typed ones: of several public columns, the first value of what is
     joined that has the same in all of them. Of a typed key `alone` gives the column that it is by itself."""
-    if not isinstance(column.derivation, Lookup) or not column.derivation.classes:
+    if not isinstance(column.derivation, Lookup) or not column.derivation.has_classes:
         return row[_place(column.name, typed)]
     names = column.name.split(", ")
     known = [alone(typed[_place(name, typed)]).derivation for name in names]
