@@ -15,13 +15,13 @@ from planner.aggregates.aggregate import (
     identify_sum,
     read_aggregate,
 )
-from planner.aggregates.cell_windows import place_aggregate, read_cells, reads_groups, window_argument
+from planner.aggregates.cell_windows import find_window_argument, place_aggregate, read_cells, reads_groups
 from planner.aggregates.computed_measure import find_least_value, is_unbounded
 from planner.aggregates.having_refusals import (
-    divides_by_groups,
     refuse_arithmetic,
     refuse_distinct_divisor,
     refuse_divisor,
+    refuse_group_divisor,
     refuse_integer_quotient,
     refuse_key_factor,
     refuse_sum_with_coalesce,
@@ -165,7 +165,7 @@ def read_linear(node: exp.Expr, within: GroupScope) -> Linear | None:
 
 def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
     """Read a window over groups as the sum of its aggregates over these. Raise KH204."""
-    read = read_linear(window_argument(node), within)
+    read = read_linear(find_window_argument(node), within)
     if read is None:
         return None
     if read.constant or read.key_numbers is not None or read.null_value is not None:
@@ -267,7 +267,7 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
 
 def _make_ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
     if any(found.cells != OWN_GROUP_ALONE for found, _ in (*left.summands, *right.summands)):
-        raise divides_by_groups(node)
+        raise refuse_group_divisor(node)
     left, right = _cancel_divisors(left, right, within)
     divided = [found for found, _ in (*left.summands, *right.summands)]
     by_units = _counts_units(right)

@@ -57,11 +57,11 @@ def reads_groups(node: exp.Expr) -> bool:
     return any(found is not called for found in called.find_all(exp.AggFunc))
 
 
-def window_argument(node: exp.Window) -> exp.Expr:
+def find_window_argument(node: exp.Window) -> exp.Expr:
     """Return the expression of groups that a window reads. Raise KH204 for a function without one."""
     called = strip_parentheses(node.this)
     if not isinstance(called, _SUMMED) or isinstance(called.this, exp.Distinct):
-        raise unsupported_window(node)
+        raise refuse_window(node)
     argument: exp.Expr = called.this
     return argument
 
@@ -74,12 +74,12 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
     window = _Partition(node, within)
     if order is None:
         if not isinstance(called, exp.Sum | exp.Avg) or node.args.get("spec") is not None:
-            raise unsupported_window(node)
+            raise refuse_window(node)
         key, whole = window.calendar, window.rest
         taken: _Places = () if key is None else window.peers()
     else:
         key, falling = _order_key(order, node, within)
-        taken, whole = _read_ordered(node, called, window, key, falling=falling)
+        taken, whole = _read_ordered(node, called, window, key, descending=falling)
     if sum(map(len, taken)) > MOST_TAKEN:
         raise too_long_calendar(node)
     sizes = dict(within.values)
@@ -123,7 +123,7 @@ class _Partition:
         named = "" if self.calendar is None else self.calendar.name
         self.rest = tuple(column.name for column in within.keys if column.name not in fixed and column.name != named)
         if not self.rest and self.calendar is None:
-            raise unsupported_window(node)
+            raise refuse_window(node)
 
     @property
     def given(self) -> ConstantContext:
@@ -133,7 +133,7 @@ class _Partition:
     def take_calendar(self, key: Column) -> None:
         """Run along a key. Raise KH204 if the partition already runs along another."""
         if self.calendar is not None and self.calendar != key:
-            raise unsupported_window(self._node)
+            raise refuse_window(self._node)
         if self.calendar is None:
             self.calendar = key
             self.rest = tuple(name for name in self.rest if name != key.name)
@@ -153,13 +153,13 @@ class _Partition:
         columns = {find_column(column, self._within.scope) for column in item.find_all(exp.Column)}
         key = columns.pop() if len(columns) == 1 else None
         if key is None or key not in self._within.keys or (self.calendar is not None and self.calendar != key):
-            raise no_key(self._node)
+            raise refuse_missing_key(self._node)
         self.calendar = key
         values = dict(self._within.values)[key.name]
-        self._labels.append([_part_of(item, value, self._node) for value in values])
+        self._labels.append([_find_part(item, value, self._node) for value in values])
 
 
-def _part_of(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
+def _find_part(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
     """Return the part of a time that an expression names, or the period in which it is. Raise KH204 for others."""
     item = strip_parentheses(item)
     if isinstance(value, date) and isinstance(item, exp.Extract):
@@ -170,7 +170,7 @@ def _part_of(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
         named = str(item.args["unit"].name).lower()
         if named in _PERIODS:
             return _PERIODS[named](value)
-    raise no_key(node)
+    raise refuse_missing_key(node)
 
 
 def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, bool]:
@@ -178,16 +178,16 @@ def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[C
     items = order.expressions
     column = find_column(strip_parentheses(items[0].this), within.scope) if len(items) == 1 else None
     if column is None or column not in within.keys:
-        raise no_key(node)
+        raise refuse_missing_key(node)
     values = dict(within.values)[column.name]
     ordered = all(isinstance(value, int | date) and not isinstance(value, bool) for value in values)
     if not ordered or not all(before < after for before, after in pairwise(values)):  # type: ignore[operator]
-        raise no_key(node)
+        raise refuse_missing_key(node)
     return column, bool(items[0].args.get("desc"))
 
 
 def _read_ordered(
-    node: exp.Window, called: exp.Expr, window: _Partition, key: Column, *, falling: bool
+    node: exp.Window, called: exp.Expr, window: _Partition, key: Column, *, descending: bool
 ) -> tuple[_Places, tuple[str, ...]]:
     """Return the places that a window along a key takes, and the other keys that it adds up. Raise KH204."""
     window.take_calendar(key)
@@ -202,13 +202,13 @@ def _read_ordered(
         )
     frames: list[tuple[int, ...]] = []
     for own, peers in enumerate(window.peers()):
-        line = peers[::-1] if falling else peers
+        line = peers[::-1] if descending else peers
         at = line.index(own)
         if type(called) in _NEIGHBOURS:
-            beside = at + _NEIGHBOURS[type(called)] * _offset(called, node, window)
+            beside = at + _NEIGHBOURS[type(called)] * _read_offset(called, node, window)
             frames.append((line[beside],) if 0 <= beside < len(line) else ())
             continue
-        first, past = _frame(spec, at, len(line), node, window)
+        first, past = _read_frame(spec, at, len(line), node, window)
         taken = line[max(0, first) : max(0, past)]
         if isinstance(called, exp.FirstValue | exp.LastValue):
             taken = taken[:1] if isinstance(called, exp.FirstValue) else taken[-1:]
@@ -216,39 +216,39 @@ def _read_ordered(
     return tuple(frames), window.rest
 
 
-def _frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, window: _Partition) -> tuple[int, int]:
+def _read_frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, window: _Partition) -> tuple[int, int]:
     """Return the first place of a frame and the place past its last. Without one it ends at the row itself."""
     if spec is None:
         return 0, at + 1
     if str(spec.args.get("kind") or "").upper() not in ("ROWS", "GROUPS") or spec.args.get("exclude"):
-        raise unsupported_window(node)
-    start = _edge(spec.args.get("start"), spec.args.get("start_side"), at, length, node, window)
-    end = _edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), at, length, node, window)
+        raise refuse_window(node)
+    start = _read_edge(spec.args.get("start"), spec.args.get("start_side"), at, length, node, window)
+    end = _read_edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), at, length, node, window)
     return start, end + 1
 
 
-def _edge(edge: object, side: object, at: int, length: int, node: exp.Window, window: _Partition) -> int:
+def _read_edge(edge: object, side: object, at: int, length: int, node: exp.Window, window: _Partition) -> int:
     sign = 1 if str(side or "").upper() == "FOLLOWING" else -1
     if isinstance(edge, exp.Expr):
-        return at + sign * _whole(edge, node, window)
+        return at + sign * _read_whole(edge, node, window)
     return at if str(edge).upper() == "CURRENT ROW" else (length - 1 if sign > 0 else 0)
 
 
-def _offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
+def _read_offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
     """Return how far lag or lead looks. Raise KH204 for a default, which would be compared where there is no group."""
     offset, default = called.args.get("offset"), called.args.get("default")
     if default is not None and not isinstance(strip_parentheses(default), exp.Null):
-        raise unsupported_window(node)
-    return 1 if offset is None else _whole(offset, node, window)
+        raise refuse_window(node)
+    return 1 if offset is None else _read_whole(offset, node, window)
 
 
-def _whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
+def _read_whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
     try:
         number = fold_constant(node, window.given)
     except NotConstant:
-        raise unsupported_window(around) from None
+        raise refuse_window(around) from None
     if not isinstance(number, Number) or number.value.denominator != 1 or abs(number.value) >= 2**31:
-        raise unsupported_window(around)
+        raise refuse_window(around)
     return int(number.value)
 
 
@@ -263,7 +263,7 @@ def too_long_calendar(node: exp.Window) -> KeyholeError:
     )
 
 
-def no_key(node: exp.Window) -> KeyholeError:
+def refuse_missing_key(node: exp.Window) -> KeyholeError:
     """Return KH204 for a window that is parted or ordered by something else than the question's keys."""
     return KeyholeError(
         "KH204",
@@ -274,7 +274,7 @@ def no_key(node: exp.Window) -> KeyholeError:
     )
 
 
-def unsupported_window(node: exp.Window) -> KeyholeError:
+def refuse_window(node: exp.Window) -> KeyholeError:
     """Return KH204 for a window that no threshold can be compared with."""
     return KeyholeError(
         "KH204",

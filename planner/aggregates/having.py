@@ -13,7 +13,7 @@ from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
 from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
-from planner.aggregates.having_refusals import divides_by_groups, refuse_aggregate
+from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor
 from planner.aggregates.intervals import convert_sides_to_seconds
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_linear, compare_quotient_of_means, multiply_out
@@ -234,7 +234,7 @@ def _read_comparison(
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     distance = strip_parentheses(left)
-    if isinstance(distance, exp.Div) and reads_groups(_divisor(distance)):
+    if isinstance(distance, exp.Div) and reads_groups(_find_divisor(distance)):
         return _compare_share(node, distance, operator, right, within)
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
@@ -252,7 +252,7 @@ def _read_comparison(
         raise error if instead is None else error.replace_hint(instead) from None
 
 
-def _divisor(node: exp.Div) -> exp.Expr:
+def _find_divisor(node: exp.Div) -> exp.Expr:
     """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
     below = strip_parentheses(node.expression)
     return strip_parentheses(below.this) if isinstance(below, exp.Nullif) else below
@@ -263,10 +263,10 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
 
     Where rows that add to x add to the total and none is negative, x is 0 where the total is.
     """
-    below = _divisor(left)
+    below = _find_divisor(left)
     whole = read_linear(below, within)
     if contains_aggregate(right) or whole is None or whole.arithmetic is Arithmetic.INTEGER:
-        raise divides_by_groups(node)  # the quotient of integers is cut off, so that it is less than a share
+        raise refuse_group_divisor(node)  # the quotient of integers is cut off, so that it is less than a share
     times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
     rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
     rises = rises and not whole.constant

@@ -325,7 +325,7 @@ def refuse_variance_argument(call: exp.Expr) -> KeyholeError:
     )
 
 
-def compares_groups(text: str, position: int | None, place: str) -> KeyholeError:
+def refuse_group_comparison(text: str, position: int | None, place: str) -> KeyholeError:
     """Return KH204 for a comparison with other groups at a place where these are not all groups of the question."""
     return KeyholeError(
         "KH204",
@@ -336,7 +336,7 @@ def compares_groups(text: str, position: int | None, place: str) -> KeyholeError
     )
 
 
-def divides_by_groups(node: exp.Expr) -> KeyholeError:
+def refuse_group_divisor(node: exp.Expr) -> KeyholeError:
     """Return KH204 for arithmetic with a total or neighbour that is no sum of multiples."""
     return KeyholeError(
         "KH204",

@@ -38,7 +38,7 @@ def make_range_lookup(among: Condition, scope: Scope) -> Known:
     """
     said, declared = among.list_conjuncts(), _read_declared(scope.table)
 
-    def known(term: RowTerm) -> Ends:
+    def find_range(term: RowTerm) -> Ends:
         if term.function == "column":
             return _find_column_range(term, scope, said)
         if term.function == "part" and term.reads_stored and term.limit > MOST_PARTS:
@@ -48,7 +48,7 @@ def make_range_lookup(among: Condition, scope: Scope) -> Known:
         highs = [value for operator, value in compared if operator in ("<", "<=", "=")]
         return max(lows, default=None), min(highs, default=None)
 
-    return known
+    return find_range
 
 
 def list_unread_ranges(table: Table) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.comparison import HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
 from planner.aggregates.computed_measure import Clips
 from planner.aggregates.having import read_having
-from planner.aggregates.having_refusals import compares_groups, refuse_aggregate
+from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_comparison
 from planner.aggregates.key_thresholds import drop_missing_thresholds, restrict_thresholds
 from planner.aggregates.ranked_value import read_ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
@@ -109,17 +109,17 @@ def _check_cells(
     if beside is None:
         return
     if embedded.set_operation is not None:
-        raise compares_groups(beside.text, beside.position, "beside UNION, INTERSECT or EXCEPT")
+        raise refuse_group_comparison(beside.text, beside.position, "beside UNION, INTERSECT or EXCEPT")
     if said.formula != HOLDS and any(leaf.cell_sums for one in said.predicates for leaf in _list_compared(one)):
-        raise compares_groups(beside.text, beside.position, "beside HAVING, which leaves some of them out")
+        raise refuse_group_comparison(beside.text, beside.position, "beside HAVING, which leaves some of them out")
     if said.ranked is not None:
-        raise compares_groups(beside.text, beside.position, "beside a ranking")
+        raise refuse_group_comparison(beside.text, beside.position, "beside a ranking")
     if per_unit:
-        raise compares_groups(beside.text, beside.position, "of rows that are units' totals")
+        raise refuse_group_comparison(beside.text, beside.position, "of rows that are units' totals")
     if any(leaf.key_thresholds is not None for leaf in compared):
-        raise compares_groups(beside.text, beside.position, "beside a threshold of each group's own")
+        raise refuse_group_comparison(beside.text, beside.position, "beside a threshold of each group's own")
     if any(leaf.by_key for leaf in read.values()):
-        raise compares_groups(beside.text, beside.position, "beside a condition on keys in HAVING")
+        raise refuse_group_comparison(beside.text, beside.position, "beside a condition on keys in HAVING")
 
 
 def _list_compared(formula: Having) -> Iterator[Comparison]:

@@ -16,7 +16,7 @@ def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     """Return True if each group has one value of the column, NULL included, because a key looks it up."""
     if column.name in keys:
         return True
-    base = _grouped_lookup(column, scope)
+    base = _find_grouped_lookup(column, scope)
     if base is not None:
         return is_determined(base, [name for name in keys if name != column.name], scope)
     found = _find_looked_up(column, scope)
@@ -28,7 +28,7 @@ def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     )
 
 
-def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
+def _find_grouped_lookup(column: Column, scope: Scope) -> Column | None:
     """Return the looked-up column whose values a key puts into groups."""
     match column.derivation:
         case ValueGroups(column=base) if not isinstance(base, ComputedName):

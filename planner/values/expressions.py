@@ -93,7 +93,9 @@ def _call_function(node: exp.Expr, given: ConstantContext) -> Constant:
         case exp.Lower():
             return constant_calls.lower_text(fold_constant(node.this, given), node)
         case exp.Nullif():
-            return constant_calls.null_if(fold_constant(node.this, given), fold_constant(node.expression, given), node)
+            return constant_calls.fold_nullif(
+                fold_constant(node.this, given), fold_constant(node.expression, given), node
+            )
         case exp.Anonymous() if str(node.this).lower() == "make_date" and len(node.expressions) == 3:
             year, month, day = (fold_constant(part, given) for part in node.expressions)
             return constant_calls.fold_make_date(year, month, day, node)

@@ -50,7 +50,7 @@ def lower_text(value: Constant, node: exp.Expr) -> Constant:
     return text.lower()
 
 
-def null_if(value: Constant, other: Constant, node: exp.Expr) -> Constant:
+def fold_nullif(value: Constant, other: Constant, node: exp.Expr) -> Constant:
     """Return `nullif(value, other)` of two texts or two numbers."""
     if value is None or other is None:
         return value
