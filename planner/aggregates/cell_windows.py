@@ -70,7 +70,7 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
     """Return the groups that a window adds up, and what it multiplies their sum by. Raise KH204."""
     called, order = strip_parentheses(node.this), node.args.get("order")
     if node.args.get("alias") is not None or node.args.get("first") is not None:
-        raise unsupported_window(node)  # of the WINDOW clause
+        raise refuse_window(node)  # of the WINDOW clause
     window = _Partition(node, within)
     if order is None:
         if not isinstance(called, exp.Sum | exp.Avg) or node.args.get("spec") is not None:
