@@ -381,7 +381,9 @@ class Ledger:
         with self._journal.begin_read() as (_, balances):
             return balances.list_open_questions()
 
-    def report_balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
+    def report_balances(
+        self, limits: Limits, *, analyst: str | None = None, covers_all_windows: bool = False
+    ) -> BudgetReport:
         """Return the spent and remaining budget, per family and key, and per analyst.
 
         If an analyst is named, only that analyst's own charges count.
@@ -390,7 +392,7 @@ class Ledger:
         would be if no window had been opened. The first report reads the whole log, later ones read new events. Reports
         over all windows read the whole log every time.
         """
-        report = self._reporter.report_all_windows if all_windows else self._reporter.report
+        report = self._reporter.report_all_windows if covers_all_windows else self._reporter.report
         return report(limits, analyst=analyst)
 
     def report_burn_down(self, limits: Limits) -> BurnDown:

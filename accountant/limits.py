@@ -110,18 +110,18 @@ class Headroom:
             return True
         return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
 
-    def find_largest(self, groups: int, *, in_cell: int, by_curve: bool) -> int:
+    def find_largest(self, groups: int, *, in_cell: int, uses_curve: bool) -> int:
         """Return the largest epsilon per key of a question that continues nothing.
 
         One unit is charged for `groups` keys, and one cell for `in_cell` keys.
 
-        `by_curve` means that its noise may be charged in Rényi divergences. The result then fits for any noise of the
+        `uses_curve` means that its noise may be charged in Rényi divergences. The result then fits for any noise of the
         question, and for some a little more would fit.
         """
         unit = self.unit_epsilon_nano
         of_cell = self.epsilon_nano // in_cell
         pure = of_cell if unit is None else min(of_cell, unit // groups)
-        if not by_curve or not any(one.unit is not None for one in self.balances):
+        if not uses_curve or not any(one.unit is not None for one in self.balances):
             return pure
         most = [of_cell]
         for one in self.balances:

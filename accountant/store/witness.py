@@ -65,7 +65,7 @@ class Witness:
         """
         try:
             self._make(NOTHING)
-            with self._lock(wait=False) as file:
+            with self._lock(waits=False) as file:
                 if file is None:
                     return True
                 slots = [_parse(line) or NOTHING for line in _split(os.pread(file, 2 * _LINE_BYTES, 0))]
@@ -78,7 +78,7 @@ class Witness:
     def replace(self, mark: Mark) -> None:
         """Replace the file's content by a mark, durably. Raise OSError if that fails."""
         self._make(mark)
-        with self._lock(wait=True) as file:
+        with self._lock(waits=True) as file:
             if file is not None:
                 os.pwrite(file, 2 * _format(mark), 0)
                 os.ftruncate(file, 2 * _LINE_BYTES)
@@ -100,11 +100,11 @@ class Witness:
             os.unlink(temporary)
 
     @contextmanager
-    def _lock(self, *, wait: bool) -> Iterator[int | None]:
+    def _lock(self, *, waits: bool) -> Iterator[int | None]:
         file = os.open(self.path, os.O_RDWR)
         try:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield None
             else:

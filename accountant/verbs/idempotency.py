@@ -92,7 +92,7 @@ class Idempotency:
                 return attempt
             if row.request != request:
                 raise OtherRequest
-            earlier = _describe_earlier(transaction, row, still_running=abs(now - row.begun_at) < lease)
+            earlier = _describe_earlier(transaction, row, is_running=abs(now - row.begun_at) < lease)
             if earlier is None:
                 rows.take_over(attempt)
                 return attempt
@@ -127,14 +127,14 @@ class Idempotency:
             return answer if answer.analyst == analyst or balances.paid_answers.get(asked) == reservation else None
 
 
-def _describe_earlier(transaction: Transaction, row: AttemptRow, *, still_running: bool) -> EarlierAttempt | None:
+def _describe_earlier(transaction: Transaction, row: AttemptRow, *, is_running: bool) -> EarlierAttempt | None:
     """Return the attempt of a row. Return None if it is dead and has spent nothing."""
     became = find_ending(transaction, row.reservation)
     if row.response is not None:
         state, answer = AttemptState.ENDED, row.answer
     elif row.reservation is not None and became == COMMITTED:
         state, answer = AttemptState.ANSWERED, _locate_answer(transaction, row.reservation)
-    elif still_running:
+    elif is_running:
         state, answer = AttemptState.RUNNING, None
     elif row.reservation is None or became == RELEASED:
         return None

@@ -57,16 +57,18 @@ class KeyPath:
             raise ValueError("levels are numbers of the path's rates")
 
     @staticmethod
-    def from_run(question: Question, functional: int, path: NoisePath, *, top: Fraction, all_told: bool) -> "KeyPath":
+    def from_run(
+        question: Question, functional: int, path: NoisePath, *, top: Fraction, is_all_revealed: bool
+    ) -> "KeyPath":
         """Return the path of a question with new noise, reserved up to the rate `top`.
 
-        It has values of the functional itself: the question's offsets per key are added back. `all_told` means that the
-        mechanism reveals all of it.
+        It has values of the functional itself: the question's offsets per key are added back. `is_all_revealed` means
+        that the mechanism reveals all of it.
         """
         axes = tuple(sorted(_list_axes(question.keys)))
         here = _find_places(question.keys, axes)
         assert here is not None, "a question has its own keys"
-        values, reached = _shift_path(path, question, functional, back=True).values, path.reached
+        values, reached = _shift_path(path, question, functional, adds_back=True).values, path.reached
         if not np.array_equal(here, np.arange(reached.size)):  # the axes are in another order than the keys
             order = np.argsort(here)
             values, reached = values[:, order], reached[order]
@@ -75,7 +77,7 @@ class KeyPath:
             axes=axes,
             path=NoisePath(rates=path.rates, values=values, reached=reached),
             reserved=np.full_like(reached, level),
-            revealed=np.full_like(reached, level if all_told else 0),
+            revealed=np.full_like(reached, level if is_all_revealed else 0),
         )
 
     def covers(self, other: "KeyPath") -> bool:
@@ -90,26 +92,33 @@ class KeyPath:
     def select_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
         """Return the question's part of the path: its keys in its order, minus its offsets per key."""
         part = NoisePath(rates=self.path.rates, values=self.path.values[:, here], reached=self.path.reached[here])
-        return _shift_path(part, question, functional, back=False)
+        return _shift_path(part, question, functional, adds_back=False)
 
     def continue_with(
-        self, question: Question, functional: int, here: Integers, path: NoisePath, *, top: Fraction, all_told: bool
+        self,
+        question: Question,
+        functional: int,
+        here: Integers,
+        path: NoisePath,
+        *,
+        top: Fraction,
+        is_all_revealed: bool,
     ) -> "KeyPath":
         """Return the whole path after a question has continued it at some keys, up to the rate `top` at most.
 
-        `path` is the question's own path after its run. `all_told` means that its mechanism reveals everything up to
-        `top`.
+        `path` is the question's own path after its run. `is_all_revealed` means that its mechanism reveals everything
+        up to `top`.
         """
         known = len(self.path.rates)
         assert path.rates[:known] == self.path.rates, "rates are added above the path"
         values = np.zeros((len(path.rates), self.path.reached.size), dtype=np.int64)
         values[:known] = self.path.values
-        values[:, here] = _shift_path(path, question, functional, back=True).values
+        values[:, here] = _shift_path(path, question, functional, adds_back=True).values
         reached, reserved, told = self.path.reached.copy(), self.reserved.copy(), self.revealed.copy()
         reached[here] = path.reached
         level = path.rates.index(top) + 1
         reserved[here] = np.maximum(reserved[here], level)
-        if all_told:
+        if is_all_revealed:
             told[here] = np.maximum(told[here], level)
         return replace(
             self, path=NoisePath(rates=path.rates, values=values, reached=reached), reserved=reserved, revealed=told
@@ -188,12 +197,12 @@ def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Inte
     return np.array([number[value] for value in wanted], dtype=np.int64)
 
 
-def _shift_path(path: NoisePath, question: Question, functional: int, *, back: bool) -> NoisePath:
+def _shift_path(path: NoisePath, question: Question, functional: int, *, adds_back: bool) -> NoisePath:
     """Return the path minus the functional's offsets, or plus them if `back`. Unrevealed values stay zero."""
     taken = question.functionals[functional].offsets
     if taken is None:
         return path
     steps = spread_offsets(question, taken)
     revealed: Booleans = np.arange(len(path.rates))[:, None] < path.reached
-    moved = path.values + steps if back else path.values - steps
+    moved = path.values + steps if adds_back else path.values - steps
     return NoisePath(rates=path.rates, values=np.where(revealed, moved, 0), reached=path.reached)

@@ -50,7 +50,7 @@ def _refuse_ledger_errors(service: Service, claim: Claim) -> Iterator[None]:
             plan=claim.plan,
             left=left,
             short=name_short(claim, over),
-            session_cap=claim.is_capped_by_session,
+            is_session_cap=claim.is_capped_by_session,
         )
     except NotApproved as waiting:
         refusal = _await_approval(service, claim, waiting)
@@ -162,7 +162,7 @@ def _charge_reading(service: Service, on_paths: QuestionOnPaths, outcome: Outcom
         raise
     except LedgerError:
         raise report_unwritten_reading() from None
-    noise = _capitalise(write_shared_noise(on_paths.describe_noise(read=True)))
+    noise = _capitalise(write_shared_noise(on_paths.describe_noise(is_revealed=True)))
     return make_answer(
         as_charged,
         released,
@@ -202,7 +202,7 @@ class PaidQuestion:
     def noise(self) -> str | None:
         """Return the text of the NOTICE on which earlier questions share its noise."""
         on_paths = self.on_paths
-        return None if on_paths is None else _capitalise(write_shared_noise(on_paths.describe_noise(read=False)))
+        return None if on_paths is None else _capitalise(write_shared_noise(on_paths.describe_noise(is_revealed=False)))
 
     @property
     def is_drawn_at_once(self) -> bool:
@@ -248,7 +248,7 @@ def _reserve(service: Service, claim: Claim, on_paths: QuestionOnPaths | None) -
             short = name_short(on_paths.claim, over)
             capped = claim.is_capped_by_session
             raise refuse_over_budget(
-                over, plan=on_paths.claim.plan, left=left, short=short, session_cap=capped
+                over, plan=on_paths.claim.plan, left=left, short=short, is_session_cap=capped
             ) from None
         except NotApproved as waiting:
             raise _await_approval(service, on_paths.claim, waiting) from None

@@ -110,14 +110,16 @@ class QuestionOnPaths:
         """The claim for reading revealed values: it charges the analyst's own balances alone."""
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, path_continuation=None))
 
-    def describe_noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
+    def describe_noise(self, *, is_revealed: bool, fits: bool = True) -> SharedNoise:
         """Return the shared noise for EXPLAIN and the NOTICE.
 
-        `read` means that all values of the question are revealed, so the data are not read.
+        `is_revealed` means that all values of the question are revealed, so the data are not read.
         """
         return SharedNoise(
             earlier_questions=self.earlier_questions,
-            shared_cost=0.0 if read else self.shared_cost.epsilon_nano / count_losses_in_cell(self.claim.plan) / NANO,
+            shared_cost=0.0
+            if is_revealed
+            else self.shared_cost.epsilon_nano / count_losses_in_cell(self.claim.plan) / NANO,
             own_cost=self.claim.plan.worst_case_epsilon,
             is_affordable=fits,
         )
@@ -129,7 +131,7 @@ def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, Que
     Raises KH502.
     """
     memory = recall_paths(service, claim)
-    return memory, lay_on_earlier_noise(claim, memory, wanted=settings.allows_reuse(claim.asked.settings))
+    return memory, lay_on_earlier_noise(claim, memory, is_wanted=settings.allows_reuse(claim.asked.settings))
 
 
 def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
@@ -157,12 +159,12 @@ def recall_for(memory: NoiseMemory, plan: Plan, service: Service) -> NoiseMemory
     return replace(memory, names=identify_paths(plan.question, digest=service.catalog.digest))
 
 
-def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, wanted: bool) -> QuestionOnPaths | None:
+def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, is_wanted: bool) -> QuestionOnPaths | None:
     """Return the question planned on stored noise. Return None if no noise is usable, or its analyst wants new noise.
 
     `claim` is the claim of the question with new noise.
     """
-    if not (wanted and memory.stored):
+    if not (is_wanted and memory.stored):
         return None
     plan, names, stored = claim.plan, memory.names, memory.stored
     question = plan.question
@@ -290,9 +292,9 @@ def make_left_path(
     test, all_told = plan.calibration.tests[functional], is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
         return on_paths.paths[functional].continue_with(
-            plan.question, functional, on_paths.key_places[functional], path, top=test.rate, all_told=all_told
+            plan.question, functional, on_paths.key_places[functional], path, top=test.rate, is_all_revealed=all_told
         )
-    drawn = KeyPath.from_run(plan.question, functional, path, top=test.rate, all_told=all_told)
+    drawn = KeyPath.from_run(plan.question, functional, path, top=test.rate, is_all_revealed=all_told)
     if before is None:
         return drawn
     old = before[1]

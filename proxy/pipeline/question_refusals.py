@@ -102,16 +102,16 @@ def refuse_uncountable_cost(plan: Plan) -> KeyholeError:
 
 
 def refuse_over_budget(
-    over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, session_cap: bool
+    over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, is_session_cap: bool
 ) -> KeyholeError:
     """Return the ledger's refusal in words, with what would fit. It depends on ledger, policy and question alone.
 
     Parameters:
-        session_cap: True if the cap on one question is the session's own.
+        is_session_cap: True if the cap on one question is the session's own.
         short: the groups that are short, in words, or "".
     """
     needed, least = write_distinguishable(over.needed_nano, over.left_nano)
-    limit = name_limit(over.scope, session_cap=session_cap)
+    limit = name_limit(over.scope, is_session_cap=is_session_cap)
     keys = f"{over.short_keys} of {over.total_keys} groups"
     amounts = f"(needs {needed}, left {least})"
     code, message, detail = {
@@ -153,7 +153,7 @@ def refuse_over_budget(
 
 
 def refuse_joint_cost(
-    over: OverBudget, *, plan: Plan, left: QuestionBalance, session_cap: bool, place: tuple[int, int]
+    over: OverBudget, *, plan: Plan, left: QuestionBalance, is_session_cap: bool, place: tuple[int, int]
 ) -> KeyholeError:
     """Return the refusal of a statement whose questions do not fit together.
 
@@ -162,7 +162,7 @@ def refuse_joint_cost(
     Parameters:
         place: the number of that question, counted from 1, and the number of all.
     """
-    refused = refuse_over_budget(over, plan=plan, left=left, short="", session_cap=session_cap)
+    refused = refuse_over_budget(over, plan=plan, left=left, short="", is_session_cap=is_session_cap)
     number, count = place
     detail = f"It is question {number} of {count} of the statement, behind the others; none of them was asked."
     hint = refused.hint or "Ask them one by one, the most important first, or with a wider keyhole.tolerance."

@@ -225,9 +225,9 @@ class _Run:
         return self._charge(claim, charge, DecisionBasis.STORED, everybody=NOTHING)
 
     def _ask(self, claim: Claim, memory: NoiseMemory) -> Quote:
-        low = self._recall_noise(memory, claim.version, lowest=True)
+        low = self._recall_noise(memory, claim.version, is_lowest=True)
         wanted = settings.allows_reuse(claim.asked.settings)
-        on_paths = reuse.lay_on_earlier_noise(claim, low, wanted=wanted)
+        on_paths = reuse.lay_on_earlier_noise(claim, low, is_wanted=wanted)
         if on_paths is not None and on_paths.is_revealed:
             charge = on_paths.reading_claim.charge
             quote = self._quote(on_paths.reading_claim, charge, DecisionBasis.KNOWN, everybody=NOTHING)
@@ -241,8 +241,8 @@ class _Run:
         quote = self._quote(claim, claim.charge, DecisionBasis.ANEW, everybody=claim.charge.own_amounts)
         if quote.fits:
             in_full = self.balances.choose_form(claim.charge, claim.limits).renyi is not None
-            paths = _leave_paths(claim.plan, None, low, low, in_full=in_full)
-            self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version, taken=in_full)
+            paths = _leave_paths(claim.plan, None, low, low, is_drawn_at_once=in_full)
+            self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version, is_taken=in_full)
         return quote
 
     def _continue(self, claim: Claim, memory: NoiseMemory, on_paths: QuestionOnPaths, low: NoiseMemory) -> Quote:
@@ -251,8 +251,8 @@ class _Run:
         Its cost to everybody is that of the newly reserved levels. While it is open, the ledger charges more: all that
         may be left to reveal at a key that reached only the lowest level.
         """
-        high = self._recall_noise(memory, claim.version, lowest=False)
-        charged = reuse.lay_on_earlier_noise(claim, high, wanted=True)
+        high = self._recall_noise(memory, claim.version, is_lowest=False)
+        charged = reuse.lay_on_earlier_noise(claim, high, is_wanted=True)
         assert charged is not None, "whether paths are of use follows from their rates"
         charge, most = on_paths.claim.charge, on_paths.claim.charge.shared_amounts
         fresh = charge.known_amounts if claim.limits.separates_analysts else charged.claim.charge.shared_amounts
@@ -265,7 +265,7 @@ class _Run:
                 if claim.charge.family.unit == ROW_UNIT and _has_table_cap(claim.limits)
                 else Amounts(fresh.epsilon_nano, most.unit_epsilon_nano)
             )
-            paths = _leave_paths(on_paths.claim.plan, (on_paths, charged), low, high, in_full=False)
+            paths = _leave_paths(on_paths.claim.plan, (on_paths, charged), low, high, is_drawn_at_once=False)
             self._pay(charge, claim.limits, quote, fresh=at_most, paths=paths, version=claim.version)
         return quote
 
@@ -304,7 +304,7 @@ class _Run:
         paths: Mapping[str, tuple[KeyPath, KeyPath] | None] | None = None,
         version: str = "",
         reading: tuple[PathState, ...] = (),
-        taken: bool = False,
+        is_taken: bool = False,
     ) -> None:
         left = paths or {}
         leaving = [name for name, path in left.items() if path is not None]
@@ -319,10 +319,10 @@ class _Run:
             self.paths[name, version] = (
                 None
                 if path is None
-                else _LeftPath(StoredPath(name, state, b"", is_taken=taken, questions=questions), *path)
+                else _LeftPath(StoredPath(name, state, b"", is_taken=is_taken, questions=questions), *path)
             )
 
-    def _recall_noise(self, memory: NoiseMemory, version: str, *, lowest: bool) -> NoiseMemory:
+    def _recall_noise(self, memory: NoiseMemory, version: str, *, is_lowest: bool) -> NoiseMemory:
         """Return the stored noise for a question's functionals, with that of the questions before it in the list."""
         stored = dict(memory.stored)
         for name in memory.names:
@@ -330,7 +330,7 @@ class _Run:
                 left = self.paths[name, version]
                 stored.pop(name, None)
                 if left is not None:
-                    stored[name] = (left.stored, left.lowest if lowest else left.charged)
+                    stored[name] = (left.stored, left.lowest if is_lowest else left.charged)
         return replace(memory, stored=stored)
 
     @property
@@ -383,7 +383,7 @@ def _leave_paths(
     low: NoiseMemory,
     high: NoiseMemory,
     *,
-    in_full: bool,
+    is_drawn_at_once: bool,
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
     """Return the paths that a run of `plan` would store, by name: at their lowest, and as charged.
 
@@ -392,7 +392,7 @@ def _leave_paths(
     """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
     used = {cut.functional for formula in plan.question.formulas for cut in list_literals(formula)}
-    all_told = in_full or plan.calibration.mechanism == Keyhole.name
+    all_told = is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
     size = plan.question.keys.size
     for functional, name in enumerate(low.names):
         test = plan.calibration.tests[functional]
@@ -410,7 +410,9 @@ def _leave_paths(
             values = np.broadcast_to(np.int64(0), (len(rates), size))
             mine = None if on_paths is None else on_paths[0 if lowest else 1]
             run = NoisePath(rates=rates, values=values, reached=reached)
-            after = reuse.make_left_path(plan, mine, functional, run, memory.stored.get(name), is_drawn_at_once=in_full)
+            after = reuse.make_left_path(
+                plan, mine, functional, run, memory.stored.get(name), is_drawn_at_once=is_drawn_at_once
+            )
             if after is not None:
                 grown.append(after)
         if not grown:

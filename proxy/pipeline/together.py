@@ -82,7 +82,7 @@ def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) ->
     spent = False
     for number, quote in enumerate(_begin(service, questions).quote(questions), start=1):
         if not quote.fits:
-            _refuse(service, questions, quote, number, spent=spent)
+            _refuse(service, questions, quote, number, is_spent=spent)
             return
         spent = spent or quote.charge is not None
 
@@ -93,12 +93,12 @@ def _begin(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> Rehears
 
 
 def _refuse(
-    service: Service, questions: Sequence[tuple[Asked, Plan]], quote: Quote, number: int, *, spent: bool
+    service: Service, questions: Sequence[tuple[Asked, Plan]], quote: Quote, number: int, *, is_spent: bool
 ) -> None:
     """Raise the refusal of a question that does not fit. Do nothing if nothing is spent before it: asking refuses."""
     if quote.refusal is not None:
         raise quote.refusal
-    if quote.short is None or not spent:
+    if quote.short is None or not is_spent:
         return
     asked, plan = questions[number - 1]
     claim = claim_now(service, plan, asked)
@@ -106,6 +106,6 @@ def _refuse(
         quote.short,
         plan=plan,
         left=find_left(service, claim),
-        session_cap=claim.is_capped_by_session,
+        is_session_cap=claim.is_capped_by_session,
         place=(number, len(questions)),
     )

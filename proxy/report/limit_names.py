@@ -19,13 +19,13 @@ _NANO = Decimal("1e-9")  # the ledger counts in it
 _MOST_PLACES = 9  # those of the ledger: fewer are shown wherever they are enough
 
 
-def name_limit(scope: BalanceScope, *, session_cap: bool = False) -> str:
+def name_limit(scope: BalanceScope, *, is_session_cap: bool = False) -> str:
     """Return the name of the limit with that scope.
 
     Parameters:
-        session_cap: True if the cap on one question is the session's own, not the owner's.
+        is_session_cap: True if the cap on one question is the session's own, not the owner's.
     """
-    return "keyhole.max_epsilon" if session_cap and scope is BalanceScope.PER_QUERY else _NAMES[scope]
+    return "keyhole.max_epsilon" if is_session_cap and scope is BalanceScope.PER_QUERY else _NAMES[scope]
 
 
 def write_distinguishable(needed_nano: int, left_nano: int) -> tuple[str, str]:

@@ -261,7 +261,7 @@ def count_windows(ledger: Ledger) -> int:
 def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
     """Return the reading of a ledger. Raise `LedgerUnavailable`."""
     budget = policy.budget
-    report = ledger.report_balances(_find_limits(policy), all_windows=True)
+    report = ledger.report_balances(_find_limits(policy), covers_all_windows=True)
     asked = [question for question in ledger.read_history() if question.status != "released"]
     counts = Counter((question.charge.family.table, question.charge.family.unit) for question in asked)
     return OdometerReading(

@@ -26,7 +26,7 @@ def print_scorecard(card: Scorecard, *, width: int) -> Iterator[Printed | Text]:
         yield Text(make_visible(grid.title))
         yield _print_grid(grid, width)
         for scale in grid.scales:
-            yield _make_legend(scale, named=len(grid.scales) > 1)
+            yield _make_legend(scale, is_named=len(grid.scales) > 1)
         yield Text("")
     if not card.grids:
         yield Text("No group is in the answer.")
@@ -80,8 +80,8 @@ def _make_mark(scale: Scale, level: int, width: int) -> Text:
     return Text(scale.find_mark(level).center(width), style=_choose_style(scale, level))
 
 
-def _make_legend(scale: Scale, *, named: bool) -> Text:
-    told = Text(f"{make_visible(scale.title)}:  " if named else "")
+def _make_legend(scale: Scale, *, is_named: bool) -> Text:
+    told = Text(f"{make_visible(scale.title)}:  " if is_named else "")
     for level, (mark, meaning) in enumerate(zip(scale.marks, scale.meanings, strict=True)):
         if not meaning:
             continue

@@ -300,7 +300,7 @@ def _make_route_class(serving: Serving, gate: Gate, *, threads: int) -> type[API
 
             async def handle_guarded(request: Request) -> Response:
                 if asks:
-                    _admit_analyst(serving, gate, request, streams=self.path == EVENTS)
+                    _admit_analyst(serving, gate, request, is_stream=self.path == EVENTS)
                     current_default_thread_limiter().total_tokens = threads
                 return await handler(StrictRequest(request.scope, request.receive))
 
@@ -317,14 +317,14 @@ def find_analyst(service: Service, name: str) -> Analyst:
     return found
 
 
-def _admit_analyst(serving: Serving, gate: Gate, request: Request, *, streams: bool) -> None:
+def _admit_analyst(serving: Serving, gate: Gate, request: Request, *, is_stream: bool) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     sent = token.strip() if scheme.lower() == "bearer" else ""
     with serving.hold_open() as service:
         analyst = gate.login(service.catalog.analysts, sent, address=find_address(request.scope))
     request.state.analyst, request.state.token_hash = analyst.name, analyst.token_hash
     # counted from here on: whoever has no token can occupy nobody's place
-    request.scope[LEAVING].enter_context(gate.take_stream(analyst) if streams else gate.take_place(analyst))
+    request.scope[LEAVING].enter_context(gate.take_stream(analyst) if is_stream else gate.take_place(analyst))
 
 
 def _make_admission(serving: Serving, request: Request) -> Admission:

@@ -87,7 +87,7 @@ class Shell:
         request = _request_id(scope)
         incoming = _IncomingBody(scope, receive, most_bytes=self._most_bytes, timeout_s=self._receive_timeout_ms / 1000)
         headers = _PAGE_HEADERS if _is_page(scope, self._pages) else _HEADERS
-        outgoing = _Outgoing(send, incoming, {**headers, b"x-request-id": request.encode()}, head=_is_head(scope))
+        outgoing = _Outgoing(send, incoming, {**headers, b"x-request-id": request.encode()}, is_head=_is_head(scope))
         state = scope.setdefault("state", {})
         with ExitStack() as leaving, structlog.contextvars.bound_contextvars(request=request):
             scope[LEAVING] = leaving
@@ -184,11 +184,11 @@ class _IncomingBody:
 class _Outgoing:
     """The outgoing response, with the headers of every response."""
 
-    def __init__(self, send: Send, incoming: _IncomingBody, own: Mapping[bytes, bytes], *, head: bool) -> None:
+    def __init__(self, send: Send, incoming: _IncomingBody, own: Mapping[bytes, bytes], *, is_head: bool) -> None:
         self._send = send
         self._incoming = incoming
         self._own = own
-        self._head = head
+        self._head = is_head
         self.status: int | None = None
 
     async def send(self, message: Message) -> None:

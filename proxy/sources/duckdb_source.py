@@ -112,7 +112,7 @@ class DuckDBSource:
                 rollups=rollups if is_held else 0,
                 rollup_rows=rollup_rows,
             ),
-            held=is_held,
+            is_held=is_held,
         )
         self._directory, self._database = directories[0], database
         with self._openings.use():
@@ -355,9 +355,9 @@ class _DatabaseHandle:
     its last reader.
     """
 
-    def __init__(self, open_database: Callable[[], _OpenDatabase], *, held: bool) -> None:
+    def __init__(self, open_database: Callable[[], _OpenDatabase], *, is_held: bool) -> None:
         self._open_database = open_database
-        self._held = held
+        self._held = is_held
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)
         self._open: list[_OpenDatabase] = []

@@ -339,7 +339,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if not self.opened:
             return
         self.check_report()
-        self.ledgers[0].report_balances(CAPS, all_windows=True)
+        self.ledgers[0].report_balances(CAPS, covers_all_windows=True)
         self.ledgers[0].verify()
         for ledger in self.opened:
             ledger.close()

@@ -71,7 +71,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
             renyi=None,
         )
         found = reuse.lay_on_earlier_noise(
-            replace(claim, plan=other, charge=charge), reuse.recall_for(memory, other, service), wanted=wanted
+            replace(claim, plan=other, charge=charge), reuse.recall_for(memory, other, service), is_wanted=wanted
         )
         if found is None:
             return None
@@ -81,7 +81,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         if found.states not in rooms:  # continuing paths may end refunds that what is left counts on
             rooms[found.states] = _find_room(service, found.claim)
         goes_on = found.is_continued and rooms[found.states].admits(found.claim.charge)
-        return found.describe_noise(read=found.is_revealed, fits=read or goes_on)
+        return found.describe_noise(is_revealed=found.is_revealed, fits=read or goes_on)
 
     def otherwise(question: Question, calibration: Calibration) -> bool:
         found = on_paths(question, calibration)
@@ -131,7 +131,7 @@ def _find_least(room: Headroom, claim: Claim) -> int:
     """Return the largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
     plan = claim.plan
     return room.find_largest(
-        count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), by_curve=claim.charge.renyi is not None
+        count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), uses_curve=claim.charge.renyi is not None
     )
 
 

@@ -47,7 +47,7 @@ def test_a_ledger_reopens_with_its_curves_verifies_and_exports_them(ledger_url: 
         assert exported == [" ".join(map(str, CURVE))] * 3
         ledger.owner.open_window(by="kim", why="all rows are new")
         assert ledger.report_balances(CAPS).unit == UnitLoss(2 * NANO, 2 * NANO, CURVE)
-        assert ledger.report_balances(CAPS, all_windows=True).unit == unit
+        assert ledger.report_balances(CAPS, covers_all_windows=True).unit == unit
 
 
 def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: str) -> None:

@@ -167,7 +167,7 @@ def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str)
         stored = ledger.find_answer("q1", "v1", analyst="ann")
         assert stored is not None
         assert stored.is_held
-        report, overall = ledger.report_balances(caps), ledger.report_balances(caps, all_windows=True)
+        report, overall = ledger.report_balances(caps), ledger.report_balances(caps, covers_all_windows=True)
         assert (report.unit_spent_nano, overall.unit_spent_nano) == (NANO // 2, 5 * NANO // 2)
         assert (report.windows, report.window_since is None, overall.window_since) == (2, False, None)
         assert [question.window for question in ledger.read_history()] == [1, 1, 1]
@@ -197,7 +197,7 @@ def test_a_question_that_continues_a_path_across_a_window_is_charged_in_full_the
         ledger.commit(again, all_of(again.charge), None, paths={"sum": b"values"})
         state = ledger.find_paths(["sum"], "v1")["sum"].state
         asked = replace(asked, path_continuation=continuing(state, shared=NANO, known=NANO))
-    (family,) = ledger.report_balances(caps, all_windows=True).families
+    (family,) = ledger.report_balances(caps, covers_all_windows=True).families
     assert family.spent_nano == (4 * NANO,) * 3
     assert ledger.verify() == 12
 
@@ -225,7 +225,7 @@ def test_no_path_survives_a_window(ledger_url: str) -> None:
             )
         assert ledger.verify() == 6
         for all_windows, spent in ((False, 10), (True, 60)):
-            reports = ledger.report_balances(caps, all_windows=all_windows).families
+            reports = ledger.report_balances(caps, covers_all_windows=all_windows).families
             assert max(nano for family in reports for nano in family.spent_nano) == spent
 
 
@@ -242,7 +242,7 @@ def test_a_commit_across_a_window_is_covered_in_the_old_one_too(ledger: Ledger) 
             ledger.commit(second, spent, None)
     ledger.commit(second, per_key([80] * 3, fresh=[20] * 3), None)
     for all_windows in (False, True):
-        (family,) = ledger.report_balances(caps, all_windows=all_windows).families
+        (family,) = ledger.report_balances(caps, covers_all_windows=all_windows).families
         assert family.spent_nano == (80,) * 3
     assert ledger.verify() == 5
 

@@ -317,7 +317,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         plan = pipeline.prepare(here.service, asked)
         claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
         memory = reuse.recall_paths(here.service, claim)
-        paid = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, wanted=True))
+        paid = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, is_wanted=True))
         assert paid.on_paths is not None
         with pytest.raises(ZeroDivisionError), here.service.ledger.hold_in_flight(paid.reservation):
             raise ZeroDivisionError
@@ -326,7 +326,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
         assert here.last.charge.path_continuation is None
         # whoever did not notice in time draws noise of its own, too
-        late = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, wanted=True))
+        late = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, is_wanted=True))
         assert late.on_paths is None
         here.service.ledger.verify()
 
@@ -340,7 +340,7 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         plan = pipeline.prepare(here.service, asked)
         claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
         memory = reuse.recall_paths(here.service, claim)
-        on_paths = reuse.lay_on_earlier_noise(claim, memory, wanted=True)
+        on_paths = reuse.lay_on_earlier_noise(claim, memory, is_wanted=True)
         assert on_paths is not None
         assert on_paths.are_paths_free
         assert not on_paths.is_revealed
@@ -413,7 +413,7 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
                     plan, here.service.catalog, asked=asked, version=here.service.find_version(plan.question.table)
                 )
                 memory = reuse.recall_paths(here.service, claim)
-                found = reuse.lay_on_earlier_noise(claim, memory, wanted=True)
+                found = reuse.lay_on_earlier_noise(claim, memory, is_wanted=True)
                 assert found is not None
                 view.append(
                     (found.shared_cost, found.claim.charge.own_amounts, found.earlier_questions, found.is_continued)
@@ -464,7 +464,7 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
                 version = here.service.find_version(plan.question.table)
                 claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=version)
                 memory = reuse.recall_paths(here.service, claim)
-                found = reuse.lay_on_earlier_noise(claim, memory, wanted=True)
+                found = reuse.lay_on_earlier_noise(claim, memory, is_wanted=True)
                 if found is not None:
                     known.append(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)
                     seen.append(
@@ -514,7 +514,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             plan = pipeline.prepare(here.service, asked)
             version = here.last.charge.family.version
             claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=version)
-            found = reuse.lay_on_earlier_noise(claim, reuse.recall_paths(here.service, claim), wanted=True)
+            found = reuse.lay_on_earlier_noise(claim, reuse.recall_paths(here.service, claim), is_wanted=True)
             assert found is not None
             assert found.is_continued
             settled.add(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)

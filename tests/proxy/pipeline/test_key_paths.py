@@ -51,7 +51,7 @@ def same(one: NoisePath, other: NoisePath) -> bool:
 
 @given(paths())
 def test_bytes_and_back(path: NoisePath) -> None:
-    drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], all_told=False)
+    drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], is_all_revealed=False)
     body = drawn.to_bytes()
     assert body is not None
     again = from_bytes(body)
@@ -63,7 +63,7 @@ def test_bytes_and_back(path: NoisePath) -> None:
 
 @given(paths(), st.integers(0, 300), st.integers(0, 255))
 def test_damaged_bytes_are_refused_or_are_a_path(path: NoisePath, place: int, byte: int) -> None:
-    body = bytearray(KeyPath.from_run(WHOLE, 0, path, top=RATES[1], all_told=False).to_bytes() or b"")
+    body = bytearray(KeyPath.from_run(WHOLE, 0, path, top=RATES[1], is_all_revealed=False).to_bytes() or b"")
     body[place % len(body)] = byte
     with suppress(UnknownPath):
         assert isinstance(from_bytes(bytes(body)), KeyPath)
@@ -77,7 +77,7 @@ def test_what_is_no_path_is_refused(body: bytes) -> None:
 
 @given(paths(), st.data())
 def test_keys_are_found_in_any_order_and_part(path: NoisePath, data: st.DataObject) -> None:
-    drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], all_told=False)
+    drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], is_all_revealed=False)
     countries = tuple(data.draw(st.permutations(COUNTRIES)))[: data.draw(st.integers(1, len(COUNTRIES)))]
     months = tuple(data.draw(st.permutations(MONTHS)))[: data.draw(st.integers(1, len(MONTHS)))]
     part = over({"month": months, "country": countries})
@@ -93,7 +93,7 @@ def test_keys_are_found_in_any_order_and_part(path: NoisePath, data: st.DataObje
 def test_keys_that_are_not_on_the_path_are_not_found() -> None:
     part = over({"country": COUNTRIES[:1], "month": MONTHS})
     path = NoisePath(RATES[:1], np.zeros((1, part.keys.size), dtype=np.int64), np.ones(part.keys.size, dtype=np.int8))
-    drawn = KeyPath.from_run(part, 0, path, top=RATES[0], all_told=True)
+    drawn = KeyPath.from_run(part, 0, path, top=RATES[0], is_all_revealed=True)
     assert drawn.find_places(WHOLE.keys) is None
     assert drawn.find_places(over({"country": COUNTRIES[:1]}).keys) is None
 
@@ -101,11 +101,11 @@ def test_keys_that_are_not_on_the_path_are_not_found() -> None:
 @given(paths(), paths(keys=len(MONTHS), rates=3))
 def test_growth_at_some_keys_leaves_the_others_alone(path: NoisePath, further: NoisePath) -> None:
     """What is reserved grows where the question asked, and nowhere else: the others were never paid for."""
-    drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], all_told=False)
+    drawn = KeyPath.from_run(WHOLE, 0, path, top=RATES[1], is_all_revealed=False)
     part = over({"month": MONTHS, "country": COUNTRIES[1:2]})
     here = drawn.find_places(part.keys)
     assert here is not None
-    grown = drawn.continue_with(part, 0, here, further, top=RATES[2], all_told=False)
+    grown = drawn.continue_with(part, 0, here, further, top=RATES[2], is_all_revealed=False)
     others = np.setdiff1d(np.arange(WHOLE.keys.size), here)
     assert np.array_equal(grown.path.values[:2, others], path.values[:, others])
     assert not grown.path.values[2, others].any()
@@ -120,7 +120,7 @@ def test_what_a_question_takes_off_per_key_is_not_in_the_path(path: NoisePath, s
     """Noise on counts less their groups' own thresholds is noise on counts: read with other thresholds it is exactly
     what would have been drawn there."""
     with_own = over({"country": COUNTRIES, "month": MONTHS}, taken=Offsets(key="month", steps=tuple(steps), text="own"))
-    stored = KeyPath.from_run(with_own, 0, path, top=RATES[1], all_told=False)
+    stored = KeyPath.from_run(with_own, 0, path, top=RATES[1], is_all_revealed=False)
     here = stored.find_places(with_own.keys)
     assert here is not None
     assert same(stored.select_question(with_own, 0, here), path)
@@ -136,4 +136,4 @@ def test_a_path_that_is_too_large_is_not_kept() -> None:
     months = tuple(range(MOST_VALUES // 2 + 1))
     part = over({"month": months})
     path = NoisePath(RATES[:2], np.zeros((2, part.keys.size), dtype=np.int64), np.zeros(part.keys.size, dtype=np.int8))
-    assert KeyPath.from_run(part, 0, path, top=RATES[1], all_told=False).to_bytes() is None
+    assert KeyPath.from_run(part, 0, path, top=RATES[1], is_all_revealed=False).to_bytes() is None
