@@ -14,7 +14,7 @@ from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.catalog.relation_names import RelationIdentity
 
 _EXACTLY_COMPARED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
-"""Types of which two stored values that differ are read as two: no time zone and no rounding is between them."""
+"""Types without time zones and rounding: two different stored values are also read as different values."""
 
 
 def add_source_keys(catalog: Catalog, identities: Mapping[str, RelationIdentity]) -> Catalog:

@@ -56,7 +56,7 @@ class Tolerances:
     named: tuple[tuple[str, Amount], ...]
 
     def find_amount(self, names: tuple[str, ...]) -> Amount | None:
-        """Return the tolerance of an aggregate known by these names, of which the first that is set decides."""
+        """Return the tolerance of an aggregate. The first of its names that has a tolerance decides."""
         if not self.named:
             return self.default
         named = dict(self.named)

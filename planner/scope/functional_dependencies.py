@@ -41,7 +41,7 @@ def _find_grouped_lookup(column: Column, scope: Scope) -> Column | None:
 
 
 def find_determining_keys(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """Return keys, each value of which determines a different combination of several looked-up columns.
+    """Return keys that look up several columns, if different values always give different combinations of the columns.
 
     Grouping by these columns is grouping by that key, because no row has another combination.
     """

@@ -71,7 +71,7 @@ def convert_to_moment(term: RowTerm) -> RowTerm:
 
 
 def subtract_times(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the days between dates, or the time between moments, of which one may be a date."""
+    """Return the days between dates, or the time between moments. One of them may be a date."""
     if left.kind is right.kind is TermKind.DAY:
         return add(left, negate(right), kind=TermKind.WHOLE)
     return add(convert_to_moment(left), negate(convert_to_moment(right)), kind=TermKind.LENGTH)
