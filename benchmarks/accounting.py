@@ -27,7 +27,7 @@ from accountant.events.events import Committed, Event, Reserved, make_record
 from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.store.store import LedgerStore
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 Result = TypeVar("Result")
 
@@ -112,7 +112,7 @@ def open_stores(only: str | None) -> Iterator[dict[str, str]]:
         if only in (None, "PostgreSQL"):
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-")))
             data.chmod(0o711)
-            server = postgres_server(data / "data", cleanup_mode="stop")
+            server = make_postgres_server(data / "data", cleanup_mode="stop")
             server.start()
             stack.callback(server.cleanup)
             urls["PostgreSQL"] = server.get_uri()

@@ -22,7 +22,7 @@ from benchmarks.served import measure_memory, run_keyhole
 from benchmarks.workload import ANALYST, PASSWORD
 from proxy.cli.check import check
 from proxy.security.scram import make_verifier
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 POLICY = """\
 [source]
@@ -117,7 +117,7 @@ def _fill_engine(directory: Path, *, engine: str, rows: int) -> Iterator[tuple[s
             reader.execute(f"ATTACH '{directory / 'sales.duckdb'}' AS made (READ_ONLY); USE made")
             yield "duckdb:///sales.duckdb", lambda sql: _fetch(reader.execute(sql).fetchall())
         return
-    server = postgres_server(directory / "postgres", cleanup_mode="stop")
+    server = make_postgres_server(directory / "postgres", cleanup_mode="stop")
     server.start()
     try:
         url = server.get_uri()

@@ -42,7 +42,7 @@ from proxy.open_policy.service import Service
 from proxy.process.serve import serve_in_background
 from proxy.shadow.address import OWNER
 from proxy.shadow.embedded import EmbeddedShadow
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 ROWS, REPETITIONS, WARM_UP, ROUND_TRIPS = 1_000_000, 15, 2, 8_000
 POSTGRES_RATIO, SCORECARD_RATIO, DUCKDB_EXTRA_MS = 1.5, 1.3, 40.0
@@ -258,7 +258,7 @@ def _serve(service: Service) -> Iterator[str]:
 
 @contextmanager
 def _start_postgres(directory: Path) -> Iterator[str]:
-    server = postgres_server(directory / "postgres", cleanup_mode="stop")
+    server = make_postgres_server(directory / "postgres", cleanup_mode="stop")
     server.start()
     try:
         yield server.get_uri()
@@ -269,7 +269,7 @@ def _start_postgres(directory: Path) -> Iterator[str]:
 @contextmanager
 def _start_shadow() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder, EmbeddedShadow(Path(folder) / "shadow") as shadow:
-        yield shadow.address.conninfo(user=OWNER, database="postgres")
+        yield shadow.address.make_conninfo(user=OWNER, database="postgres")
 
 
 def show(report: Report, console: Console) -> None:

@@ -24,8 +24,8 @@ with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from proxy.security.violation import ProtocolViolation
     from proxy.wire import frontend
     from proxy.wire.frontend import Bind, Cancel, Credential, Describe, EncryptionRequest, Execute, Parse, Query, Sync
-    from proxy.wire.server_side import ConnectionState, ServerConnection
-    from proxy.wire.startup import login
+    from proxy.wire.server_side import ConnectionState, ServerProtocol
+    from proxy.wire.startup import read_login
 from tests.worlds.countries import QUESTION, endpoint_catalog
 
 CATALOG = endpoint_catalog()
@@ -70,7 +70,7 @@ def fuzz_wire(data: bytes) -> None:
 
 def _read_conversation(pieces: list[bytes]) -> list[object]:
     """What came out, the violation included. The first credential is taken for the proof."""
-    connection = ServerConnection()
+    connection = ServerProtocol()
     told: list[object] = []
     try:
         for piece in pieces:
@@ -84,10 +84,10 @@ def _read_conversation(pieces: list[bytes]) -> list[object]:
     return told
 
 
-def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> None:
+def _read(connection: ServerProtocol, message: frontend.FrontendMessage) -> None:
     if isinstance(message, frontend.Startup):
         try:
-            login(message)
+            read_login(message)
         except KeyholeError:
             return
     elif isinstance(message, Credential):
@@ -98,7 +98,7 @@ def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> No
         except (ProtocolViolation, AuthenticationFailed):
             pass
         connection.accept_login()
-        connection.ready()
+        connection.open_session()
     elif not isinstance(message, EncryptionRequest | Cancel):
         assert connection.state not in (
             ConnectionState.STARTUP,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psycopg
 
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 COMMAND = (sys.executable, "-c", "from proxy.cli.script import run; run()", "serve")
 RESTART_S = 0.1  # before what ended is started anew: systemd's own default
@@ -94,7 +94,7 @@ class Server:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._server = postgres_server(directory, cleanup_mode="stop")
+        self._server = make_postgres_server(directory, cleanup_mode="stop")
         self._server.start()
         self.url = self._server.get_uri()
         with psycopg.connect(self.url, autocommit=True) as owner:

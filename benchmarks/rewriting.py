@@ -31,7 +31,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 from proxy.sources.open import Source, open_source
 
 REPEATS = 7
@@ -162,7 +162,7 @@ def main(rows: int) -> None:
         duck.close()
 
         given = os.environ.get("KEYHOLE_PG_DSN")
-        server = None if given else postgres_server(folder / "postgres", cleanup_mode="stop")
+        server = None if given else make_postgres_server(folder / "postgres", cleanup_mode="stop")
         if server is not None:
             server.start()
         url = given or (server.get_uri() if server is not None else "")

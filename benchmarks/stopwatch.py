@@ -15,7 +15,7 @@ from proxy.pipeline import claim as charging
 from proxy.pipeline import ledger_verbs as spending
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.messages import KeySet
-from proxy.shadow.exchange import Exchange
+from proxy.shadow.exchange import ShadowExchange
 
 SOURCE = "source"
 OUTER = "shadow: outer query, wire"
@@ -66,7 +66,7 @@ class Stopwatch:
                 (settings, "accuracy", "question"),
                 (messages, "ask", "question"),
                 (planning, "plan", "plan"),
-                (Exchange, "settle", "shadow: prepare"),
+                (ShadowExchange, "settle", "shadow: prepare"),
                 (QuestionWork, "run", _WORK),
                 (answering.StatementAnswerer, "prepare", _WORKED),
                 (answering.StatementAnswerer, "release", _WORKED),

@@ -14,8 +14,8 @@ import pytest
 import structlog
 import typer.testing
 
-from proxy.shadow.guard import guarded
-from proxy.shadow.wheel import postgres_server, stop_at_once
+from proxy.shadow.guard import stop_server_with_process
+from proxy.shadow.wheel import make_postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
 from tests.children.shadow_template import folder_in_memory
 from tests.costs import Costs
@@ -188,9 +188,9 @@ def postgres_url() -> Iterator[str]:
         yield given
         return
     # not below pytest's own folder, which another run of pytest closes to other users
-    with folder_in_memory() as parent, guarded(parent / "data"):
+    with folder_in_memory() as parent, stop_server_with_process(parent / "data"):
         _traversable(parent)
-        server = postgres_server(parent / "data", cleanup_mode="stop")
+        server = make_postgres_server(parent / "data", cleanup_mode="stop")
         make_data(server)
         server.start()
         with psycopg.connect(server.get_uri(), autocommit=True) as owner:

@@ -40,7 +40,7 @@ from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import ALWAYS, Compare
 from planner.question.looks import look_at
 from planner.question.question import Measure, Question
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 from proxy.sources.open import Source, open_source
 
 BEGIN, WATCHED = datetime(2026, 1, 1), date(2026, 1, 20)
@@ -160,7 +160,7 @@ def main(rows: int) -> None:
         duck.close()
 
         given = os.environ.get("KEYHOLE_PG_DSN")
-        server = None if given else postgres_server(folder / "postgres", cleanup_mode="stop")
+        server = None if given else make_postgres_server(folder / "postgres", cleanup_mode="stop")
         if server is not None:
             server.start()
         url = given or (server.get_uri() if server is not None else "")

@@ -17,7 +17,7 @@ import psycopg
 from benchmarks.odd_rows.worst_row import plan_question, read_ms
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 ROWS, REPETITIONS = 100_000, 5
 EVEN = {"customers": "i, 'h' || CAST(i AS text), 'north'", "orders": "i, i, 1 + i % 3, 5", "lines": "i, 'air', 1"}
@@ -117,7 +117,7 @@ def main(rows: int, repetitions: int) -> None:
             with open_service(folder, "duckdb:///shop.duckdb") as service:
                 found[name] = measure(service, repetitions=repetitions)
         show("DuckDB", found)
-        server = postgres_server(folder / "postgres", cleanup_mode="stop")
+        server = make_postgres_server(folder / "postgres", cleanup_mode="stop")
         server.start()
         found = {}
         for name, odd in SKEWED.items():

@@ -25,7 +25,7 @@ from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, read_bare_question
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 ROWS, REPETITIONS = 50_000, 40
 TABLES = ("others", "everybody")
@@ -175,7 +175,7 @@ def main(rows: int, repetitions: int) -> None:
             fill(writer.execute, rows=rows)
         with open_service(folder, "duckdb:///visits.duckdb") as service:
             compare("DuckDB", service, repetitions=repetitions)
-        server = postgres_server(folder / "postgres", cleanup_mode="stop")
+        server = make_postgres_server(folder / "postgres", cleanup_mode="stop")
         server.start()
         with psycopg.connect(server.get_uri(), autocommit=True) as owner:
             fill(lambda sql: owner.execute(sql.encode()), rows=rows)

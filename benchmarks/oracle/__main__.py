@@ -29,7 +29,7 @@ from benchmarks.oracle.judging import Disagreement, Tally, judge
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
 from benchmarks.oracle.statements import draw_statement
 from benchmarks.oracle.worlds import TABLES, Engines, Row, draw_rows, open_engines
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 STATEMENTS_A_TABLE = 200
 
@@ -42,7 +42,7 @@ def _start_postgres() -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         Path(folder).chmod(0o755)
-        server = postgres_server(Path(folder) / "data", cleanup_mode="stop")
+        server = make_postgres_server(Path(folder) / "data", cleanup_mode="stop")
         server.start()
         try:
             yield server.get_uri()

@@ -37,7 +37,7 @@ from planner.plan.minimise import minimise
 from planner.question.question import Question
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
-from proxy.shadow.array import array_literal
+from proxy.shadow.array import write_array_literal
 from proxy.sources.protocol import Source
 
 # Items of a select list: {} is a predicate each, {key} a key. What stands here is no larger formula of thresholds.
@@ -292,7 +292,7 @@ def _run_around(
     asking: Asking, relations: list[list[tuple[str, ...]]], engines: Engines
 ) -> tuple[list[tuple[Any, ...]], list[tuple[str, int]]]:
     outer = write_outer_sql(asking, first_parameter=1)
-    arrays = {array.number: array_literal(relations[array.embedded][array.column]) for array in outer.arrays}
+    arrays = {array.number: write_array_literal(relations[array.embedded][array.column]) for array in outer.arrays}
     sql = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
     with engines.truth.cursor() as cursor:
         cursor.execute(sql.encode())

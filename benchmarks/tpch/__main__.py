@@ -15,14 +15,14 @@ from rich.console import Console
 from benchmarks.tpch.asking import Asked, ask_all
 from benchmarks.tpch.data import PlainDuckDB, PlainPostgres, load_duckdb, load_postgres, make_files
 from benchmarks.tpch.page import show, write_csv
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 
 _LIMIT_S = 60.0  # what takes longer is not waited for: both engines should end within ten minutes at scale 1
 
 
 @contextmanager
 def _start_postgres(folder: Path) -> Iterator[str]:
-    server = postgres_server(folder / "server", cleanup_mode="stop")
+    server = make_postgres_server(folder / "server", cleanup_mode="stop")
     server.start()
     try:
         yield server.get_uri()

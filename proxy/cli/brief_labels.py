@@ -6,7 +6,7 @@ from planner.catalog.key_space import KeySpace
 from planner.scope.embedded import EmbeddedQuestion
 from proxy.open_policy.service import Service
 from proxy.process.generations import run_brief_shadow
-from proxy.shadow.binaries import own_binaries
+from proxy.shadow.binaries import find_own_programs
 from proxy.shadow.key_labels import KeyLabels, LabelReader
 
 
@@ -21,6 +21,6 @@ class BriefLabels:
         if question.shown_keys is None:
             return None
         catalog = self.service.catalog
-        with run_brief_shadow(catalog, binaries=own_binaries(self.service.policy)) as shadow:
+        with run_brief_shadow(catalog, binaries=find_own_programs(self.service.policy)) as shadow:
             reader = LabelReader(lambda: (shadow, catalog.database))
             return reader.read(question, space, analyst=analyst)

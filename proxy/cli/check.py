@@ -39,8 +39,8 @@ from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitor
 from proxy.report.proposal_prices import describe_expensive_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, list_exposure_warnings
-from proxy.shadow.binaries import Binaries, own_binaries
-from proxy.shadow.wheel import describe_older, wheel_release
+from proxy.shadow.binaries import PostgresPrograms, find_own_programs
+from proxy.shadow.wheel import describe_older, read_wheel_release
 from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 
@@ -52,7 +52,7 @@ class Findings:
     policy: Path
     pin_file: Path
     pinning: Pinning
-    binaries: Binaries | None
+    binaries: PostgresPrograms | None
     monitors: tuple[PricedMonitor, ...]
     warnings: tuple[str, ...]
     broken: tuple[BrokenTable, ...] = ()
@@ -102,11 +102,11 @@ class Findings:
         )
 
 
-def _shadow_version(binaries: Binaries | None) -> str:
-    return "{}.{}".format(*(wheel_release() if binaries is None else binaries.release))
+def _shadow_version(binaries: PostgresPrograms | None) -> str:
+    return "{}.{}".format(*(read_wheel_release() if binaries is None else binaries.release))
 
 
-def _describe_origin(binaries: Binaries | None) -> str:
+def _describe_origin(binaries: PostgresPrograms | None) -> str:
     return "which comes with Keyhole" if binaries is None else f"your own in {binaries.directory}"
 
 
@@ -123,7 +123,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *describe_warnings(policy),
         *list_exposure_warnings(policy.server.host, Tls.open_from_policy(policy), now=now),
     )
-    binaries = own_binaries(policy)
+    binaries = find_own_programs(policy)
     create = confirm or can_be_new(policy)
     with (
         open_ledger(policy, is_trusted=confirm, can_create=create) as ledger,
@@ -186,7 +186,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     )
 
 
-def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
+def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: PostgresPrograms | None) -> None:
     """Ask PostgreSQL whether it reads stored questions, and starts from the owner's programs."""
     if binaries is not None or catalog.stored_questions:
         from proxy.process.generations import try_shadow

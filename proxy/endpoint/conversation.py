@@ -10,16 +10,16 @@ from itertools import count
 from proxy.endpoint.hang_ups import probe_client
 from proxy.endpoint.login import ClientGone, ClientStream
 from proxy.session.session import Session
-from proxy.shadow.relay import Relay
+from proxy.shadow.relay import ShadowRelay
 from proxy.wire.frontend import Terminate
-from proxy.wire.server_side import Received
+from proxy.wire.server_side import ReceivedMessage
 
 _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 
 
-async def relay_both_ways(stream: ClientStream, relay: Relay, session: Session) -> None:
+async def relay_both_ways(stream: ClientStream, relay: ShadowRelay, session: Session) -> None:
     """Relay both directions until either side ends. Raise the error that ended them, if there is one."""
-    pump = asyncio.create_task(relay.pump())
+    pump = asyncio.create_task(relay.forward_answers())
     statements = asyncio.create_task(_handle_statements(stream, session, relay))
     try:
         await asyncio.wait({pump, statements}, return_when=asyncio.FIRST_COMPLETED)
@@ -32,7 +32,7 @@ async def relay_both_ways(stream: ClientStream, relay: Relay, session: Session) 
             raise outcome
 
 
-async def _handle_statements(stream: ClientStream, session: Session, relay: Relay) -> None:
+async def _handle_statements(stream: ClientStream, session: Session, relay: ShadowRelay) -> None:
     """Handle the client's messages one by one, none before it has read what is behind, and let all be answered.
 
     A client that sends without end lets the others have their turn.
@@ -47,13 +47,13 @@ async def _handle_statements(stream: ClientStream, session: Session, relay: Rela
         relay.gathers = stream.connection.has_more
         with stream.count_as_held(received):
             await session.handle(received)
-    if not relay.answers.settled:
+    if not relay.answers.is_settled:
         probe_client(stream, relay)  # it may have gone, and then nothing is to be left running for it
         await relay.settle()
     await stream.wait_until_sent()
 
 
-async def _read_next(stream: ClientStream) -> Received | None:
+async def _read_next(stream: ClientStream) -> ReceivedMessage | None:
     """Return the client's next message; None if no more comes."""
     try:
         return await stream.read_message()

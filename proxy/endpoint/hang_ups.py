@@ -10,7 +10,7 @@ import sys
 from enum import Enum, auto
 
 from proxy.endpoint.login import ClientStream
-from proxy.shadow.relay import Relay
+from proxy.shadow.relay import ShadowRelay
 from proxy.wire.backend import ParameterStatus
 
 _KNOWN = b"server_version"  # never another one in a session, and told at every login
@@ -39,7 +39,7 @@ def find_presence(stream: ClientStream) -> ClientPresence:
     return ClientPresence.LISTENS if events & select.POLLRDHUP else ClientPresence.SPEAKS
 
 
-def probe_client(stream: ClientStream, relay: Relay) -> None:
+def probe_client(stream: ClientStream, relay: ShadowRelay) -> None:
     """Tell a client what it knows, so that its system says if it has gone. Only the first time counts."""
     if not stream.was_knocked_at:
         stream.was_knocked_at = True

@@ -26,10 +26,10 @@ from proxy.wire.backend import (
     Authentication,
     NegotiateProtocolVersion,
 )
-from proxy.wire.cursor import Cursor
+from proxy.wire.cursor import PayloadReader
 from proxy.wire.frontend import NEWEST_MINOR, PROTOCOL_3_0, Cancel, Credential, EncryptionRequest, Startup
-from proxy.wire.server_side import Received, ServerConnection
-from proxy.wire.startup import Login, login
+from proxy.wire.server_side import ReceivedMessage, ServerProtocol
+from proxy.wire.startup import Login, read_login
 
 UTF8 = codecs.lookup("utf-8")
 CHUNK_BYTES = 64 * 1024
@@ -61,7 +61,7 @@ class ClientStream:
 
     def __init__(
         self,
-        connection: ServerConnection,
+        connection: ServerProtocol,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
@@ -83,7 +83,7 @@ class ClientStream:
         return self.connection.buffered + self._handled_bytes
 
     @contextmanager
-    def count_as_held(self, received: Received) -> Iterator[None]:
+    def count_as_held(self, received: ReceivedMessage) -> Iterator[None]:
         """Count a message as held while the block works on it."""
         self._handled_bytes = (_COPIES if received.is_ascii else _WIDE_COPIES) * received.size
         try:
@@ -91,7 +91,7 @@ class ClientStream:
         finally:
             self._handled_bytes = 0
 
-    async def read_message(self) -> Received:
+    async def read_message(self) -> ReceivedMessage:
         """Return the next message. Raise ClientGone or ProtocolViolation."""
         while (received := self.connection.next_message()) is None:
             try:
@@ -173,7 +173,7 @@ async def log_in(
         hint = "Connect with sslmode=verify-full, or sslmode=require where you cannot verify."
         raise KeyholeError("KH407", "this server takes logins over TLS alone", hint=hint)
     check()
-    asked = login(message)
+    asked = read_login(message)
     if message.version[1] > NEWEST_MINOR or asked.extensions:
         stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor, asked.extensions).encode())
     await _authenticate(stream, catalog, asked.user, caller)
@@ -187,10 +187,10 @@ async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, calle
     exchange = _make_exchange(catalog, user, stream.channel, caller.strangers)
     offered = b"".join(mechanism.encode() + b"\0" for mechanism in exchange.mechanisms)
     stream.writer.write(Authentication(AUTH_SASL, offered + b"\0").encode())
-    cursor = Cursor(await _read_credential(stream))
-    mechanism = cursor.string().decode("ascii", "replace")
-    client_first = cursor.value()
-    cursor.end()
+    cursor = PayloadReader(await _read_credential(stream))
+    mechanism = cursor.read_string().decode("ascii", "replace")
+    client_first = cursor.read_value()
+    cursor.check_end()
     server_first = exchange.answer_client_first(client_first or b"", mechanism=mechanism)
     stream.writer.write(Authentication(AUTH_SASL_CONTINUE, server_first).encode())
     proof = await _read_credential(stream)

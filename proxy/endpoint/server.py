@@ -45,11 +45,11 @@ from proxy.session.parts import SessionParts
 from proxy.session.port import SessionBacking
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.link import Refused
-from proxy.shadow.relay import Relay
+from proxy.shadow.link import ShadowLoginRefused
+from proxy.shadow.relay import ShadowRelay
 from proxy.wire.backend import BackendKeyData, ParameterStatus, ReadyForQuery
 from proxy.wire.frontend import Cancel
-from proxy.wire.server_side import ServerConnection
+from proxy.wire.server_side import ServerProtocol
 from proxy.wire.startup import Login
 
 log = structlog.get_logger("keyhole.endpoint")
@@ -189,7 +189,7 @@ class Endpoint:
         assert task is not None
         seen, address = self._telemetry, _find_address(writer)
         client = self._connected.add(task, address=address or "")
-        stream = ClientStream(ServerConnection(), reader, writer, heard=client.note_byte)
+        stream = ClientStream(ServerProtocol(), reader, writer, heard=client.note_byte)
         try:
             await self._log_in_and_serve(stream, client, address=address)
         except asyncio.CancelledError:
@@ -202,7 +202,7 @@ class Endpoint:
         except KeyholeError as error:
             seen.count_refusal(error.code, face=Interface.POSTGRESQL, address=address)
             stream.write_report(encode_refusal(error, codec=UTF8, severity="FATAL"))
-        except Refused as refused:
+        except ShadowLoginRefused as refused:
             seen.count_disconnect(DisconnectReason.SHADOW, address=address)
             stream.write_report(refused.report.encode())
         except ProtocolViolation as error:
@@ -243,7 +243,7 @@ class Endpoint:
                 self._connected.log_in(client, login.user)
                 backing = self._backing  # another one by now, if the policy was read again during the login
                 staying.enter_context(backing.using())
-                relay = await Relay.open(backing.shadow, backing.make_startup_settings(login), stream.writer)
+                relay = await ShadowRelay.open(backing.shadow, backing.make_startup_settings(login), stream.writer)
             parts = SessionParts.make_for_session(
                 relay,
                 client=stream.writer,
@@ -279,13 +279,13 @@ class Endpoint:
                 raise asyncio.CancelledError
             with self._telemetry.count_session(analyst=login.user, address=address):
                 stream.writer.write(_make_greeting(relay.parameters, process, opened.secret))
-                stream.connection.ready()
+                stream.connection.open_session()
                 await stream.writer.drain()
                 await relay_both_ways(stream, relay, opened.session)
         finally:
             del self._open[process]
             await relay.end()
-            if not relay.answers.settled:
+            if not relay.answers.is_settled:
                 opened.client.lingering = relay.process
 
     def _register(self, opened: OpenSession) -> int:

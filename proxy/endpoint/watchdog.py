@@ -21,8 +21,8 @@ from proxy.endpoint.login import UTF8, ClientStream
 from proxy.session.error_fields import encode_refusal
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.relay import Relay
-from proxy.shadow.usage import is_alive, stand_back, usage
+from proxy.shadow.relay import ShadowRelay
+from proxy.shadow.usage import is_alive, lower_priority, measure_memory
 
 INTERVAL_S = 0.5  # between two looks: a limit may be noticed so much later, and each look reads every session
 _NEAR_S = 0.05  # between two looks at memory once a quarter is taken: in a longer pause a session could take the rest
@@ -50,7 +50,7 @@ class OpenSession:
 
     secret: bytes
     stream: ClientStream
-    relay: Relay
+    relay: ShadowRelay
     session: Session
     analyst: Analyst | None
     client: ConnectedClient
@@ -108,7 +108,7 @@ class SessionWatchdog:
     async def _wait_for_shadow_process(self, client: ConnectedClient) -> None:
         while is_alive(client.lingering):
             await asyncio.sleep(INTERVAL_S)
-            stand_back(client.lingering)
+            lower_priority(client.lingering)
         self._connected.free_session(client)
 
     async def _watch_time(self) -> None:
@@ -141,11 +141,11 @@ class SessionWatchdog:
         is reported in the end: the shadow hangs, or runs what PostgreSQL cannot stop.
         """
         longest_s, loop = self._longest_s(), asyncio.get_running_loop()
-        if one.relay.busy_for(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:
-            await one.relay.time_out()
-        if one.relay.busy_for(loop.time()) > longest_s + LATE_S:
-            stand_back(one.relay.process)
-        if one.relay.silent_for(loop.time()) > longest_s + GIVEN_UP_S:
+        if one.relay.get_busy_seconds(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:
+            await one.relay.cancel_as_timed_out()
+        if one.relay.get_busy_seconds(loop.time()) > longest_s + LATE_S:
+            lower_priority(one.relay.process)
+        if one.relay.get_silent_seconds(loop.time()) > longest_s + GIVEN_UP_S:
             one.client.disconnect(_SILENT)
 
     async def _watch_memory(self) -> None:
@@ -158,7 +158,7 @@ class SessionWatchdog:
             used = {process: one.stream.held_bytes + one.session.held_bytes for process, one in held.items()}
             for shadow in {one.shadow for one in held.values()}:
                 mine = [process for process, one in held.items() if one.shadow == shadow]
-                for process, taken in usage(shadow, mine).items():
+                for process, taken in measure_memory(shadow, mine).items():
                     used[process] += taken
             owners = {process: one.client.analyst or "" for process, one in held.items()}
             for process in choose_sessions_to_end(used, owners, most=most):

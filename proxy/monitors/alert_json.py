@@ -71,7 +71,7 @@ class Telling:
             texts[name] = values[alert.window - self._run.windows.first]
         told: list[str | None] = [texts[name] for name in self._answered]
         if self._labels is not None:
-            told = [column[0] for column in self._labels.show([[text] for text in told])]
+            told = [column[0] for column in self._labels.apply([[text] for text in told])]
         return tuple(zip(self._keys, told, strict=True))
 
 

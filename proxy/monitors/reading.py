@@ -47,7 +47,7 @@ from proxy.open_policy.service import Service, Serving
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
 from proxy.shadow.address import OWNER
-from proxy.shadow.key_labels import KeyLabels, labels_not_ready
+from proxy.shadow.key_labels import KeyLabels, refuse_unready_labels
 
 NEVER_STARTED = "waiting"
 """The state of a monitor that was declared, and not started as it is declared now."""
@@ -358,7 +358,7 @@ class MonitorReading:
             made = None
             if question.shown_keys is not None:
                 if self._read_labels is None:
-                    raise labels_not_ready()
+                    raise refuse_unready_labels()
                 role = next((analyst.name for analyst in catalog.analysts), OWNER)
                 made = self._read_labels.read(question, self.plan(monitor).question.keys, analyst=role)
             known = self._labels[monitor] = (catalog.digest, made)

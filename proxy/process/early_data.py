@@ -13,7 +13,7 @@ from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals
 from proxy.process.own_folder import make_own_folder
 from proxy.shadow.embedded import EmbeddedShadow
-from proxy.shadow.guard import guarded
+from proxy.shadow.guard import stop_server_with_process
 
 
 class EarlyShadowData:
@@ -57,5 +57,5 @@ def begin_early_data(policy_path: Path, signals: Signals) -> EarlyShadowData | N
 def make_shadow_directory() -> Iterator[Path]:
     """Make a directory for a shadow while the block runs; whatever uses it ends with this process. Raise OSError."""
     # a shadow holds no data, so it lives in a folder of its own that goes away with it
-    with make_own_folder() as folder, guarded(folder / "shadow"):
+    with make_own_folder() as folder, stop_server_with_process(folder / "shadow"):
         yield folder / "shadow"

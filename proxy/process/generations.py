@@ -25,7 +25,7 @@ from proxy.pipeline.answering import StatementAnswerer
 from proxy.process.early_data import EarlyShadowData, make_shadow_directory
 from proxy.session.port import SessionBacking
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.binaries import Binaries, own_binaries
+from proxy.shadow.binaries import PostgresPrograms, find_own_programs
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.key_labels import LabelReader
 from proxy.shadow.schema import build_schema
@@ -47,7 +47,7 @@ class Generation:
     service: Service
     shadow: ShadowAddress
     close: Callable[[], None]
-    binaries: Binaries | None = None
+    binaries: PostgresPrograms | None = None
 
     @staticmethod
     def lend(service: Service, shadow: ShadowAddress) -> "Generation":
@@ -168,7 +168,7 @@ def _open_with_shadow(
 ) -> Generation:
     with ExitStack() as opened:
         opened.enter_context(service)
-        binaries = own_binaries(policy)
+        binaries = find_own_programs(policy)
         shadow = opened.enter_context(
             run_prepared_shadow(service.catalog, limits=policy.server.limits, binaries=binaries, early=early)
         )
@@ -181,7 +181,7 @@ def run_prepared_shadow(
     *,
     limits: ServerLimitsSection | None = None,
     workers: int = 1,
-    binaries: Binaries | None = None,
+    binaries: PostgresPrograms | None = None,
     early: EarlyShadowData | None = None,
 ) -> Iterator[ShadowAddress]:
     """Prepare a shadow that shows `catalog` while the block runs, for so many workers with these limits each.
@@ -196,7 +196,7 @@ def run_prepared_shadow(
 
 
 @contextmanager
-def run_brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator[ShadowAddress]:
+def run_brief_shadow(catalog: Catalog, *, binaries: PostgresPrograms | None) -> Iterator[ShadowAddress]:
     """Run a shadow that shows `catalog` for one command, which logs nothing. Raise KH002, KH013 and KH406."""
     limits, tables = ServerLimitsSection(), len(catalog.public_tables)
     with _run_shadow(limits, workers=1, public_tables=tables, binaries=binaries) as shadow:
@@ -204,7 +204,7 @@ def run_brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator
         yield shadow.address
 
 
-def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
+def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: PostgresPrograms | None) -> None:
     """Let a shadow show `catalog`, without the rows of public tables, and stop it. Raise KH002, KH013 and KH406.
 
     What `find_faults` (`proxy/shadow/validity.py`) leaves to PostgreSQL is found out here: the SQL of stored questions,
@@ -221,7 +221,7 @@ def _run_shadow(
     *,
     workers: int,
     public_tables: int,
-    binaries: Binaries | None,
+    binaries: PostgresPrograms | None,
     early: EarlyShadowData | None = None,
 ) -> Iterator[EmbeddedShadow]:
     with ExitStack() as opened:

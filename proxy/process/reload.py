@@ -32,7 +32,7 @@ from proxy.process.generations import (
     open_next_generation,
 )
 from proxy.report.analyst_shares import log_changed_shares
-from proxy.shadow.binaries import Binaries, own_binaries
+from proxy.shadow.binaries import PostgresPrograms, find_own_programs
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import is_same_source
 
@@ -69,10 +69,10 @@ class PolicyInForce:
     policy: Policy
     digest: str
     started_with: ServerLimitsSection
-    binaries: Binaries | None
+    binaries: PostgresPrograms | None
 
     @staticmethod
-    def make_for_shadow(policy: Policy, digest: str, binaries: Binaries | None) -> "PolicyInForce":
+    def make_for_shadow(policy: Policy, digest: str, binaries: PostgresPrograms | None) -> "PolicyInForce":
         """Return the policy in force whose shadow was made for it."""
         return PolicyInForce(policy, digest, policy.server.limits, binaries)
 
@@ -103,7 +103,7 @@ class PolicyInForce:
             or list_known_names(new) != list_known_names(old)
         ):
             return None
-        if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
+        if not self._has_room(new.server.limits) or find_own_programs(new) != self.binaries:
             return None
         catalog = read_pinned_catalog(new, source)
         return catalog if catalog.digest == self.digest else None

@@ -29,7 +29,7 @@ from proxy.security.file_modes import describe_exposed_files
 from proxy.security.mock_users import MockUsers
 from proxy.security.tls import Tls, list_exposure_warnings
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.binaries import own_binaries
+from proxy.shadow.binaries import find_own_programs
 from proxy.shadow.wheel import describe_older
 
 log = structlog.get_logger("keyhole.serving")
@@ -57,7 +57,7 @@ def serve_in_foreground(
     log_to_standard_error(policy.server.log_level)
     log.info("starting", policy=policy_path.name)
     section, tls = policy.server, Tls.open_from_policy(policy)
-    exposed = (*describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(own_binaries(policy)))
+    exposed = (*describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(find_own_programs(policy)))
     for warning in (*list_exposure_warnings(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port

@@ -15,7 +15,7 @@ import structlog
 from planner.errors import KeyholeError
 from proxy.observe.logs import describe_exception
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.hung import answers, end_hung
+from proxy.shadow.hung import end_hung_server, is_answering
 
 log = structlog.get_logger("keyhole.shadow")
 
@@ -47,7 +47,7 @@ class SilenceClock:
     async def is_silent(self, shadow: ShadowAddress) -> bool:
         """Return True if it has said nothing at all looks for `HUNG_S`."""
         loop = asyncio.get_running_loop()
-        if shadow != self._shadow or await answers(shadow):
+        if shadow != self._shadow or await is_answering(shadow):
             self._shadow, self._at = shadow, loop.time()
         return loop.time() - self._at >= HUNG_S
 
@@ -67,7 +67,7 @@ async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Calla
             continue
         log.error("shadow lost", why="it is gone" if gone else "it hangs")
         if not gone:
-            await asyncio.to_thread(end_hung, shadow)
+            await asyncio.to_thread(end_hung_server, shadow)
         try:
             await renew()
         except Exception as error:

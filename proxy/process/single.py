@@ -39,7 +39,7 @@ from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import MockUsers
 from proxy.security.tls import Tls
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.grammar import Grammar
+from proxy.shadow.grammar import GrammarCheck
 from proxy.shadow.key_labels import LabelReader
 
 log = structlog.get_logger("keyhole.serving")
@@ -113,7 +113,7 @@ async def serve_process(
                         ready,
                         failures=failures,
                         hub=hub,
-                        grammar=Grammar(lambda: _find_shadow(generations)),
+                        grammar=GrammarCheck(lambda: _find_shadow(generations)),
                         labels=labels,
                         add_pages=console_pages(
                             newest.service.policy.server.console,

@@ -41,7 +41,7 @@ from proxy.process.worker_messages import (
 from proxy.process.worker_process import WorkerProcess
 from proxy.report.analyst_shares import log_changed_shares
 from proxy.security.mock_users import MockUsers
-from proxy.shadow.binaries import Binaries, own_binaries
+from proxy.shadow.binaries import PostgresPrograms, find_own_programs
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import open_policy_source
 
@@ -103,14 +103,14 @@ class _MadeGeneration:
 
     shared: SharedGeneration
     close: Callable[[], None]
-    binaries: Binaries | None
+    binaries: PostgresPrograms | None
 
 
 def _make_generation(
     number: int, policy: Policy, catalog: Catalog, *, workers: int, early: EarlyShadowData | None = None
 ) -> _MadeGeneration:
     with ExitStack() as opened:
-        limits, binaries = policy.server.limits, own_binaries(policy)
+        limits, binaries = policy.server.limits, find_own_programs(policy)
         shadow = opened.enter_context(
             run_prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries, early=early)
         )

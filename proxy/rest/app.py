@@ -53,7 +53,7 @@ from proxy.rest.readiness import Readiness, make_readiness
 from proxy.rest.request_refusals import refuse_removed_analyst
 from proxy.rest.responses import UnreadableBody, describe_problems, make_problem_response, make_response
 from proxy.security.failed_logins import FailedLogins
-from proxy.shadow.grammar import Grammar
+from proxy.shadow.grammar import GrammarCheck
 from proxy.shadow.key_labels import LabelReader
 
 _OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
@@ -106,7 +106,7 @@ def create_app(
     failures: FailedLogins | None = None,
     hub: AlertHub | None = None,
     add_pages: AddPages | None = None,
-    grammar: Grammar | None = None,
+    grammar: GrammarCheck | None = None,
     labels: LabelReader | None = None,
     site: Path = SITE,
 ) -> FastAPI:
@@ -182,7 +182,7 @@ def _add_routes(
     serving: Serving,
     limits: RestSection,
     analyst: LetIn,
-    grammar: Grammar | None,
+    grammar: GrammarCheck | None,
     labels: LabelReader | None,
 ) -> None:
     kept = KeptKeys()
@@ -193,7 +193,7 @@ def _add_routes(
         try:
             yield
         except KeyholeError as refusal:
-            raise (refusal if grammar is None else grammar.reword(refusal, sql=sql, analyst=who)) from None
+            raise (refusal if grammar is None else grammar.prefer_syntax_error(refusal, sql=sql, analyst=who)) from None
 
     answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
 
@@ -213,7 +213,7 @@ def _add_routes(
                 service, body, find_analyst(service, who), key=key, keep_days=keep_days, labels=labels
             )
         if isinstance(told.outcome, KeyholeError):
-            again = told.outcome if grammar is None else grammar.reword(told.outcome, sql=body.sql, analyst=who)
+            again = told.outcome if grammar is None else grammar.prefer_syntax_error(told.outcome, sql=body.sql, analyst=who)
             return make_problem_response(again, headers=told.headers)
         return answers.make_response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 

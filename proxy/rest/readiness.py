@@ -111,7 +111,7 @@ def count_shadow_connections(shadow: ShadowAddress) -> int:
     """Return the number of the shadow's connections beside this one. Raise psycopg.Error when it does not answer."""
     with (
         limit_waits(SHADOW_S),
-        PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
+        PunctualConnection.connect(shadow.make_conninfo(user=OWNER, database="postgres")) as connection,
     ):
         found = connection.execute(_CONNECTIONS).fetchone()
     return 0 if found is None else int(found[0])
@@ -125,6 +125,6 @@ def read_shadow_version(shadow: ShadowAddress) -> int:
     """
     with (
         limit_waits(SHADOW_S),
-        PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
+        PunctualConnection.connect(shadow.make_conninfo(user=OWNER, database="postgres")) as connection,
     ):
         return connection.info.server_version

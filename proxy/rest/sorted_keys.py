@@ -30,7 +30,7 @@ def show_keys(keys: KeySet, labels: KeyLabels | None, order: KeyOrder) -> KeySet
 
 def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> LabelledKeys:
     """Return the keys in their displayed form, in an order. Equal ones keep their order."""
-    shown = list(zip(*labels.show(keys.arrays), strict=True))
+    shown = list(zip(*labels.apply(keys.arrays), strict=True))
     for column in reversed(order):
         by = _make_sort_key(labels, column)
         shown.sort(key=lambda key: by(key[column.place]), reverse=column.descending)  # at once

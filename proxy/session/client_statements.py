@@ -7,9 +7,9 @@ from planner.parser.lexer import read_tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
 from proxy.session.session_refusals import refuse_executed_savepoint
-from proxy.shadow.exchange import OWN_NAMES, Exchange
-from proxy.shadow.findings import Described
-from proxy.shadow.relay import Relay
+from proxy.shadow.exchange import OWN_NAMES, ShadowExchange
+from proxy.shadow.findings import StatementDescription
+from proxy.shadow.relay import ShadowRelay
 from proxy.wire.backend import RowDescription
 from proxy.wire.frontend import Bind
 
@@ -32,7 +32,7 @@ class Statement:
 
     part: StatementPart
     text: str
-    described: Described
+    described: StatementDescription
     stand_in: bytes
     stand_in_text: str
     in_sql: bool = False
@@ -102,7 +102,7 @@ class ClientStatements:
     makes sure that the shadow still has it; the shadow itself denies running what has been forgotten here.
     """
 
-    def __init__(self, relay: Relay, exchange: Exchange, text: ClientText) -> None:
+    def __init__(self, relay: ShadowRelay, exchange: ShadowExchange, text: ClientText) -> None:
         self.statements: dict[bytes, Statement] = {}
         self.portals: dict[bytes, Portal] = {}
         self.described: dict[bytes, RowDescription] = {}
@@ -138,7 +138,7 @@ class ClientStatements:
 
     async def forget_savepoints(self) -> None:
         """Forget those that the shadow has not kept. Raise ShadowFailed."""
-        self._savepoints.keep_only({one.name for one in await self._exchange.all_held()})
+        self._savepoints.keep_only({one.name for one in await self._exchange.list_prepared()})
 
     def note_prepare(self, name: str | bytes) -> None:
         """Note that PREPARE is about to give a question this name."""
@@ -213,7 +213,7 @@ class ClientStatements:
         if not self.is_outdated:
             return
         forgotten = self._relay.answers.forgotten
-        kept = await self._exchange.all_held()
+        kept = await self._exchange.list_prepared()
         if len(self._pending) < _MOST_NAMES:
             self._prepared.keep_only({one.name for one in kept})
             for pending in self._pending.values():

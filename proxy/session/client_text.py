@@ -7,9 +7,9 @@ from functools import partial
 
 from planner.errors import KeyholeError
 from proxy.session.session_refusals import refuse_client_encoding, refuse_invalid_text, refuse_unwritable_text
-from proxy.shadow.exchange import Exchange
-from proxy.shadow.relay import Relay
-from proxy.wire.encodings import codec
+from proxy.shadow.exchange import ShadowExchange
+from proxy.shadow.relay import ShadowRelay
+from proxy.wire.encodings import find_codec
 
 _NAME_BYTES = 63  # PostgreSQL's NAMEDATALEN - 1
 
@@ -21,7 +21,7 @@ class ClientText:
     the next ReadyForQuery: `refresh_encoding` before text that is not ASCII.
     """
 
-    def __init__(self, relay: Relay, exchange: Exchange) -> None:
+    def __init__(self, relay: ShadowRelay, exchange: ShadowExchange) -> None:
         self._relay = relay
         self._exchange = exchange
         self._learned = ""
@@ -46,12 +46,12 @@ class ClientText:
         known = answers.told if self._learned_at[0] != answers.readies else self._learned_at[1]
         if answers.executed != known and not answers.skipping:
             self.use_reported_encoding(await self._exchange.read_encoding())
-            await self._exchange.step_back()
+            await self._exchange.undo_own_statement()
 
     @property
     def codec(self) -> codecs.CodecInfo:
         """Return the codec of the client's encoding. Raise KH404 if that would not be safe."""
-        found = codec(self.encoding)
+        found = find_codec(self.encoding)
         if found is None:
             raise refuse_client_encoding(self.encoding)
         return found

@@ -7,17 +7,17 @@ from proxy.session.parts import SessionParts
 from proxy.session.quotas import StatementQuotas
 from proxy.session.session_questions import SessionQuestions
 from proxy.session.statement_reader import StatementReader
-from proxy.shadow.answers import Ending, Expected, short_text
+from proxy.shadow.answers import AnswerEnd, ExpectedAnswer, keep_if_short
 from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Sync
-from proxy.wire.server_side import Received
+from proxy.wire.server_side import ReceivedMessage
 
 SYNC = Sync().encode()
-_ENDINGS: dict[type[FrontendMessage], Ending] = {
-    Parse: Ending.PARSE,
-    Bind: Ending.BIND,
-    Close: Ending.CLOSE,
-    Execute: Ending.EXECUTE,
-    Sync: Ending.SYNC,
+_ENDINGS: dict[type[FrontendMessage], AnswerEnd] = {
+    Parse: AnswerEnd.PARSE,
+    Bind: AnswerEnd.BIND,
+    Close: AnswerEnd.CLOSE,
+    Execute: AnswerEnd.EXECUTE,
+    Sync: AnswerEnd.SYNC,
 }
 
 
@@ -31,16 +31,18 @@ class SessionCore:
     questions: SessionQuestions
     quotas: StatementQuotas
 
-    def forward_to_shadow(self, received: Received) -> None:
+    def forward_to_shadow(self, received: ReceivedMessage) -> None:
         """Send a message to the shadow as the client sent it; the client gets the answer."""
         message = received.message
         ending, text = _ENDINGS.get(type(message)), message.sql if isinstance(message, Parse) else b""
-        self.parts.relay.send(received.raw, None if ending is None else Expected(ending, text=short_text(text)))
+        self.parts.relay.send(
+            received.raw, None if ending is None else ExpectedAnswer(ending, text=keep_if_short(text))
+        )
 
-    def forward_question(self, message: Parse, received: Received, *, spelled: str) -> None:
+    def forward_question(self, message: Parse, received: ReceivedMessage, *, spelled: str) -> None:
         """Send a question's Parse to the shadow, in the spelling that PostgreSQL reads if it needs another one."""
         if not spelled:
             self.forward_to_shadow(received)
             return
         sent = replace(message, sql=self.parts.text.encode(spelled))
-        self.parts.relay.send(sent.encode(), Expected(Ending.PARSE, text=short_text(message.sql)))
+        self.parts.relay.send(sent.encode(), ExpectedAnswer(AnswerEnd.PARSE, text=keep_if_short(message.sql)))

@@ -30,7 +30,7 @@ def encode_refusal(
 
 def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_message: bool) -> Report:
     """Add a hint to an error of PostgreSQL that has none, in the client's encoding."""
-    if report.field(b"H"):
+    if report.find_field(b"H"):
         return report
     ending = _encode_text(_format_hint_ending(hint), codec) if hint_in_message else b""
     fields = tuple((letter, value + ending if letter == b"M" else value) for letter, value in report.fields)

@@ -15,7 +15,7 @@ from proxy.session.parts import SessionParts
 from proxy.shadow.findings import ShadowFailed
 from proxy.shadow.relay import is_failed_transaction, is_syntax_error, read_analysis_error
 from proxy.wire.backend import Report
-from proxy.wire.encodings import codec
+from proxy.wire.encodings import find_codec
 
 _SETS = re.compile(
     rf"\s*(?:re)?set\s+(?:(?:session|local)\s+)?{re.escape(HINT_IN_MESSAGE)}\b(?:\s*(?:=|to\b)\s*'?(on|off))?",
@@ -74,17 +74,17 @@ class ErrorReporter:
                 return
         self._known = False
         if text is not None and not isinstance(error, NestedTooDeep):
-            expected = self._exchange.fail(text)
+            expected = self._exchange.fail_transaction(text)
             await self._relay.settle()
             for frame in expected.kept:
                 if is_syntax_error(frame) or is_failed_transaction(frame):
                     self._session.client.write(frame.raw)
                     return
                 report = read_analysis_error(frame)
-                if report is not None and (error.code in _OF_GROUP_BY or report.field(b"C") == _SYNTAX):
+                if report is not None and (error.code in _OF_GROUP_BY or report.find_field(b"C") == _SYNTAX):
                     self._session.client.write(self._encode_with_hint(report, error.hint))
                     return
-        self._exchange.fail()
+        self._exchange.fail_transaction()
         self._session.telemetry.count_refusal(error.code, face=Interface.POSTGRESQL, analyst=self._session.analyst)
         self._session.client.write(encode_refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
 
@@ -96,7 +96,7 @@ class ErrorReporter:
 
     @property
     def _codec(self) -> codecs.CodecInfo:
-        return codec(self._session.text.encoding) or codecs.lookup("utf-8")
+        return find_codec(self._session.text.encoding) or codecs.lookup("utf-8")
 
 
 def _is_on(value: str | None) -> bool:

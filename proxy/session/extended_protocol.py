@@ -13,12 +13,12 @@ from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.core import SessionCore
 from proxy.session.session_questions import AskingWay
-from proxy.shadow.answers import Ending, Expected
+from proxy.shadow.answers import AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
 from proxy.shadow.findings import READ_BY, ShadowFailed, read_described
-from proxy.shadow.parameter import all_mean_the_same
+from proxy.shadow.parameter import are_independent_of_settings
 from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Query, Sync
-from proxy.wire.server_side import Received
+from proxy.wire.server_side import ReceivedMessage
 
 
 class ExtendedProtocol:
@@ -42,17 +42,17 @@ class ExtendedProtocol:
             self._has_begun = False
             return
         answers = self._relay.answers
-        if not self._has_begun and answers.settled and answers.status != b"E":
+        if not self._has_begun and answers.is_settled and answers.status != b"E":
             outdated, full = self._held.is_outdated, self._core.quotas.is_nearly_full
             if outdated:
                 await self._held.forget_lost_statements()
             if full:
                 await self._core.quotas.recount()
             if outdated or full:
-                await self._exchange.step_back()
+                await self._exchange.undo_own_statement()
         self._has_begun = True
 
-    async def parse(self, message: Parse, received: Received) -> None:
+    async def parse(self, message: Parse, received: ReceivedMessage) -> None:
         """Prepare a statement; a question also in a stand-in to which its portals are bound."""
         if message.statement.startswith(OWN_NAMES):
             raise refuse_own_name()
@@ -76,7 +76,7 @@ class ExtendedProtocol:
         only = parts[0] if len(parts) == 1 else None
         is_question = only is not None and await self._core.questions.is_for_keyhole(only)
         if only is not None and only.executing is not None and self._held.may_be_question(only.executing.name):
-            await self._exchange.step_back()
+            await self._exchange.undo_own_statement()
         if only is None or not is_question:
             self._core.forward_to_shadow(received)
             if name != UNNAMED and (name in self._held.statements or self._held.may_be_prepared(name)):
@@ -92,11 +92,11 @@ class ExtendedProtocol:
         # DECLARE gives no rows, and can be bound itself: PostgreSQL checks its privileges when it runs
         stand_in, stand_in_text = message.statement, text
         if like.rows is not None:
-            stand_in = self._exchange.new_stand_in()
-            stand_in_text = self._text.decode(await self._exchange.stand_in(stand_in, like))
+            stand_in = self._exchange.make_stand_in_name()
+            stand_in_text = self._text.decode(await self._exchange.prepare_stand_in(stand_in, like))
         self._held.keep_question(name, Statement(only, text, like, stand_in, stand_in_text))
 
-    async def bind(self, message: Bind, received: Received) -> None:
+    async def bind(self, message: Bind, received: ReceivedMessage) -> None:
         """Make a portal; for a question, over its stand-in."""
         if message.statement.startswith(OWN_NAMES) or message.portal.startswith(OWN_NAMES):
             raise refuse_own_name()
@@ -106,7 +106,7 @@ class ExtendedProtocol:
             await self._exchange.settle()
             if self._held.is_outdated:
                 await self._held.forget_lost_statements()
-                await self._exchange.step_back()
+                await self._exchange.undo_own_statement()
         if portal:
             self._core.quotas.count_portal(portal)
         statement = self._held.statements.get(name) or await self._find_sql_prepared(message.statement, name)
@@ -120,7 +120,7 @@ class ExtendedProtocol:
             )  # a wrong number of values is an error that names the client's own statement
             return
         bound = replace(message, statement=statement.stand_in)
-        self._relay.send(bound.encode(), Expected(Ending.BIND))
+        self._relay.send(bound.encode(), ExpectedAnswer(AnswerEnd.BIND))
         await self._exchange.settle()
         self._held.forget_ended_portals()
         read_by = await self._find_reading_settings(message, statement.described.types)
@@ -130,7 +130,7 @@ class ExtendedProtocol:
 
     async def _find_reading_settings(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
         """Return the settings by which the parameters of a portal were read; None if they mean the same by all."""
-        if all_mean_the_same(message, types):
+        if are_independent_of_settings(message, types):
             return None
         answers = self._relay.answers
         if answers.executed != answers.told:
@@ -145,10 +145,10 @@ class ExtendedProtocol:
         if not name or not self._held.may_be_prepared(name):
             return None
         await self._exchange.settle()
-        if self._relay.answers.failed:
+        if self._relay.answers.has_failed:
             return None  # nothing can be looked up, and the shadow says what is wrong
-        found = await self._exchange.find_kept(sent)
-        await self._exchange.step_back()
+        found = await self._exchange.find_prepared(sent)
+        await self._exchange.undo_own_statement()
         question = None if found is None else self._core.questions.find_question_in(found)
         if found is None or found.name != name or question is None:
             return None
@@ -156,19 +156,19 @@ class ExtendedProtocol:
         await self._exchange.settle()
         like = read_described(expected)
         # its portal keeps what it needs of the stand-in, so the next may have the same name
-        stand_in = self._text.decode(await self._exchange.stand_in(STAND_IN, like))
+        prepare_stand_in = self._text.decode(await self._exchange.prepare_stand_in(STAND_IN, like))
         part = StatementPart(question, offset=0, is_intercepted=True)
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
-    async def describe(self, message: Describe, received: Received) -> None:
+    async def describe(self, message: Describe, received: ReceivedMessage) -> None:
         """Tell what a statement or portal gives.
 
         Of a question's portal also from which tables its columns come, which neither its stand-in nor its answer has.
         """
         places = self._held.described.get(await self._text.convert_name(message.name)) if message.what == b"P" else None
-        self._relay.send(received.raw, Expected(Ending.DESCRIBE, places=places))
+        self._relay.send(received.raw, ExpectedAnswer(AnswerEnd.DESCRIBE, places=places))
 
-    async def execute(self, message: Execute, received: Received) -> None:
+    async def execute(self, message: Execute, received: ReceivedMessage) -> None:
         """Run a portal; the first time, answer its question."""
         if await self._text.convert_name(message.portal) not in self._held.portals:
             self._core.forward_to_shadow(received)
@@ -180,7 +180,7 @@ class ExtendedProtocol:
         if portal is None or not await self._core.questions.answer(portal, message, how=how):
             self._core.forward_to_shadow(received)
 
-    async def close(self, message: Close, received: Received) -> None:
+    async def close(self, message: Close, received: ReceivedMessage) -> None:
         """Forget a statement or a portal."""
         if message.what == b"P":
             name = await self._text.convert_name(message.name)

@@ -20,9 +20,9 @@ from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.monitors.alert_json import clearing_document, write_iso
 from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
 from proxy.session.error_fields import encode_notice
-from proxy.shadow.answers import Expected
-from proxy.shadow.exchange import Exchange
-from proxy.shadow.relay import Relay
+from proxy.shadow.answers import ExpectedAnswer
+from proxy.shadow.exchange import ShadowExchange
+from proxy.shadow.relay import ShadowRelay
 from proxy.wire.backend import NotificationResponse
 
 MOST_PAYLOAD_BYTES = 7_999  # as much as NOTIFY takes, so that no program has to expect more
@@ -34,7 +34,7 @@ _ASCII = codecs.lookup("ascii")
 class _ChannelQuery:
     """The question to the shadow, when `listened` commands had changed its channels."""
 
-    answer: Expected
+    answer: ExpectedAnswer
     listened: int
 
 
@@ -43,8 +43,8 @@ class NotificationListener:
 
     def __init__(
         self,
-        relay: Relay,
-        exchange: Exchange,
+        relay: ShadowRelay,
+        exchange: ShadowExchange,
         *,
         client: asyncio.StreamWriter,
         work: QuestionWork,
@@ -111,7 +111,7 @@ class NotificationListener:
 
     def _update_channels(self, question: _ChannelQuery) -> None:
         self._question, self._known = None, question.listened
-        channels = self._exchange.channels(question.answer)
+        channels = self._exchange.decode_channels(question.answer)
         if channels is None:
             return  # the shadow had no time for it: as before, until the next LISTEN
         for channel, admitted in tuple(self._admitted.items()):

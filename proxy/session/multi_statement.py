@@ -9,7 +9,7 @@ from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.parts import SessionParts
 from proxy.session.session_questions import AskingWay, SessionQuestions
-from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
+from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import PART
 from proxy.shadow.findings import ShadowFailed, read_described
 from proxy.wire.frontend import Bind, Describe, Execute, Query, Sync
@@ -45,14 +45,14 @@ class ScriptRunner:
         if any([await self._questions.is_for_keyhole(part) for part in parts]):
             return True
         if not in_batch:
-            self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+            self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
         return False
 
     async def run(self, parts: tuple[StatementPart, ...], text: bytes) -> None:
         """Run a text statement by statement, as PostgreSQL runs a text of several."""
         several = len(parts) > 1
-        if several and (error := await self._relay.syntax_error(text)) is not None:
-            self._exchange.fail()
+        if several and (error := await self._relay.find_syntax_error(text)) is not None:
+            self._exchange.fail_transaction()
             self._client.write(error)
             return
         for what in (b"S", b"P"):
@@ -79,9 +79,9 @@ class ScriptRunner:
         self._exchange.close(b"P", PART)
         self._exchange.bind(Bind(PART, PART, (), (), ()), offset=at)
         late = part.first_word in _SHOWN_WHOLE
-        description = Expected(Ending.DESCRIBE, shown=DESCRIPTION, offset=at, late=late)
+        description = ExpectedAnswer(AnswerEnd.DESCRIBE, shown=DESCRIPTION, offset=at, late=late)
         self._relay.send(Describe(b"P", PART).encode(), description)
-        self._relay.send(Execute(PART, 0).encode(), Expected(Ending.EXECUTE, shown=ROWS, offset=at))
+        self._relay.send(Execute(PART, 0).encode(), ExpectedAnswer(AnswerEnd.EXECUTE, shown=ROWS, offset=at))
         self._exchange.close(b"P", PART)
 
     async def _run_failing(self, part: StatementPart) -> None:
@@ -90,7 +90,7 @@ class ScriptRunner:
         It has no parameters: the shadow says so of the statement, with whatever else is wrong first.
         """
         await self._exchange.settle()
-        failing = Expected(Ending.QUERY, shown=ERROR, offset=part.offset)
+        failing = ExpectedAnswer(AnswerEnd.QUERY, shown=ERROR, offset=part.offset)
         self._relay.send(Query(self._text.encode(part.text)).encode(), failing)
         await self._relay.settle()
         raise ShadowFailed

@@ -18,7 +18,7 @@ from planner.values.sql_literals import quote_text as text_literal
 from proxy.session.error_fields import add_hint
 from proxy.wire import backend
 from proxy.wire.backend import Report
-from proxy.wire.encodings import codec
+from proxy.wire.encodings import find_codec
 from proxy.wire.frames import Frame
 
 _RELATION = re.compile(r'relation "(?:(.*)\.)?([^".]+)" does not exist', re.DOTALL)
@@ -49,16 +49,16 @@ class NameHints:
         Parameters:
             sent: the text in which the error's position counts; empty if it is not known.
         """
-        report, found = backend.decode(frame), codec(self._encoding())
+        report, found = backend.decode(frame), find_codec(self._encoding())
         if not isinstance(report, Report) or found is None:
             return frame
-        message = found.decode(report.field(b"M") or b"", "replace")[0]
+        message = found.decode(report.find_field(b"M") or b"", "replace")[0]
         text = found.decode(sent, "replace")[0]
-        at = int(report.field(b"P") or b"0") - 1
+        at = int(report.find_field(b"P") or b"0") - 1
         is_quoted = text[at : at + 1] == '"'
         hint: str | None = None
-        match report.field(b"C"):
-            case code if report.field(b"H"):  # the nearest column, also of a text in the wrong quotes
+        match report.find_field(b"C"):
+            case code if report.find_field(b"H"):  # the nearest column, also of a text in the wrong quotes
                 if code == _NO_COLUMN and is_quoted and (named := _COLUMN.fullmatch(message)):
                     hint = self._suggest_value(named[1] or named[2], text)
             case code if code == _NO_RELATION and (named := _RELATION.fullmatch(message)):

@@ -11,9 +11,9 @@ from proxy.session.client_statements import ClientStatements
 from proxy.session.client_text import ClientText
 from proxy.session.listening import NotificationListener
 from proxy.session.port import Asker
-from proxy.shadow.exchange import Exchange
-from proxy.shadow.relay import Relay
-from proxy.wire.server_side import ServerConnection
+from proxy.shadow.exchange import ShadowExchange
+from proxy.shadow.relay import ShadowRelay
+from proxy.wire.server_side import ServerProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class SessionParts:
     """
 
     client: asyncio.StreamWriter
-    connection: ServerConnection
-    relay: Relay
-    exchange: Exchange
+    connection: ServerProtocol
+    relay: ShadowRelay
+    exchange: ShadowExchange
     text: ClientText
     held: ClientStatements
     listening: NotificationListener
@@ -39,10 +39,10 @@ class SessionParts:
 
     @staticmethod
     def make_for_session(
-        relay: Relay,
+        relay: ShadowRelay,
         *,
         client: asyncio.StreamWriter,
-        connection: ServerConnection,
+        connection: ServerProtocol,
         asker: Asker,
         analyst: str,
         workers: Executor,
@@ -54,7 +54,7 @@ class SessionParts:
         Questions wait in `workers`, and alerts of monitors come from `hub`.
         """
         work = QuestionWork(workers)
-        exchange = Exchange(relay, setting_names=tuple(asker.settings))
+        exchange = ShadowExchange(relay, setting_names=tuple(asker.settings))
         text = ClientText(relay, exchange)
         return SessionParts(
             client=client,

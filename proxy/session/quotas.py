@@ -55,7 +55,7 @@ class StatementQuotas:
         """Ask the shadow how many there are. Raise ShadowFailed."""
         await self._held.forget_savepoints()
         self._since = 0
-        self._statements = await self._exchange.count_held()
+        self._statements = await self._exchange.count_prepared()
         self._cursors = await self._exchange.count_cursors()
 
     def count_portal(self, portal: bytes) -> None:

@@ -19,10 +19,10 @@ from proxy.session.session_refusals import refuse_function_call
 from proxy.session.simple_protocol import SimpleProtocol
 from proxy.session.statement_reader import StatementReader
 from proxy.session.statement_timeout import read_login_timeout_ms
-from proxy.shadow.answers import Ending, Expected
+from proxy.shadow.answers import AnswerEnd, ExpectedAnswer
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FunctionCall, Parse, Query
-from proxy.wire.server_side import ConnectionState, Received
+from proxy.wire.server_side import ConnectionState, ReceivedMessage
 
 
 class Session:
@@ -48,7 +48,7 @@ class Session:
         self._handled_at = asyncio.get_running_loop().time()
         parts.listening.begin(lambda: not self.is_busy and not self.is_in_transaction)
 
-    async def handle(self, received: Received) -> None:
+    async def handle(self, received: ReceivedMessage) -> None:
         """Handle one message of the client. Raise ConnectionError when the shadow is gone."""
         self._handling = True
         try:
@@ -76,7 +76,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """Return True if a statement runs."""
-        return self._handling or not self._relay.answers.settled
+        return self._handling or not self._relay.answers.is_settled
 
     @property
     def is_in_transaction(self) -> bool:
@@ -97,7 +97,7 @@ class Session:
         """Return seconds since the last statement ended, in the loop's time."""
         return 0.0 if self.is_busy else now - max(self._handled_at, self._relay.settled_at)
 
-    async def _dispatch(self, received: Received) -> None:
+    async def _dispatch(self, received: ReceivedMessage) -> None:
         await self._extended.track_batch(received.message)
         match received.message:
             case Query() as message:
@@ -124,4 +124,4 @@ class Session:
     async def _refuse_call(self) -> None:
         await self._parts.exchange.settle()
         await self._core.reporter.report_error(refuse_function_call())
-        self._relay.send(SYNC, Expected(Ending.SYNC))
+        self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC))

@@ -24,10 +24,10 @@ from proxy.session.session_refusals import (
     refuse_reread_parameters,
     refuse_unwritable_answer,
 )
-from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
-from proxy.shadow.array import array_literal, text_array
+from proxy.shadow.answers import NOTHING, ROWS, AnswerEnd, ExpectedAnswer
+from proxy.shadow.array import encode_text_array, write_array_literal
 from proxy.shadow.exchange import GivenValues
-from proxy.shadow.findings import Kept, SessionState, read_described
+from proxy.shadow.findings import PreparedStatement, SessionState, read_described
 from proxy.wire.frontend import Execute, Sync
 
 _SYNC = Sync().encode()
@@ -84,7 +84,7 @@ class SessionQuestions:
             return False
         tag = None if prepared.tag is None else prepared.tag.encode()
         shown = ROWS | {ord("s")}
-        expected = Expected(Ending.EXECUTE, shown=shown, tag=tag, offset=None, when_too_large=_TOO_LARGE)
+        expected = ExpectedAnswer(AnswerEnd.EXECUTE, shown=shown, tag=tag, offset=None, when_too_large=_TOO_LARGE)
         self._relay.send(execute.encode(), expected)
         return True
 
@@ -109,14 +109,14 @@ class SessionQuestions:
         if first_of_batch and first.beforehand:
             if not _declares_held_cursor(first):
                 # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
-                self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+                self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
             self._rehearse(first)
-        state_answer = self._exchange.read_state(name)
+        state_answer = self._exchange.ask_state(name)
         values = self._ask_values(portal)
         await self._exchange.settle()
-        self._text.use_reported_encoding(self._exchange.encoding_of(state_answer))
+        self._text.use_reported_encoding(self._exchange.decode_encoding(state_answer))
         text = self._text.codec
-        state = self._exchange.state(state_answer, text)
+        state = self._exchange.decode_state(state_answer, text)
         if not in_query and state.portal != bound_to:
             return None
         if not first_of_batch:
@@ -131,7 +131,7 @@ class SessionQuestions:
         if written.keys is None:
             raise refuse_unwritable_answer(self._text.encoding)
         if isinstance(written.keys, tuple):
-            self._exchange.bind_outer(name, portal.bound, written.keys, when_too_large=_TOO_LARGE)
+            self._exchange.bind_answer(name, portal.bound, written.keys, when_too_large=_TOO_LARGE)
         else:
             self._exchange.bind_copy(name, written.keys, portal.bound, when_too_large=_TOO_LARGE)
         return prepared
@@ -142,8 +142,8 @@ class SessionQuestions:
         if not types:
             return lambda _: GivenValues()
         casts = self._asker.find_parameter_casts(portal.statement.part.text)
-        answer = self._exchange.read_values(portal.bound, types, casts)
-        return lambda codec: self._exchange.values(answer, types, casts, codec)
+        answer = self._exchange.ask_values(portal.bound, types, casts)
+        return lambda codec: self._exchange.decode_values(answer, types, casts, codec)
 
     async def _plan_and_release(
         self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
@@ -152,12 +152,16 @@ class SessionQuestions:
         part, like = portal.statement.part, portal.statement.described
         try:
             request = Request(
-                part.text, state.settings, found.parameters, analyst=self._analyst, is_utc=state.utc, casts=found.casts
+                part.text, state.settings, found.parameters, analyst=self._analyst, is_utc=state.is_utc, casts=found.casts
             )
             prepared = await self._work.run(partial(self._asker.prepare, request))
-            await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
+            await self._exchange.prepare_answer(
+                self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like
+            )
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
-            await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)
+            await self._exchange.rehearse_answer(
+                portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec
+            )
             if part.copied is not None:
                 behind = self._text.encode(part.copied.suffix)
                 await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.suffix_at)
@@ -174,7 +178,7 @@ class SessionQuestions:
         keys: tuple[bytes, ...] | bytes | None
         try:
             if copied is None:
-                keys = tuple(text_array(array, text) for array in released.arrays)
+                keys = tuple(encode_text_array(array, text) for array in released.arrays)
             else:
                 sql = inline_arrays(prepared.sql, released.arrays)
                 keys = text.encode(f"COPY ({sql}{copied.suffix}")[0]
@@ -214,14 +218,14 @@ class SessionQuestions:
         await self._exchange.settle()
         if not executing.name.isascii():
             await self._text.refresh_encoding()
-        found = await self._exchange.find_kept(self._text.encode(executing.name))
+        found = await self._exchange.find_prepared(self._text.encode(executing.name))
         if found is None:
             return None
         question = self.find_question_in(found)
         name = self._text.encode(found.name.decode("utf-8", "replace"))
         return None if question is None else (name, question)
 
-    def find_question_in(self, kept: Kept) -> str | None:
+    def find_question_in(self, kept: PreparedStatement) -> str | None:
         """Return the question in a prepared statement of the shadow."""
         return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
@@ -243,7 +247,7 @@ class SessionQuestions:
         values: tuple[bytes | None, ...] = ()
         if types:
             at = portal.statement.part.offset + executing.arguments_at
-            values = await self._exchange.arguments(self._text.encode(executing.arguments), types, given_at=at)
+            values = await self._exchange.evaluate_arguments(self._text.encode(executing.evaluate_arguments), types, given_at=at)
         part = StatementPart(text=f"{executing.explain}{question}", offset=0, is_intercepted=True)
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)
@@ -256,7 +260,7 @@ def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
     at = 0
     for token in read_tokens(sql):
         if token.kind == "parameter":
-            parts += (sql[at : token.start], array_literal(arrays[int(token.value[1:]) - 1]))
+            parts += (sql[at : token.start], write_array_literal(arrays[int(token.value[1:]) - 1]))
             at = token.end
     return "".join((*parts, sql[at:]))
 

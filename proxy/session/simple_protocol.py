@@ -8,10 +8,10 @@ from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED
 from proxy.session.core import SYNC, SessionCore
 from proxy.session.multi_statement import ScriptRunner
-from proxy.shadow.answers import NOTHING, Ending, Expected, short_text
+from proxy.shadow.answers import NOTHING, AnswerEnd, ExpectedAnswer, keep_if_short
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Query
-from proxy.wire.server_side import ConnectionState, Received
+from proxy.wire.server_side import ConnectionState, ReceivedMessage
 
 
 class SimpleProtocol:
@@ -24,7 +24,7 @@ class SimpleProtocol:
         self._held = core.parts.held
         self._script = ScriptRunner(core.parts, core.questions)
 
-    async def run_query(self, message: Query, received: Received) -> None:
+    async def run_query(self, message: Query, received: ReceivedMessage) -> None:
         """Answer a text of any number of statements."""
         parts: tuple[StatementPart, ...] = ()
         refusal: KeyholeError | None = None
@@ -41,13 +41,13 @@ class SimpleProtocol:
             self._held.forget_statement(UNNAMED)
         try:
             if refusal is None and await self._core.quotas.make_room(parts) and not in_batch:
-                self._relay.send(SYNC, Expected(Ending.SYNC, shown=NOTHING))
+                self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
             if fetched is not None:
                 await self._open_portal(fetched)
             if refusal is not None:
                 await self._core.reporter.report_error(refusal, message.sql)
             elif not (concerned and await self._script.needs_splitting(parts, in_batch=in_batch)):
-                self._relay.send(received.raw, Expected(Ending.QUERY, text=short_text(message.sql)))
+                self._relay.send(received.raw, ExpectedAnswer(AnswerEnd.QUERY, text=keep_if_short(message.sql)))
                 return
             else:
                 await self._script.run(parts, message.sql)
@@ -55,7 +55,7 @@ class SimpleProtocol:
             pass
         except KeyholeError as error:
             await self._core.reporter.report_error(error)
-        self._relay.send(SYNC, Expected(Ending.SYNC))
+        self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC))
 
     async def _open_portal(self, name: bytes) -> None:
         """Answer the question of a portal that FETCH or MOVE is about to read, as drivers do with their cursors."""

@@ -19,6 +19,6 @@ class ShadowAddress:
         """The socket's path."""
         return str(self.directory / f".s.PGSQL.{self.port}")
 
-    def conninfo(self, *, user: str, database: str) -> str:
+    def make_conninfo(self, *, user: str, database: str) -> str:
         """Return libpq's connection string."""
         return f"host='{self.directory}' port={self.port} user='{user}' dbname='{database}'"

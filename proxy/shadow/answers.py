@@ -14,7 +14,7 @@ from proxy.wire.backend import CommandComplete, Report, RowDescription
 from proxy.wire.frames import Frame
 
 
-class Ending(Enum):
+class AnswerEnd(Enum):
     """The kind of a protocol message, as far as the end of its answer is concerned."""
 
     PARSE = auto()
@@ -27,13 +27,13 @@ class Ending(Enum):
 
 
 _LETTERS = {
-    Ending.PARSE: b"1",
-    Ending.BIND: b"2",
-    Ending.CLOSE: b"3",
-    Ending.DESCRIBE: b"Tn",
-    Ending.EXECUTE: b"CIs",
-    Ending.SYNC: b"Z",
-    Ending.QUERY: b"Z",
+    AnswerEnd.PARSE: b"1",
+    AnswerEnd.BIND: b"2",
+    AnswerEnd.CLOSE: b"3",
+    AnswerEnd.DESCRIBE: b"Tn",
+    AnswerEnd.EXECUTE: b"CIs",
+    AnswerEnd.SYNC: b"Z",
+    AnswerEnd.QUERY: b"Z",
 }
 
 _TO_READY = frozenset(ending for ending, letters in _LETTERS.items() if letters == b"Z")
@@ -55,7 +55,7 @@ _STATUS, _READY = ord("S"), ord("Z")
 
 
 @dataclass(slots=True)
-class Expected:
+class ExpectedAnswer:
     """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
 
     `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
@@ -66,7 +66,7 @@ class Expected:
     result is made before it is shown; an error there means that it never comes.
     """
 
-    ending: Ending
+    ending: AnswerEnd
     shown: frozenset[int] = ALL
     tag: bytes | None = None
     offset: int | None = 0
@@ -78,12 +78,12 @@ class Expected:
     done: bool = False
     failed: bool = False
 
-    def find(self, kind: str) -> Frame | None:
+    def find_frame(self, kind: str) -> Frame | None:
         """Return the first kept frame of that type."""
         return next((frame for frame in self.kept if frame.kind == ord(kind)), None)
 
 
-class Answers:
+class AnswerQueue:
     """The queue. `skipping`: an error has made the shadow drop everything up to a Sync that is not sent yet.
 
     `status` is the last ReadyForQuery's; `readies` counts them, `errors` the errors seen, `completed` the answers, and
@@ -107,13 +107,13 @@ class Answers:
         self.told = 0
         self.errors = 0
         self.completed = 0
-        self.mend_error: Callable[[Frame, bytes], Frame] = _leave
+        self.mend_error: Callable[[Frame, bytes], Frame] = _return_unchanged
         self._description = b""
         self._statuses: list[bytes] = []  # that came before a ReadyForQuery which the client does not see
-        self._queue: deque[Expected] = deque()
+        self._queue: deque[ExpectedAnswer] = deque()
 
     @property
-    def fresh(self) -> bool:
+    def is_fresh(self) -> bool:
         """Return True if a Sync now would end nothing of the client's.
 
         It has neither run nor bound anything since the last, or since the end of a transaction.
@@ -121,12 +121,12 @@ class Answers:
         return not (self.ran or self.bound)
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Return True if the transaction had failed at the last ReadyForQuery, and nothing to end it has run."""
         return self.status == b"E" and self.executed == self.told
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return True if nothing is expected any more."""
         return not self._queue
 
@@ -135,17 +135,17 @@ class Answers:
         """Return the number of expected answers."""
         return len(self._queue)
 
-    def expect(self, expected: Expected) -> Expected:
+    def expect(self, expected: ExpectedAnswer) -> ExpectedAnswer:
         """Expect the answers to a message that is being sent."""
         if self.skipping:
-            if expected.ending is not Ending.SYNC:
+            if expected.ending is not AnswerEnd.SYNC:
                 expected.done = expected.failed = True
                 return expected
             self.skipping = False
         self._queue.append(expected)
         return expected
 
-    def take(self, frame: Frame) -> bytes:
+    def take_frame(self, frame: Frame) -> bytes:
         """Take a frame that has come, and return what the client gets of it."""
         if not self._queue:
             return frame.raw
@@ -160,16 +160,16 @@ class Answers:
             self.forgotten += 1
         if frame.kind == ord("C") and frame.payload.startswith(_LISTENS):
             self.listened += 1
-        if frame.kind == ord("C") and current.ending is Ending.EXECUTE and frame.kind in current.shown:
+        if frame.kind == ord("C") and current.ending is AnswerEnd.EXECUTE and frame.kind in current.shown:
             self.ran = not frame.payload.startswith(_TRANSACTIONS)
             self.bound = self.bound and self.ran
-        if current.ending is Ending.BIND and frame.kind in current.shown:
+        if current.ending is AnswerEnd.BIND and frame.kind in current.shown:
             self.bound = True
-        if frame.kind in _RUN and current.ending is Ending.EXECUTE and frame.kind in current.shown:
+        if frame.kind in _RUN and current.ending is AnswerEnd.EXECUTE and frame.kind in current.shown:
             self.executed += 1
             self.ran = self.ran or frame.kind == ord("s")
         if frame.kind == ord("E"):
-            self._fail(current)
+            self._drop_until_sync(current)
         elif frame.kind in _LETTERS[current.ending]:
             current.done = True
             self.completed += 1
@@ -181,7 +181,7 @@ class Answers:
                 self.told = self.executed
         return shown
 
-    def _show_frame(self, current: Expected, frame: Frame) -> bytes:
+    def _show_frame(self, current: ExpectedAnswer, frame: Frame) -> bytes:
         if frame.kind == ord("E"):
             frame = self.mend_error(frame, current.text)
         if frame.kind not in current.shown:
@@ -206,23 +206,23 @@ class Answers:
             self._statuses.clear()
         return raw
 
-    def _fail(self, current: Expected) -> None:
+    def _drop_until_sync(self, current: ExpectedAnswer) -> None:
         self.errors += 1
-        if current.ending is Ending.QUERY:
+        if current.ending is AnswerEnd.QUERY:
             current.failed = True
             return
-        while self._queue and self._queue[0].ending is not Ending.SYNC:
+        while self._queue and self._queue[0].ending is not AnswerEnd.SYNC:
             dropped = self._queue.popleft()
             dropped.done = dropped.failed = True
         self.skipping = not self._queue
 
 
-def short_text(sql: bytes) -> bytes:
+def keep_if_short(sql: bytes) -> bytes:
     """Return the SQL of a message, if it may be held until its answer has come."""
     return sql if len(sql) <= _SHORT_BYTES else b""
 
 
-def _leave(frame: Frame, _: bytes) -> Frame:
+def _return_unchanged(frame: Frame, _: bytes) -> Frame:
     """Return the frame of an error that nobody changes."""
     return frame
 
@@ -241,7 +241,7 @@ def _name_tables(frame: Frame, places: RowDescription) -> bytes:
 def _add_hint(frame: Frame, hint: bytes) -> Frame:
     """Return the error with a hint if memory or temporary files were used up; else unchanged."""
     report = backend.decode(frame)
-    if not isinstance(report, Report) or report.field(b"C") not in _TOO_LARGE or report.field(b"H"):
+    if not isinstance(report, Report) or report.find_field(b"C") not in _TOO_LARGE or report.find_field(b"H"):
         return frame
     return Frame(frame.kind, Report(report.kind, (*report.fields, (b"H", hint))).encode())
 

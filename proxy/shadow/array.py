@@ -14,7 +14,7 @@ _NULL = b"\xff\xff\xff\xff"
 _AT_ONCE = 1 << 16  # elements joined at a time: memory, and how long the interpreter's lock is held, against turns
 
 
-def text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
+def encode_text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
     """Return a one-dimensional text[] (None is NULL), its elements in the client's encoding."""
 
     def write(value: str | None) -> bytes:
@@ -26,12 +26,12 @@ def text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
 
     if not values:
         return pack("!iiI", 0, 0, TEXT)
-    written = _Once(write)
-    elements = b"".join(_pieces(values, written, b""))
+    written = _ElementCache(write)
+    elements = b"".join(_join_elements(values, written, b""))
     return pack("!iiIii", 1, None in written, TEXT, len(values), 1) + elements
 
 
-def array_literal(values: Sequence[str | None]) -> str:
+def write_array_literal(values: Sequence[str | None]) -> str:
     """Return the same as a string constant, for a session whose `standard_conforming_strings` is on."""
 
     def write(value: str | None) -> str:
@@ -39,10 +39,10 @@ def array_literal(values: Sequence[str | None]) -> str:
             return "NULL"
         return f'"{_ESCAPED.sub(_BACKSLASH, value)}"'.replace("'", "''")
 
-    return "'{" + ",".join(_pieces(values, _Once(write), ",")) + "}'"
+    return "'{" + ",".join(_join_elements(values, _ElementCache(write), ",")) + "}'"
 
 
-class _Once(dict[str | None, _Element]):
+class _ElementCache(dict[str | None, _Element]):
     """Each text as it is written, made once: millions of keys have thousands of them."""
 
     def __init__(self, write: Callable[[str | None], _Element]) -> None:
@@ -54,6 +54,8 @@ class _Once(dict[str | None, _Element]):
         return written
 
 
-def _pieces(values: Sequence[str | None], written: _Once[_Written], between: _Written) -> Iterator[_Written]:
+def _join_elements(
+    values: Sequence[str | None], written: _ElementCache[_Written], between: _Written
+) -> Iterator[_Written]:
     for start in range(0, len(values), _AT_ONCE):
         yield between.join(map(written.__getitem__, values[start : start + _AT_ONCE]))

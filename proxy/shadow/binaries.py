@@ -29,7 +29,7 @@ _WHERE = f'such as bindir = "/usr/lib/postgresql/{SUPPORTED}/bin".'
 
 
 @dataclass(frozen=True, slots=True)
-class Binaries:
+class PostgresPrograms:
     """Programs of one release in one folder. `state` is another one as soon as others lie there."""
 
     directory: Path
@@ -42,12 +42,12 @@ class Binaries:
         return f"{self.release[0]}.{self.release[1]}"
 
 
-def own_binaries(policy: Policy) -> Binaries | None:
+def find_own_programs(policy: Policy) -> PostgresPrograms | None:
     """Return the programs of `[shadow] bindir`; None if the wheel's are meant. Raise KH013 for unusable ones."""
     bindir = policy.shadow.bindir
     if bindir is None:
         return None
-    return policy.run_at(("shadow", "bindir"), lambda: _read(policy.directory / bindir))
+    return policy.run_at(("shadow", "bindir"), lambda: _read_programs(policy.directory / bindir))
 
 
 def ask_release(program: Path) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def ask_release(program: Path) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def insist_files_are_ours(address_conninfo: str) -> None:
+def check_server_files(address_conninfo: str) -> None:
     """Raise KH013 if somebody else can change what a running server loads or was made from.
 
     These are its libraries, and the files that a new database is filled with.
@@ -76,21 +76,21 @@ def insist_files_are_ours(address_conninfo: str) -> None:
         ).fetchall()
     try:
         for (folder,) in folders:
-            _insist_ours(Path(folder), *sorted(Path(folder).iterdir()))
+            _check_owners(Path(folder), *sorted(Path(folder).iterdir()))
     except Fault as fault:
         problem = f"what the shadow's PostgreSQL loads {fault.problem}"
         raise KeyholeError("KH013", problem, hint=fault.hint) from None
 
 
-def _read(directory: Path) -> Binaries:
+def _read_programs(directory: Path) -> PostgresPrograms:
     programs = [directory / name for name in PROGRAMS]
     try:
         for program in programs:
             if not program.is_file():
                 hint = f"Name the folder with {', '.join(PROGRAMS)} of a PostgreSQL {SUPPORTED} server, {_WHERE}"
                 raise Fault("KH013", f'holds no program "{program.name}"', hint=hint)
-            _insist_ours(program)
-            _insist_executable(program)
+            _check_owners(program)
+            _check_executable(program)
         state = tuple((found.st_ino, found.st_mtime_ns, found.st_size) for found in map(Path.stat, programs))
     except OSError as error:
         hint = "Let the user that Keyhole runs as enter the folder, and read what is in it."
@@ -105,16 +105,16 @@ def _read(directory: Path) -> Binaries:
             "not reviewed."
         )
         raise Fault("KH013", f"holds PostgreSQL {release[0]}.{release[1]}, which is not supported", hint=hint)
-    return Binaries(directory, release, state)
+    return PostgresPrograms(directory, release, state)
 
 
-def _insist_ours(*paths: Path) -> None:
+def _check_owners(*paths: Path) -> None:
     """Raise Fault if anybody except root and our own user has a say in what these paths lead to.
 
     Raise OSError if they cannot be read.
     """
     trusted = {0, os.geteuid()}
-    for step in dict.fromkeys(step for path in paths for step in _way_to(path)):
+    for step in dict.fromkeys(step for path in paths for step in _list_path_steps(path)):
         found = step.lstat()
         if found.st_uid not in trusted:
             hint = "Let root own it, or the user that Keyhole runs as: whoever owns it decides what Keyhole runs."
@@ -126,26 +126,26 @@ def _insist_ours(*paths: Path) -> None:
             raise Fault("KH013", f"depends on {step}, which others may write", hint=hint)
 
 
-def _insist_executable(program: Path) -> None:
+def _check_executable(program: Path) -> None:
     hint = f"Make it executable: chmod a+rx {program}"
     if not os.access(program, os.X_OK):
         raise Fault("KH013", f'holds a "{program.name}" that is not executable', hint=hint)
     # root starts it as another user, who is nobody's friend
-    if os.geteuid() == 0 and not all(_lets_all_pass(step) for step in _way_to(program)):
+    if os.geteuid() == 0 and not all(_is_open_to_all(step) for step in _list_path_steps(program)):
         hint = (
             "Keyhole runs as root here, and PostgreSQL then as the user pgserver: chmod a+rx it, and the folders above."
         )
         raise Fault("KH013", f'holds a "{program.name}" that only some users may start', hint=hint)
 
 
-def _lets_all_pass(step: Path) -> bool:
+def _is_open_to_all(step: Path) -> bool:
     mode = step.lstat().st_mode
     return stat.S_ISLNK(mode) or bool(mode & stat.S_IXOTH)
 
 
-def _way_to(path: Path) -> Iterator[Path]:
+def _list_path_steps(path: Path) -> Iterator[Path]:
     """Yield all that decides what an absolute path leads to: the folders from the root on, their links, and its end."""
-    current, ahead, links = Path(path.anchor), _parts_reversed(path), 0
+    current, ahead, links = Path(path.anchor), _split_path_reversed(path), 0
     yield current
     while ahead:
         part = ahead.pop()
@@ -158,11 +158,11 @@ def _way_to(path: Path) -> Iterator[Path]:
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         target = step.readlink()
-        ahead.extend(_parts_reversed(target))
+        ahead.extend(_split_path_reversed(target))
         if target.is_absolute():
             current = Path(target.anchor)
 
 
-def _parts_reversed(path: Path) -> list[str]:
+def _split_path_reversed(path: Path) -> list[str]:
     parts: Iterable[str] = path.parts[1:] if path.is_absolute() else path.parts
     return list(reversed(list(parts)))

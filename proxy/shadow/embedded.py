@@ -8,8 +8,14 @@ from types import TracebackType
 
 from planner.errors import KeyholeError
 from proxy.shadow.address import OWNER, ShadowAddress
-from proxy.shadow.binaries import Binaries, insist_files_are_ours
-from proxy.shadow.wheel import make_data, postgres_server, start_limited, stop_at_once, wheel_release
+from proxy.shadow.binaries import PostgresPrograms, check_server_files
+from proxy.shadow.wheel import (
+    make_data,
+    make_postgres_server,
+    read_wheel_release,
+    start_with_memory_limit,
+    stop_at_once,
+)
 
 _LONGEST_SOCKET_PATH = 103  # what every system has room for in an address: 104 bytes with the NUL on macOS
 _INFORMATION_TABLES = 4  # of the information schema; of the catalog itself nothing is noted
@@ -35,7 +41,7 @@ CONFIGURATION = {
     "max_wal_size": "64MB",
     "shared_buffers": "32MB",
     "max_locks_per_transaction": "128",  # so that all sessions together can lock all there is, and stop nobody
-    # so that what a serializable transaction has read is one lock a table, however it was read: see `_read_locks`
+    # so that what a serializable transaction has read is one lock a table, however it was read: see `_count_read_locks`
     "max_pred_locks_per_relation": "0",
     "max_pred_locks_per_page": "0",
     "unix_socket_permissions": "0700",
@@ -85,7 +91,7 @@ class EmbeddedShadow:
         connections: int = 300,
         session_memory_mb: int = 512,
         public_tables: int = 0,
-        binaries: Binaries | None = None,
+        binaries: PostgresPrograms | None = None,
     ) -> None:
         self._binaries = binaries
         self._connections = connections
@@ -98,7 +104,7 @@ class EmbeddedShadow:
                 "the shadow's directory has a path too long for a Unix socket",
                 hint="Choose a directory with a path of at most 89 characters.",
             )
-        self._server = postgres_server(
+        self._server = make_postgres_server(
             self._directory, cleanup_mode="stop", programs=None if binaries is None else binaries.directory
         )
         self.address = ShadowAddress(directory=self._directory, port=5432)
@@ -106,7 +112,7 @@ class EmbeddedShadow:
     @property
     def version(self) -> str:
         """Of the PostgreSQL that it is started from, as PostgreSQL writes it: 18.4."""
-        major, minor = wheel_release() if self._binaries is None else self._binaries.release
+        major, minor = read_wheel_release() if self._binaries is None else self._binaries.release
         return f"{major}.{minor}"
 
     def make_data(self) -> None:
@@ -123,17 +129,17 @@ class EmbeddedShadow:
         configuration = {
             **CONFIGURATION,
             "max_connections": str(self._connections),
-            "max_pred_locks_per_transaction": str(_read_locks(self._public_tables)),
+            "max_pred_locks_per_transaction": str(_count_read_locks(self._public_tables)),
             "temp_file_limit": f"{self._session_memory_mb}MB",
         }
         lines = "".join(f"{name} = '{value}'\n" for name, value in configuration.items())
         (self._directory / "postgresql.auto.conf").write_text(lines, encoding="ascii")
-        _keep_of_the_machine(self._directory / "postgresql.conf")
+        _keep_machine_settings(self._directory / "postgresql.conf")
         (self._directory / "pg_hba.conf").write_text(_TRUST, encoding="ascii")
-        start_limited(self._server, process_memory_mb=self._session_memory_mb)
+        start_with_memory_limit(self._server, process_memory_mb=self._session_memory_mb)
         if self._binaries is not None:
             try:
-                insist_files_are_ours(self.address.conninfo(user=OWNER, database="postgres"))
+                check_server_files(self.address.make_conninfo(user=OWNER, database="postgres"))
             except BaseException:
                 self.stop()
                 raise
@@ -163,12 +169,12 @@ class EmbeddedShadow:
                 pass  # alive, and somebody else's
 
 
-def _keep_of_the_machine(file: Path) -> None:
+def _keep_machine_settings(file: Path) -> None:
     lines = _OF_THE_MACHINE.findall(file.read_text(encoding="utf-8", errors="replace"))
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _read_locks(public_tables: int) -> int:
+def _count_read_locks(public_tables: int) -> int:
     """Return the room for locks of serializable transactions, by connection.
 
     PostgreSQL remembers up to ten such transactions a connection, those that have ended among them as long as one of

@@ -13,23 +13,23 @@ from planner.errors import KeyholeError
 from planner.statements import kinds
 from planner.values import parameter_casts
 from planner.values.constant import ParameterCast, ParameterValue
-from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected, short_text
-from proxy.shadow.array import TEXT_ARRAY, text_array
+from proxy.shadow.answers import ERROR, NOTHING, AnswerEnd, ExpectedAnswer, keep_if_short
+from proxy.shadow.array import TEXT_ARRAY, encode_text_array
 from proxy.shadow.findings import (
     READ_BY,
-    Described,
-    Kept,
+    PreparedStatement,
     SessionState,
     ShadowFailed,
+    StatementDescription,
     is_utc,
-    read_by,
     read_described,
-    read_kept,
-    row,
-    rows_of,
+    read_prepared,
+    read_row,
+    read_rows,
+    take_read_settings,
 )
-from proxy.shadow.parameter import read_value, values_sql
-from proxy.shadow.relay import Relay
+from proxy.shadow.parameter import read_value, write_values_query
+from proxy.shadow.relay import ShadowRelay
 from proxy.shadow.schema import UNANSWERED
 from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse, Sync
 
@@ -74,7 +74,7 @@ class GivenValues:
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
 
 
-def _cast_sql(cast: ParameterCast) -> tuple[str, int]:
+def _write_cast(cast: ParameterCast) -> tuple[str, int]:
     """Return a cast of a parameter, and the oid of its type."""
     number, kinds = cast
     return f"${number}" + "".join(
@@ -82,10 +82,10 @@ def _cast_sql(cast: ParameterCast) -> tuple[str, int]:
     ), parameter_casts.TYPES[kinds[-1]][1]
 
 
-class Exchange:
+class ShadowExchange:
     """Messages that Keyhole adds to a client's batch. `setting_names` are the `keyhole.*` settings to read."""
 
-    def __init__(self, relay: Relay, *, setting_names: tuple[str, ...]) -> None:
+    def __init__(self, relay: ShadowRelay, *, setting_names: tuple[str, ...]) -> None:
         self._relay = relay
         self._names = setting_names
         columns = [
@@ -106,27 +106,27 @@ class Exchange:
         if self._relay.answers.skipping:
             raise ShadowFailed
 
-    async def step_back(self) -> None:
+    async def undo_own_statement(self) -> None:
         """Step back after a statement of Keyhole's own.
 
         The client's next statement is still the first of its batch, if it would have been. Raise ShadowFailed.
         """
         await self.settle()
-        if self._relay.answers.fresh:
-            self._relay.send(Sync().encode(), Expected(Ending.SYNC, shown=NOTHING))
+        if self._relay.answers.is_fresh:
+            self._relay.send(Sync().encode(), ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
 
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
         """Prepare a statement, first closing what had its name."""
-        self._send_hidden(Close(b"S", statement).encode(), Ending.CLOSE)
-        self._send_hidden(Parse(statement, sql, types).encode(), Ending.PARSE, offset=offset, text=sql)
+        self._send_hidden(Close(b"S", statement).encode(), AnswerEnd.CLOSE)
+        self._send_hidden(Parse(statement, sql, types).encode(), AnswerEnd.PARSE, offset=offset, text=sql)
 
     def bind(self, message: Bind, *, offset: int | None = None) -> None:
         """Make a portal."""
-        self._send_hidden(message.encode(), Ending.BIND, offset=offset)
+        self._send_hidden(message.encode(), AnswerEnd.BIND, offset=offset)
 
     def close(self, what: bytes, name: bytes) -> None:
         """Forget a statement or a portal, of the client or of Keyhole."""
-        self._send_hidden(Close(what, name).encode(), Ending.CLOSE)
+        self._send_hidden(Close(what, name).encode(), AnswerEnd.CLOSE)
 
     def enter_block(self) -> None:
         """Make what follows part of an implicit transaction, as every statement of a text of several is.
@@ -146,7 +146,7 @@ class Exchange:
         self.parse(ENCODING, b"SHOW client_encoding")
         answer = self._run(Bind(ENCODING, ENCODING, (), (), ()))
         await self.settle()
-        (name,) = row(answer)
+        (name,) = read_row(answer)
         return (name or b"").decode("ascii")
 
     async def read_setting(self, name: str) -> bytes | None:
@@ -154,31 +154,31 @@ class Exchange:
         self.parse(SETTING, f"SELECT pg_catalog.current_setting('{name}', true)".encode())
         answer = self._run(Bind(SETTING, SETTING, (), (), ()))
         await self.settle()
-        return row(answer)[0]
+        return read_row(answer)[0]
 
-    def ask_channels(self) -> Expected:
-        """Ask, between batches, to which channels the session listens; once that is `done`, `channels` reads it.
+    def ask_channels(self) -> ExpectedAnswer:
+        """Ask, between batches, to which channels the session listens; once that is `done`, `decode_channels` reads it.
 
         Sent at once, so that whatever the client sends meanwhile comes behind it; no error in it is shown.
         """
-        sync = Expected(Ending.SYNC, shown=NOTHING)
+        sync = ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING)
         for message, ending in (
-            (Close(b"S", CHANNELS), Ending.CLOSE),
-            (Parse(CHANNELS, _CHANNELS_SQL), Ending.PARSE),
-            (Bind(CHANNELS, CHANNELS, (), (), (1,)), Ending.BIND),
+            (Close(b"S", CHANNELS), AnswerEnd.CLOSE),
+            (Parse(CHANNELS, _CHANNELS_SQL), AnswerEnd.PARSE),
+            (Bind(CHANNELS, CHANNELS, (), (), (1,)), AnswerEnd.BIND),
         ):
-            self._relay.send(message.encode(), Expected(ending, shown=NOTHING))
-        answer = Expected(Ending.EXECUTE, shown=NOTHING)
+            self._relay.send(message.encode(), ExpectedAnswer(ending, shown=NOTHING))
+        answer = ExpectedAnswer(AnswerEnd.EXECUTE, shown=NOTHING)
         self._relay.send(Execute(CHANNELS, 0).encode(), answer)
         self._relay.send(Sync().encode(), sync)
         return answer
 
     @staticmethod
-    def channels(answer: Expected) -> frozenset[bytes] | None:
+    def decode_channels(answer: ExpectedAnswer) -> frozenset[bytes] | None:
         """Decode the reply to `ask_channels`. Return None if the request failed."""
-        return None if answer.failed else frozenset(name or b"" for (name,) in rows_of(answer))
+        return None if answer.failed else frozenset(name or b"" for (name,) in read_rows(answer))
 
-    async def count_held(self) -> int:
+    async def count_prepared(self) -> int:
         """Return the number of the client's prepared statements."""
         return await self._count(b"pg_prepared_statements")
 
@@ -194,42 +194,44 @@ class Exchange:
         )
         answer = self._run(Bind(NAMES, NAMES, (), (), ()))
         await self.settle()
-        (count,) = row(answer)
+        (count,) = read_row(answer)
         return int(count or b"0")
 
-    async def all_held(self) -> tuple[Kept, ...]:
+    async def list_prepared(self) -> tuple[PreparedStatement, ...]:
         """Return all prepared statements of the session."""
         self.parse(NAMES, _ALL_HELD_SQL)
         answer = self._run(Bind(NAMES, NAMES, (), (), _HELD_FORMATS))
         await self.settle()
-        return tuple(map(read_kept, rows_of(answer)))
+        return tuple(map(read_prepared, read_rows(answer)))
 
-    def describe(self, what: bytes, name: bytes) -> Expected:
+    def describe(self, what: bytes, name: bytes) -> ExpectedAnswer:
         """Ask what a statement or portal is; after `settle`, `read_described` reads it."""
-        return self._send_hidden(Describe(what, name).encode(), Ending.DESCRIBE)
+        return self._send_hidden(Describe(what, name).encode(), AnswerEnd.DESCRIBE)
 
-    def read_state(self, portal: bytes) -> Expected:
+    def ask_state(self, portal: bytes) -> ExpectedAnswer:
         """Ask for the session's settings, and what a portal runs.
 
-        After `settle`, `state` reads them, and `encoding_of` how to.
+        After `settle`, `decode_state` reads them, and `decode_encoding` their encoding.
         """
         self.parse(STATE, self._state_sql, (_TEXT,))
         return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
 
-    def read_values(self, bound: Bind, types: tuple[int, ...], casts: tuple[ParameterCast, ...]) -> Expected:
-        """Ask for the parameters of a bound portal, and for casts of them; after `settle`, `values` reads both."""
+    def ask_values(self, bound: Bind, types: tuple[int, ...], casts: tuple[ParameterCast, ...]) -> ExpectedAnswer:
+        """Ask for the parameters of a bound portal, and for casts of them; after `settle`, `decode_values` reads both."""
         given = [(f"${number}", oid) for number, oid in enumerate(types, start=1)]
-        self.parse(VALUES, values_sql((*given, *map(_cast_sql, casts))).encode(), types)
+        self.parse(VALUES, write_values_query((*given, *map(_write_cast, casts))).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
 
-    async def find_kept(self, name: bytes) -> Kept | None:
+    async def find_prepared(self, name: bytes) -> PreparedStatement | None:
         """Return the statement that EXECUTE finds under a name; None if there is none."""
         self.parse(HELD, _HELD_SQL, (_TEXT,))
         answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
         await self.settle()
-        return None if answer.find("D") is None else read_kept(row(answer))
+        return None if answer.find_frame("D") is None else read_prepared(read_row(answer))
 
-    async def arguments(self, given: bytes, types: tuple[int, ...], *, given_at: int) -> tuple[bytes | None, ...]:
+    async def evaluate_arguments(
+        self, given: bytes, types: tuple[int, ...], *, given_at: int
+    ) -> tuple[bytes | None, ...]:
         """Return EXECUTE's arguments, in binary, by PostgreSQL's own rules for them. Raise ShadowFailed.
 
         They stand at `given_at` in the client's text, where positions of errors count.
@@ -240,24 +242,24 @@ class Exchange:
         self.parse(GIVEN, _GIVEN_SQL + given, offset=offset)
         answer = self._run(Bind(GIVEN, GIVEN, (), (), (1,)), offset=offset)
         await self.settle()
-        return row(answer)
+        return read_row(answer)
 
-    def new_stand_in(self) -> bytes:
+    def make_stand_in_name(self) -> bytes:
         """Return a name for a stand-in that is kept: not made of the client's name, which may be too long for that."""
         self._stand_ins += 1
         return b"%b.%d" % (STAND_IN, self._stand_ins)
 
-    async def stand_in(self, name: bytes, like: Described) -> bytes:
+    async def prepare_stand_in(self, name: bytes, like: StatementDescription) -> bytes:
         """Prepare what portals of a question that gives rows are bound to until it is answered; its text.
 
         Same parameters, same columns, and an error if it is ever run. The original itself cannot be bound: PostgreSQL
         checks privileges when it makes a portal.
         """
-        text = b"SELECT " + await self._null_columns(like) + b" FROM " + UNANSWERED.encode() + b"()"
+        text = b"SELECT " + await self._write_null_columns(like) + b" FROM " + UNANSWERED.encode() + b"()"
         self.parse(name, text, like.types)
         return text
 
-    async def _null_columns(self, like: Described) -> bytes:
+    async def _write_null_columns(self, like: StatementDescription) -> bytes:
         """Return columns of the same names and types, to be selected."""
         assert like.rows is not None
         wanted = {(field.type, field.modifier) for field in like.rows.fields}
@@ -265,38 +267,40 @@ class Exchange:
             types = ", ".join(f"pg_catalog.format_type({oid}, {modifier})" for oid, modifier in unknown)
             self.parse(TYPES, f"SELECT {types}".encode())
             answer = self._run(Bind(TYPES, TYPES, (), (), ()))
-            await self.step_back()
-            self._types |= {known: name or b"text" for known, name in zip(unknown, row(answer), strict=True)}
+            await self.undo_own_statement()
+            self._types |= {known: name or b"text" for known, name in zip(unknown, read_row(answer), strict=True)}
         return b", ".join(
             b"NULL::" + self._types[field.type, field.modifier] + b' AS "' + field.name.replace(b'"', b'""') + b'"'
             for field in like.rows.fields
         )
 
-    async def describe_copied(self, query: bytes, *, offset: int) -> Described:
+    async def describe_copied(self, query: bytes, *, offset: int) -> StatementDescription:
         """Return the parameters and columns of the query of a COPY. Raise ShadowFailed."""
         self.parse(COPIED, query, offset=offset)
         expected = self.describe(b"S", COPIED)
         await self.settle()
         return read_described(expected)
 
-    async def rehearse_copy(self, like: Described, behind: bytes, *, behind_at: int) -> None:
+    async def rehearse_copy(self, like: StatementDescription, behind: bytes, *, behind_at: int) -> None:
         """Copy nothing, unseen, with the options of a COPY, which PostgreSQL reads when it runs.
 
         They stand at `behind_at` in the client's text. Raise ShadowFailed.
         """
-        before = b"COPY (SELECT " + await self._null_columns(like) + b" WHERE false"
+        before = b"COPY (SELECT " + await self._write_null_columns(like) + b" WHERE false"
         self.run(before + behind, offset=behind_at - len(before))
         await self.settle()
 
     def bind_copy(self, portal: bytes, sql: bytes, bound: Bind, *, when_too_large: bytes) -> None:
         """Put a COPY, keys included since it takes no parameters, under the client's portal name."""
-        self._send_hidden(Close(b"S", OUTER).encode(), Ending.CLOSE)
-        self._send_hidden(Parse(OUTER, sql, ()).encode(), Ending.PARSE, when_too_large=when_too_large)
-        self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
+        self._send_hidden(Close(b"S", OUTER).encode(), AnswerEnd.CLOSE)
+        self._send_hidden(Parse(OUTER, sql, ()).encode(), AnswerEnd.PARSE, when_too_large=when_too_large)
+        self._send_hidden(Close(b"P", portal).encode(), AnswerEnd.CLOSE)
         message = Bind(portal, OUTER, (), (), bound.result_formats)
-        self._send_hidden(message.encode(), Ending.BIND, when_too_large=when_too_large)
+        self._send_hidden(message.encode(), AnswerEnd.BIND, when_too_large=when_too_large)
 
-    async def prepare(self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: Described) -> None:
+    async def prepare_answer(
+        self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: StatementDescription
+    ) -> None:
         """Prepare what will run in place of a question, and insist that it gives the same columns.
 
         Raises KH106, KH404.
@@ -317,46 +321,50 @@ class Exchange:
                 hint="Name the columns: SELECT key FROM (SELECT key FROM ... HAVING ...) AS t.",
             )
 
-    async def rehearse(self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo) -> None:
+    async def rehearse_answer(
+        self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo
+    ) -> None:
         """Bind what was prepared over no keys, unseen except for errors: PostgreSQL checks privileges when it does.
 
         With `statements`, also run it over no keys, and then them. Raises ShadowFailed where one fails.
         """
-        self.bind_outer(REHEARSAL, bound, (text_array((), codec),) * arrays)
+        self.bind_answer(REHEARSAL, bound, (encode_text_array((), codec),) * arrays)
         if statements:
-            self._send_hidden(Execute(REHEARSAL, 0).encode(), Ending.EXECUTE)
-        self._send_hidden(Close(b"P", REHEARSAL).encode(), Ending.CLOSE)
+            self._send_hidden(Execute(REHEARSAL, 0).encode(), AnswerEnd.EXECUTE)
+        self._send_hidden(Close(b"P", REHEARSAL).encode(), AnswerEnd.CLOSE)
         await self.settle()
         for sql in statements:
             self.parse(REHEARSAL, sql)
             self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
             await self.settle()
 
-    def bind_outer(self, portal: bytes, bound: Bind, arrays: tuple[bytes, ...], *, when_too_large: bytes = b"") -> None:
-        """Put the prepared statement with its keys, of `text_array`, under the client's portal name.
+    def bind_answer(
+        self, portal: bytes, bound: Bind, arrays: tuple[bytes, ...], *, when_too_large: bytes = b""
+    ) -> None:
+        """Put the prepared statement with its keys, of `encode_text_array`, under the client's portal name.
 
         The formats are the client's.
         """
-        formats = tuple(bound.format_of(index) for index in range(len(bound.values))) + (1,) * len(arrays)
+        formats = tuple(bound.get_format(index) for index in range(len(bound.values))) + (1,) * len(arrays)
         values = bound.values + arrays
-        self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
+        self._send_hidden(Close(b"P", portal).encode(), AnswerEnd.CLOSE)
         message = Bind(portal, OUTER, formats, values, bound.result_formats)
-        self._send_hidden(message.encode(), Ending.BIND, when_too_large=when_too_large)
+        self._send_hidden(message.encode(), AnswerEnd.BIND, when_too_large=when_too_large)
 
-    def fail(self, text: bytes = b"Keyhole refuses the statement") -> Expected:
+    def fail_transaction(self, text: bytes = b"Keyhole refuses the statement") -> ExpectedAnswer:
         """Make the shadow's transaction fail by a real error, which the client does not see.
 
         With a text of the client's, only if PostgreSQL cannot prepare it: it is parsed, never run, and not kept, or
         EXECUTE could run it.
         """
-        expected = Expected(Ending.PARSE, shown=NOTHING, text=short_text(text))
+        expected = ExpectedAnswer(AnswerEnd.PARSE, shown=NOTHING, text=keep_if_short(text))
         self._relay.send(Parse(REFUSED, text).encode(), expected)
-        self._relay.send(Close(b"S", REFUSED).encode(), Expected(Ending.CLOSE, shown=NOTHING))
+        self._relay.send(Close(b"S", REFUSED).encode(), ExpectedAnswer(AnswerEnd.CLOSE, shown=NOTHING))
         return expected
 
-    def state(self, expected: Expected, codec: codecs.CodecInfo) -> SessionState:
-        """Read the reply to `read_state`."""
-        found = row(expected)
+    def decode_state(self, expected: ExpectedAnswer, codec: codecs.CodecInfo) -> SessionState:
+        """Read the reply to `ask_state`."""
+        found = read_row(expected)
         *settings, notices = found[: -len(READ_BY) - 1]
         zone, portal = found[-3], found[-1]
         texts = [None if text is None else codec.decode(text)[0] for text in settings]
@@ -364,12 +372,16 @@ class Exchange:
         wanted = notices not in (b"warning", b"error")
         running = None if portal is None else portal.decode("utf-8", "replace")
         return SessionState(
-            settings=named, wants_notices=wanted, utc=is_utc(zone), portal=running, read_by=read_by(found[:-1])
+            settings=named,
+            wants_notices=wanted,
+            is_utc=is_utc(zone),
+            portal=running,
+            read_by=take_read_settings(found[:-1]),
         )
 
-    def encoding_of(self, expected: Expected) -> str:
-        """Return the client's encoding in the reply to `read_state`."""
-        return (row(expected)[-2] or b"").decode("ascii")
+    def decode_encoding(self, expected: ExpectedAnswer) -> str:
+        """Return the client's encoding in the reply to `ask_state`."""
+        return (read_row(expected)[-2] or b"").decode("ascii")
 
     async def read_settings(self) -> tuple[bytes, ...]:
         """Return the settings by which PostgreSQL reads parameters in text now, in the order of `READ_BY`."""
@@ -377,32 +389,42 @@ class Exchange:
         self.parse(READING, f"SELECT {columns}".encode())
         answer = self._run(Bind(READING, READING, (), (), ()))
         await self.settle()
-        return read_by(row(answer))
+        return take_read_settings(read_row(answer))
 
-    def values(
-        self, expected: Expected, types: tuple[int, ...], casts: tuple[ParameterCast, ...], codec: codecs.CodecInfo
+    def decode_values(
+        self,
+        expected: ExpectedAnswer,
+        types: tuple[int, ...],
+        casts: tuple[ParameterCast, ...],
+        codec: codecs.CodecInfo,
     ) -> GivenValues:
-        """Read the reply to `read_values`."""
-        (document,) = row(expected)
+        """Read the reply to `ask_values`."""
+        (document,) = read_row(expected)
         texts = json.loads(codec.decode(document or b"[]")[0])
-        oids = (*types, *(oid for _, oid in map(_cast_sql, casts)))
+        oids = (*types, *(oid for _, oid in map(_write_cast, casts)))
         found = [read_value(text, oid) for text, oid in zip(texts, oids, strict=True)]
         return GivenValues(
             parameters=dict(enumerate(found[: len(types)], start=1)),
             casts=dict(zip(casts, found[len(types) :], strict=True)),
         )
 
-    def _run(self, bound: Bind, *, offset: int | None = None) -> Expected:
-        self._send_hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
+    def _run(self, bound: Bind, *, offset: int | None = None) -> ExpectedAnswer:
+        self._send_hidden(Close(b"P", bound.portal).encode(), AnswerEnd.CLOSE)
         self.bind(bound)
-        expected = self._send_hidden(Execute(bound.portal, 0).encode(), Ending.EXECUTE, offset=offset)
-        self._send_hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
+        expected = self._send_hidden(Execute(bound.portal, 0).encode(), AnswerEnd.EXECUTE, offset=offset)
+        self._send_hidden(Close(b"P", bound.portal).encode(), AnswerEnd.CLOSE)
         return expected
 
     def _send_hidden(
-        self, raw: bytes, ending: Ending, *, offset: int | None = None, text: bytes = b"", when_too_large: bytes = b""
-    ) -> Expected:
-        text = short_text(text)
-        expected = Expected(ending, shown=ERROR, offset=offset, text=text, when_too_large=when_too_large)
+        self,
+        raw: bytes,
+        ending: AnswerEnd,
+        *,
+        offset: int | None = None,
+        text: bytes = b"",
+        when_too_large: bytes = b"",
+    ) -> ExpectedAnswer:
+        text = keep_if_short(text)
+        expected = ExpectedAnswer(ending, shown=ERROR, offset=offset, text=text, when_too_large=when_too_large)
         self._relay.send(raw, expected)
         return expected

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proxy.shadow.answers import Expected
+from proxy.shadow.answers import ExpectedAnswer
 from proxy.wire import backend
 from proxy.wire.backend import DataRow, ParameterDescription, RowDescription
 from proxy.wire.frames import FrameReader
@@ -15,7 +15,7 @@ class ShadowFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class StatementDescription:
     """The parameters and columns of a statement. `rows` is None if it gives no rows."""
 
     types: tuple[int, ...]
@@ -28,7 +28,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PreparedStatement:
     """A prepared statement as the shadow has it; its name as UTF-8. `in_sql`: by PREPARE, which is part of the text."""
 
     name: bytes
@@ -47,12 +47,12 @@ class SessionState:
 
     settings: dict[str, str | None]
     wants_notices: bool
-    utc: bool
+    is_utc: bool
     portal: str | None
     read_by: tuple[bytes, ...]
 
 
-def read_described(expected: Expected) -> Described:
+def read_described(expected: ExpectedAnswer) -> StatementDescription:
     """Read the reply to `Exchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
@@ -62,30 +62,30 @@ def read_described(expected: Expected) -> Described:
                 pass
             case RowDescription() as rows:
                 pass
-    return Described(types=types, rows=rows)
+    return StatementDescription(types=types, rows=rows)
 
 
-def read_by(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
+def take_read_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
     """Return the settings of `READ_BY`, with which a row ends."""
     return tuple(value or b"" for value in found[-len(READ_BY) :])
 
 
-def read_kept(found: tuple[bytes | None, ...]) -> Kept:
+def read_prepared(found: tuple[bytes | None, ...]) -> PreparedStatement:
     """Return a row about a prepared statement."""
     name, text, in_sql = found
-    return Kept(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
+    return PreparedStatement(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
 
 
-def row(expected: Expected) -> tuple[bytes | None, ...]:
+def read_row(expected: ExpectedAnswer) -> tuple[bytes | None, ...]:
     """Return the one row of a query. Raise ShadowFailed if there is none."""
-    frame = expected.find("D")
+    frame = expected.find_frame("D")
     message = None if frame is None else backend.decode(frame)
     if not isinstance(message, DataRow):
         raise ShadowFailed
     return message.values
 
 
-def rows_of(expected: Expected) -> list[tuple[bytes | None, ...]]:
+def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
     """Return all rows, which may come as runs of frames."""
     found: list[tuple[bytes | None, ...]] = []
     for frame in expected.kept:

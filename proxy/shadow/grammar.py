@@ -23,7 +23,7 @@ _UNREADABLE, _SYNTAX_ERROR = "KH100", b"42601"
 
 
 @dataclass(frozen=True, slots=True)
-class Grammar:
+class GrammarCheck:
     """PostgreSQL's, as the shadow that is newest when it is asked has it.
 
     `find_shadow` gives its address and the name of its database.
@@ -32,21 +32,21 @@ class Grammar:
     find_shadow: Callable[[], tuple[ShadowAddress, str]]
     _turn: Lock = field(default_factory=Lock)
 
-    def reword(self, refusal: KeyholeError, *, sql: str, analyst: str) -> KeyholeError:
+    def prefer_syntax_error(self, refusal: KeyholeError, *, sql: str, analyst: str) -> KeyholeError:
         """Return PostgreSQL's syntax error, if the text has one and the refusal is of its form (KH1xx); else that."""
         if not refusal.code.startswith("KH1") or "\0" in sql or not self._turn.acquire(timeout=_LONGEST_S):
             return refusal
         try:
-            return self._parse(refusal, sql, analyst)
+            return self._ask_grammar(refusal, sql, analyst)
         except (psycopg.Error, UnicodeEncodeError):
             return refusal
         finally:
             self._turn.release()
 
-    def _parse(self, refusal: KeyholeError, sql: str, analyst: str) -> KeyholeError:
+    def _ask_grammar(self, refusal: KeyholeError, sql: str, analyst: str) -> KeyholeError:
         address, database = self.find_shadow()
-        conninfo = address.conninfo(user=analyst, database=database)
-        with limit_waits(_LONGEST_S), PunctualConnection.connect(conninfo, client_encoding="utf8") as connection:
+        make_conninfo = address.make_conninfo(user=analyst, database=database)
+        with limit_waits(_LONGEST_S), PunctualConnection.connect(make_conninfo, client_encoding="utf8") as connection:
             connection.pgconn.send_prepare(b"", sql.encode())
             (found,) = connection.wait(generators.execute(connection.pgconn))
         is_unreadable = refusal.code == _UNREADABLE

@@ -37,7 +37,7 @@ done
 
 
 @contextmanager
-def guarded(directory: Path) -> Iterator[None]:
+def stop_server_with_process(directory: Path) -> Iterator[None]:
     """Stop the server in `directory` and remove the folder around it if this process ends while the block runs.
 
     So does an error in the block. When it ends well the block has stopped the server itself.

@@ -14,7 +14,7 @@ _LOOK_S = 0.05  # between two looks whether it has ended: each is a stat
 _ASK_FOR_TLS = bytes((0, 0, 0, 8, 4, 210, 22, 47))  # SSLRequest, which every server answers at once, full or not
 
 
-async def answers(shadow: ShadowAddress) -> bool:
+async def is_answering(shadow: ShadowAddress) -> bool:
     """Return True if the server says anything, if only good-bye, to anybody who connects."""
     try:
         async with asyncio.timeout(_ANSWER_S):
@@ -31,7 +31,7 @@ async def answers(shadow: ShadowAddress) -> bool:
     return True
 
 
-def end_hung(shadow: ShadowAddress) -> None:
+def end_hung_server(shadow: ShadowAddress) -> None:
     """End a server that says nothing: let go on what was stopped, so that it ends its sessions; then by force."""
     file = shadow.directory / "postmaster.pid"
     try:

@@ -43,7 +43,7 @@ class ColumnLabels:
     texts: dict[tuple[str | None, ...], str | None] = field(default_factory=dict)
     ranks: dict[str | None, int] = field(default_factory=dict)
 
-    def show(self, columns: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
+    def apply(self, columns: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
         """Return the column over the columns of the answer's keys."""
         if not self.texts:
             return columns[self.reads[0]]
@@ -62,9 +62,9 @@ class KeyLabels:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
-    def show(self, columns: Sequence[Sequence[str | None]]) -> list[Sequence[str | None]]:
+    def apply(self, columns: Sequence[Sequence[str | None]]) -> list[Sequence[str | None]]:
         """Return the answer's columns as they are shown."""
-        return [*(column.show(columns) for column in self.columns), *columns[self.keys :]]
+        return [*(column.apply(columns) for column in self.columns), *columns[self.keys :]]
 
     def document(self) -> dict[str, Any]:
         """Write them as JSON, from which `parse` reads them."""
@@ -110,19 +110,19 @@ class LabelReader:
         if shown is None:
             return None
         if not self._turn.acquire(timeout=_LONGEST_S):
-            raise labels_not_ready()
+            raise refuse_unready_labels()
         try:
             address, database = self.find_shadow()
-            conninfo = address.conninfo(user=analyst, database=database)
+            conninfo = address.make_conninfo(user=analyst, database=database)
             with (
                 limit_waits(_LONGEST_S),
                 PunctualConnection.connect(conninfo, client_encoding="utf8", options=_OPTIONS) as connection,
             ):
                 columns = tuple(_read_column(one, shown, question, space, connection) for one in shown.items)
         except psycopg.OperationalError:
-            raise labels_not_ready() from None
+            raise refuse_unready_labels() from None
         except psycopg.Error as error:
-            raise _no_label(error) from None
+            raise _refuse_label(error) from None
         finally:
             self._turn.release()
         return KeyLabels(columns, len(question.keys))
@@ -166,7 +166,7 @@ def _read_column(
     return ColumnLabels(item.name, item.key_places, texts, dict(rows))
 
 
-def labels_not_ready() -> KeyholeError:
+def refuse_unready_labels() -> KeyholeError:
     """Return KH406 if no shadow shows computed keys."""
     return KeyholeError(
         "KH406",
@@ -176,7 +176,7 @@ def labels_not_ready() -> KeyholeError:
     )
 
 
-def _no_label(error: psycopg.Error) -> KeyholeError:
+def _refuse_label(error: psycopg.Error) -> KeyholeError:
     return KeyholeError(
         "KH106",
         f"PostgreSQL cannot show the keys: {error.diag.message_primary or 'it fails'}",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.backend import Report
-from proxy.wire.client import ClientConnection, ClientState
+from proxy.wire.client import ClientProtocol, ClientState
 
 
-class Refused(Exception):
+class ShadowLoginRefused(Exception):
     """The shadow refused the login; its own report says why."""
 
     def __init__(self, report: Report) -> None:
@@ -17,7 +17,7 @@ class Refused(Exception):
         self.report = report
 
 
-class Link(asyncio.Protocol):
+class ShadowLink(asyncio.Protocol):
     """A connection to the shadow and its protocol state, which takes the bytes that come.
 
     Who `listen`s is called when some have come, and when the connection is over. An error that he raises ends the
@@ -25,7 +25,7 @@ class Link(asyncio.Protocol):
     """
 
     def __init__(self) -> None:
-        self.connection = ClientConnection()
+        self.connection = ClientProtocol()
         self.is_over = False
         self.failure: Exception | None = None
         self._transport: asyncio.Transport | None = None
@@ -36,23 +36,23 @@ class Link(asyncio.Protocol):
         self._ended: Callable[[], None] = self._changed.set
 
     @staticmethod
-    async def open(address: ShadowAddress, settings: dict[str, str]) -> "Link":
-        """Log in. Raise Refused, or KH406 when the shadow cannot be reached."""
+    async def open(address: ShadowAddress, settings: dict[str, str]) -> "ShadowLink":
+        """Log in. Raise ShadowLoginRefused, or KH406 when the shadow cannot be reached."""
         try:
-            _, link = await asyncio.get_running_loop().create_unix_connection(Link, address.socket)
+            _, link = await asyncio.get_running_loop().create_unix_connection(ShadowLink, address.socket)
         except OSError:
             raise KeyholeError("KH406", "the shadow database does not answer") from None
         connection = link.connection
         try:
-            link.transport.write(connection.startup(settings))
+            link.transport.write(connection.encode_startup(settings))
             while not connection.log_in():
-                await link.more()
+                await link.wait_for_bytes()
         except BaseException:
             link.transport.close()
             raise
         if connection.state is ClientState.CLOSED and connection.refusal is not None:
             link.transport.close()
-            raise Refused(connection.refusal)
+            raise ShadowLoginRefused(connection.refusal)
         return link
 
     @property
@@ -70,18 +70,18 @@ class Link(asyncio.Protocol):
     def listen(self, *, arrived: Callable[[], None], ended: Callable[[], None]) -> None:
         """Be called from now on, and at once for what has come or ended since the login."""
         self._arrived, self._ended = arrived, ended
-        self._hand_on()
+        self._notify_arrival()
         if self.is_over:
             ended()
 
-    async def more(self) -> None:
+    async def wait_for_bytes(self) -> None:
         """Wait for more bytes, as long as nobody listens. Raise KH406 where none come."""
         if self.is_over and not self._changed.is_set():
             raise KeyholeError("KH406", "the shadow database ended the connection")
         await self._changed.wait()
         self._changed.clear()
 
-    async def writable(self) -> None:
+    async def wait_until_writable(self) -> None:
         """Wait while the shadow is behind with reading. Raise ConnectionError when it is gone."""
         await self._writable.wait()
         if self.is_over:
@@ -97,7 +97,7 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes that have come."""
         self.connection.receive(data)
-        self._hand_on()
+        self._notify_arrival()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Note that the connection is over."""
@@ -113,7 +113,7 @@ class Link(asyncio.Protocol):
         """Note that the shadow has caught up."""
         self._writable.set()
 
-    def _hand_on(self) -> None:
+    def _notify_arrival(self) -> None:
         try:
             self._arrived()
         except Exception as error:

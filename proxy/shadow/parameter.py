@@ -51,17 +51,17 @@ _ARRAYS = {
 """By the oid of an array its members' type, for all types that Keyhole can tell."""
 
 
-def values_sql(values: Sequence[tuple[str, int]]) -> str:
+def write_values_query(values: Sequence[tuple[str, int]]) -> str:
     """Return SQL that turns values, each an expression and the oid of its type, into one column.
 
     It is JSON: an array of texts and nulls, each of which `read_value` reads. One column, since a statement has more
     parameters than a row may have columns.
     """
-    texts = ", ".join(_text_sql(f"({expression})", oid) for expression, oid in values)
+    texts = ", ".join(_write_as_text(f"({expression})", oid) for expression, oid in values)
     return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}]::pg_catalog.text[])::pg_catalog.text"
 
 
-def _text_sql(value: str, oid: int) -> str:
+def _write_as_text(value: str, oid: int) -> str:
     if oid in _ONE_TEXT:
         return f"pg_catalog.to_jsonb({value}) OPERATOR(pg_catalog.#>>) '{{}}'"
     if oid in _FLOATS:
@@ -78,16 +78,16 @@ def _text_sql(value: str, oid: int) -> str:
     return f"{named} OPERATOR(pg_catalog.||) pg_catalog.chr(10) OPERATOR(pg_catalog.||) {value}::pg_catalog.text"
 
 
-def all_mean_the_same(bound: Bind, types: tuple[int, ...]) -> bool:
+def are_independent_of_settings(bound: Bind, types: tuple[int, ...]) -> bool:
     """Return True if no setting, and no encoding, changes what the values of a portal mean."""
     return all(
-        raw is None or (oid in _FIXED if bound.format_of(index) else oid in _PLAIN and raw.isascii())
+        raw is None or (oid in _FIXED if bound.get_format(index) else oid in _PLAIN and raw.isascii())
         for index, (raw, oid) in enumerate(zip(bound.values, types, strict=True))
     )
 
 
 def read_value(text: str | None, oid: int) -> ParameterValue | None:
-    """Return the value behind a text of `values_sql`.
+    """Return the value behind a text of `write_values_query`.
 
     A value without counterpart (infinity, NaN, years BC) stays text. An array of several dimensions is a `Foreign`.
     """

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.answers import Answers, Expected
-from proxy.shadow.link import Link, Refused
+from proxy.shadow.answers import AnswerQueue, ExpectedAnswer
+from proxy.shadow.link import ShadowLink, ShadowLoginRefused
 from proxy.wire import backend
 from proxy.wire.backend import Report
 from proxy.wire.frames import Frame
@@ -28,7 +28,7 @@ _CANCELLED = b"57014"
 _TIMED_OUT = b"canceling statement due to statement timeout"
 
 
-class Relay:
+class ShadowRelay:
     """Sends messages to the shadow; what comes back goes to the client, as far as the client asked for it, at once.
 
     Back-pressure runs through: nothing more is read from the shadow while the client is behind with reading.
@@ -40,16 +40,16 @@ class Relay:
 
     def __init__(
         self,
-        link: Link,
+        link: ShadowLink,
         *,
         address: ShadowAddress,
         settings: dict[str, str],
         client: asyncio.StreamWriter,
     ) -> None:
-        self.answers = Answers()
+        self.answers = AnswerQueue()
         self.gathers = False
         self.before_ready: Callable[[], bytes] = bytes
-        self.on_settled: Callable[[], None] = _nothing
+        self.on_settled: Callable[[], None] = _do_nothing
         self.parameters = link.connection.parameters
         self.settings = settings
         self._link = link
@@ -66,11 +66,11 @@ class Relay:
         self._is_paused = False
 
     @staticmethod
-    async def open(address: ShadowAddress, settings: dict[str, str], client: asyncio.StreamWriter) -> "Relay":
-        """Log in. Raise Refused, or KH406 when the shadow cannot be reached."""
-        return Relay(await Link.open(address, settings), address=address, settings=settings, client=client)
+    async def open(address: ShadowAddress, settings: dict[str, str], client: asyncio.StreamWriter) -> "ShadowRelay":
+        """Log in. Raise ShadowLoginRefused, or KH406 when the shadow cannot be reached."""
+        return ShadowRelay(await ShadowLink.open(address, settings), address=address, settings=settings, client=client)
 
-    async def syntax_error(self, text: bytes) -> bytes | None:
+    async def find_syntax_error(self, text: bytes) -> bytes | None:
         """Return the objection of PostgreSQL's grammar to a text of several statements, as its ErrorResponse.
 
         Nothing is run.
@@ -79,30 +79,30 @@ class Relay:
         """
         try:
             async with asyncio.timeout(_PARSED_S):
-                return await self._syntax_error(text)
+                return await self._ask_syntax_error(text)
         except TimeoutError:
             raise KeyholeError("KH406", "the shadow database does not answer") from None
 
-    async def _syntax_error(self, text: bytes) -> bytes | None:
+    async def _ask_syntax_error(self, text: bytes) -> bytes | None:
         encoding = self.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
         try:
-            link = await Link.open(self._address, {**self.settings, "client_encoding": encoding})
-        except Refused:
+            link = await ShadowLink.open(self._address, {**self.settings, "client_encoding": encoding})
+        except ShadowLoginRefused:
             raise KeyholeError("KH406", "the shadow database has no connection left") from None
         try:
             link.transport.write(Parse(b"", text).encode() + Sync().encode())
             while (frame := link.connection.next_frame()) is None or frame.kind not in _PARSED:
                 if frame is None:
-                    await link.more()
+                    await link.wait_for_bytes()
         finally:
             link.transport.close()
         return frame.raw if is_syntax_error(frame) else None
 
-    def send(self, raw: bytes, expected: Expected | None = None) -> None:
+    def send(self, raw: bytes, expected: ExpectedAnswer | None = None) -> None:
         """Queue bytes for the shadow and note their expected answers."""
         if expected is not None:
             self.answers.expect(expected)
-            if self._busy_since is None and not self.answers.settled:
+            if self._busy_since is None and not self.answers.is_settled:
                 self._busy_since = asyncio.get_running_loop().time()
         if not self.gathers and not self._gathered:
             self._link.transport.write(raw)
@@ -119,24 +119,24 @@ class Relay:
         if transport.is_closing() or transport.get_write_buffer_size():
             await self._client.drain()
         if not self._link.is_writable:
-            await self._link.writable()
+            await self._link.wait_until_writable()
         if self.answers.waiting >= MOST_UNANSWERED:
             await self.settle()
 
     async def settle(self) -> None:
         """Wait until everything sent so far has been answered. Raise ConnectionError when the shadow is gone."""
         self._send_gathered()
-        if not self.answers.settled:
+        if not self.answers.is_settled:
             self._link.transport.write(_FLUSH)
-        while not self.answers.settled:
+        while not self.answers.is_settled:
             if self._link.is_over:
                 raise ConnectionResetError("the shadow ended the connection")
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
 
-    async def pump(self) -> None:
+    async def forward_answers(self) -> None:
         """Bring answers back until the shadow ends the connection. Raise ConnectionError when the client is gone."""
-        self._link.listen(arrived=self._on_arrival, ended=self._over)
+        self._link.listen(arrived=self._on_arrival, ended=self._note_end)
         try:
             while not self._link.is_over:
                 await self._attention.wait()
@@ -167,11 +167,11 @@ class Relay:
         unsent = len(self._gathered) + link.transport.get_write_buffer_size()
         return unsent + link.connection.buffered + self.unread_bytes
 
-    def busy_for(self, now: float) -> float:
+    def get_busy_seconds(self, now: float) -> float:
         """Return the seconds since the shadow has had something to answer, in the loop's time."""
         return 0.0 if self._busy_since is None else now - self._busy_since
 
-    def silent_for(self, now: float) -> float:
+    def get_silent_seconds(self, now: float) -> float:
         """Return the seconds of the shadow's silence while it had something to answer, and was listened to."""
         if self._busy_since is None or self._is_paused:
             return 0.0
@@ -193,7 +193,7 @@ class Relay:
                 finally:
                     writer.close()
 
-    async def time_out(self) -> None:
+    async def cancel_as_timed_out(self) -> None:
         """Cancel what runs, and have the client told so as where PostgreSQL's own limit ends a statement."""
         self._is_late = True
         await self.cancel()
@@ -207,7 +207,7 @@ class Relay:
         elif not transport.is_closing():
             transport.write(Terminate().encode())
             transport.close()
-        if not self.answers.settled:
+        if not self.answers.is_settled:
             await self.cancel()
 
     def _send_gathered(self) -> None:
@@ -223,7 +223,7 @@ class Relay:
             self._is_paused = True
             self._attention.set()
 
-    def _over(self) -> None:
+    def _note_end(self) -> None:
         self._attention.set()
         self._wake()
 
@@ -235,13 +235,13 @@ class Relay:
                 name, _, rest = frame.payload.partition(b"\0")
                 self.parameters[name] = rest[:-1]
             if self._is_late and frame.kind == ord("E"):
-                frame = _timed_out(frame)
-            taken = self.answers.take(frame)
+                frame = _reword_as_timeout(frame)
+            taken = self.answers.take_frame(frame)
             if taken and frame.kind == _READY and self.answers.status == b"I":
                 shown.append(self.before_ready())
             shown.append(taken)
         self._client.write(b"".join(shown))
-        if self.answers.settled:
+        if self.answers.is_settled:
             self._busy_since = None
             self._is_late = False
             self.settled_at = asyncio.get_running_loop().time()
@@ -255,17 +255,17 @@ class Relay:
             self._waiting.set_result(None)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing, as nobody waits."""
 
 
-def _timed_out(frame: Frame) -> Frame:
+def _reword_as_timeout(frame: Frame) -> Frame:
     """Return the ErrorResponse to a statement that was cancelled, as PostgreSQL words it when a time limit did.
 
     Others unchanged.
     """
     report = backend.decode(frame)
-    if not isinstance(report, Report) or report.field(b"C") != _CANCELLED:
+    if not isinstance(report, Report) or report.find_field(b"C") != _CANCELLED:
         return frame
     fields = tuple((name, _TIMED_OUT if name == b"M" else value) for name, value in report.fields)
     return Frame(frame.kind, Report(report.kind, fields).encode())
@@ -278,19 +278,19 @@ def is_syntax_error(frame: Frame) -> bool:
     """
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and (
-        report.field(b"F") in GRAMMAR_FILES or report.field(b"C") == _NOT_IN_ENCODING
+        report.find_field(b"F") in GRAMMAR_FILES or report.find_field(b"C") == _NOT_IN_ENCODING
     )
 
 
 def is_failed_transaction(frame: Frame) -> bool:
     """Return True if a frame is the ErrorResponse to everything that cannot be done in a failed transaction."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
-    return isinstance(report, Report) and report.field(b"C") == b"25P02"
+    return isinstance(report, Report) and report.find_field(b"C") == b"25P02"
 
 
 def read_analysis_error(frame: Frame) -> Report | None:
     """Return the error if PostgreSQL could parse a statement and not make sense of it: of a name, say, or a type."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
-    if not isinstance(report, Report) or not (report.field(b"F") or b"").startswith(_ANALYSIS_FILES):
+    if not isinstance(report, Report) or not (report.find_field(b"F") or b"").startswith(_ANALYSIS_FILES):
         return None
     return report

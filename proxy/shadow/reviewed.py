@@ -18,7 +18,7 @@ _FUNCTIONS: LiteralString = """
 """
 
 
-def insist_reviewed(connection: psycopg.Connection) -> None:
+def check_functions_reviewed(connection: psycopg.Connection) -> None:
     """Raise KH013 unless the server is PostgreSQL with the very functions that were reviewed, built for use."""
     version = connection.info.server_version // 10_000
     if version != SUPPORTED or connection.execute(_FUNCTIONS).fetchone() != (REVIEWED,):

@@ -26,9 +26,9 @@ from planner.parser.lexer import spell_name
 from planner.scope.owner_bands import describe_bands, write_aggregate, write_band
 from planner.statements.stored_parameters import fill_in_defaults
 from proxy.shadow.address import OWNER, ShadowAddress
-from proxy.shadow.reviewed import insist_reviewed
+from proxy.shadow.reviewed import check_functions_reviewed
 from proxy.shadow.validity import GROUP as GROUP
-from proxy.shadow.validity import insist_showable
+from proxy.shadow.validity import check_showable
 
 log = structlog.get_logger("keyhole.shadow")
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
@@ -77,44 +77,44 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
 
     Objects are dropped and made again, in one transaction, when the catalog's digest, bands or questions have changed.
     """
-    insist_showable(catalog)
+    check_showable(catalog)
     _create_database(address, catalog.database)
     bands = [(table.name, table.band_columns) for table in catalog.tables]  # shown, and no part of the digest
     asked = (catalog.stored_questions, catalog.monitors, catalog.source_names)
     stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}:{asked}".encode()).hexdigest()
-    with _owning(address, catalog.database) as connection:
+    with _connect_as_owner(address, catalog.database) as connection:
         built = connection.execute(
             "SELECT obj_description(to_regprocedure(%s), 'pg_proc')", [f"{UNANSWERED}()"]
         ).fetchone()
         if built == (stamp,):
             return False
-        insist_reviewed(connection)
-        with _refusals():
-            for statement in _statements(catalog, connection):
+        check_functions_reviewed(connection)
+        with _refuse_as_policy_fault():
+            for statement in _write_statements(catalog, connection):
                 connection.execute(statement)
         for stored in catalog.stored_questions:
-            _declare(connection, f"views.{stored.name}", "stored questions", _stored_question(stored))
+            _declare_relation(connection, f"views.{stored.name}", "stored questions", _write_stored_question(stored))
         for monitor in catalog.monitors:
-            _declare(connection, f"monitors.{monitor.name}", "monitors", _monitor(monitor, catalog))
+            _declare_relation(connection, f"monitors.{monitor.name}", "monitors", _write_monitor_view(monitor, catalog))
         for public in catalog.public_tables:
-            with _refusals():
-                _fill(connection, public)
+            with _refuse_as_policy_fault():
+                _fill_table(connection, public)
         connection.execute(
-            sql.SQL("COMMENT ON FUNCTION {} () IS {}").format(_dotted_identifier(UNANSWERED), sql.Literal(stamp))
+            sql.SQL("COMMENT ON FUNCTION {} () IS {}").format(_quote_dotted_name(UNANSWERED), sql.Literal(stamp))
         )
     return True
 
 
 def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
     """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raise KH002."""
-    insist_showable(catalog)
-    with _owning(address, catalog.database) as connection:
-        for statement in _roles(catalog, connection):
+    check_showable(catalog)
+    with _connect_as_owner(address, catalog.database) as connection:
+        for statement in _write_roles(catalog, connection):
             connection.execute(statement)
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refuse_as_policy_fault() -> Iterator[None]:
     """Raise KH002 for what PostgreSQL does not take, in its words: these repeat names and public values alone."""
     try:
         yield
@@ -127,19 +127,21 @@ def _refusals() -> Iterator[None]:
 
 
 @contextmanager
-def _owning(address: ShadowAddress, database: str, *, autocommit: bool = False) -> Iterator[PunctualConnection]:
+def _connect_as_owner(
+    address: ShadowAddress, database: str, *, autocommit: bool = False
+) -> Iterator[PunctualConnection]:
     """Open the owner's connection, which does not wait for ever for a shadow that hangs."""
     with (
         limit_waits(_LONGEST_S),
         PunctualConnection.connect(
-            address.conninfo(user=OWNER, database=database), autocommit=autocommit
+            address.make_conninfo(user=OWNER, database=database), autocommit=autocommit
         ) as connection,
     ):
         yield connection
 
 
 def _create_database(address: ShadowAddress, database: str) -> None:
-    with _owning(address, "postgres", autocommit=True) as connection:
+    with _connect_as_owner(address, "postgres", autocommit=True) as connection:
         if connection.execute("SELECT FROM pg_database WHERE datname = %s", [database]).fetchone() is None:
             # code point order, the same on every machine; where nothing is synced, copying files is the faster strategy
             connection.execute(
@@ -153,32 +155,32 @@ def _create_database(address: ShadowAddress, database: str) -> None:
                 connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(other)))
 
 
-def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
+def _write_statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
     database, group = sql.Identifier(catalog.database), sql.Identifier(GROUP)
-    yield from _roles(catalog, connection)
+    yield from _write_roles(catalog, connection)
     yield sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database)
     yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, group)
-    yield from _schemas(catalog, connection)
+    yield from _write_schemas(catalog, connection)
     for table in catalog.tables:
-        declared = [(column.name, _shown_type(column, connection)) for column in table.columns]
+        declared = [(column.name, _find_shown_type(column, connection)) for column in table.columns]
         declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
-        for name in (("public", table.name), *_other_names(table, catalog)):
-            yield from _relation(name, declared, comment=table.comment or _table_comment(table))
-            yield from _column_comments(table, name)
+        for name in (("public", table.name), *_list_other_names(table, catalog)):
+            yield from _write_relation(name, declared, comment=table.comment or _describe_table(table))
+            yield from _write_column_comments(table, name)
             yield _grant("REFERENCES", *name)
     for public in catalog.public_tables:
         declared = [(column.name, column.declared) for column in public.columns]
-        yield from _relation(("public", public.name), declared, comment=public.comment or "public table")
-        yield from _constraints(public)
+        yield from _write_relation(("public", public.name), declared, comment=public.comment or "public table")
+        yield from _write_constraints(public)
         yield _grant("SELECT", "public", public.name)
-        for name in _other_names(public, catalog):
-            yield from _second_name(public, name)
+        for name in _list_other_names(public, catalog):
+            yield from _write_second_name(public, name)
     yield sql.SQL(
         "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: this portal''s question was not answered' USING ERRCODE = '42501'; END $$"
-    ).format(_dotted_identifier(UNANSWERED))
-    yield from _virtual_relations()
-    yield from _median()
+    ).format(_quote_dotted_name(UNANSWERED))
+    yield from _write_virtual_relations()
+    yield from _write_median()
     for language in ("sql", "plpgsql"):
         yield sql.SQL("REVOKE USAGE ON LANGUAGE {} FROM PUBLIC").format(sql.Identifier(language))
     forbidden = connection.execute(
@@ -190,10 +192,10 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     functions = sql.SQL(", ").join(sql.SQL(function) for (function,) in forbidden)
     yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(functions)
     yield sql.SQL("REVOKE UPDATE ON {} FROM PUBLIC").format(sql.Identifier("pg_catalog", "pg_settings"))  # a SET too
-    yield from _zero_counters(connection)
+    yield from _write_zero_counters(connection)
 
 
-def _schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
+def _write_schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
     """Empty schemas in the place of those that are there: `public`, Keyhole's, and those that the source's names say.
 
     Names without a schema are looked for in their order, as the planner does.
@@ -214,14 +216,14 @@ def _schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.C
         yield sql.SQL("ALTER DATABASE {} RESET search_path").format(database)
 
 
-def _other_names(table: Table | PublicTable, catalog: Catalog) -> Iterator[tuple[str, str]]:
+def _list_other_names(table: Table | PublicTable, catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Yield schema and name of a table if the source has it under another name than `public` and the policy's."""
     for one in catalog.source_names:
         if one.table == table.name:
             yield one.schema, one.name
 
 
-def _second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Composed]:
+def _write_second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Composed]:
     """Yield a view of a public table's rows, under the name that the source gives them."""
     relation = sql.Identifier(*name)
     yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT * FROM {}").format(
@@ -231,7 +233,7 @@ def _second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Com
     yield _grant("SELECT", *name)
 
 
-def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
+def _write_zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
     """Yield views of PostgreSQL's own that show zeros where they would count everybody's work: dashboards read them.
 
     Anybody who calls a function in a view needs the right to call it, so the views are made again without those
@@ -257,7 +259,7 @@ def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
     yield sql.SQL("SET LOCAL allow_system_table_mods = off").format()
 
 
-def _virtual_relations() -> Iterator[sql.Composed]:
+def _write_virtual_relations() -> Iterator[sql.Composed]:
     """Yield views that clients may choose, and that raise: they are known by their full names, which Keyhole replaces.
 
     Tools offer what a role may SELECT, so that right is granted.
@@ -267,7 +269,7 @@ def _virtual_relations() -> Iterator[sql.Composed]:
         "CREATE FUNCTION {} (relation text) RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: \"%\" is answered by its full name alone', relation USING ERRCODE = '42501', "
         "HINT = 'Write " + VIRTUAL_SCHEMA + ".' || relation || '.'; END $$"
-    ).format(_dotted_identifier(_UNQUALIFIED))
+    ).format(_quote_dotted_name(_UNQUALIFIED))
     for relation in VIRTUAL_RELATIONS:
         columns = sql.SQL(", ").join(
             sql.SQL("NULL::{} AS {}").format(sql.SQL(declared), sql.Identifier(name))
@@ -275,17 +277,17 @@ def _virtual_relations() -> Iterator[sql.Composed]:
         )
         name = sql.Identifier(VIRTUAL_SCHEMA, relation.name)
         yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT {} FROM {}({})").format(
-            name, columns, _dotted_identifier(_UNQUALIFIED), sql.Literal(relation.name)
+            name, columns, _quote_dotted_name(_UNQUALIFIED), sql.Literal(relation.name)
         )
         yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(relation.comment))
         yield _grant("SELECT", VIRTUAL_SCHEMA, relation.name)
 
 
-def _dotted_identifier(name: str) -> sql.Identifier:
+def _quote_dotted_name(name: str) -> sql.Identifier:
     return sql.Identifier(*name.split("."))
 
 
-def _median() -> Iterator[sql.Composed]:
+def _write_median() -> Iterator[sql.Composed]:
     """Yield an aggregate that PostgreSQL lacks, so that it can read the questions that use it."""
     middle = sql.Identifier(VIRTUAL_SCHEMA, "middle")
     yield sql.SQL(
@@ -298,7 +300,7 @@ def _median() -> Iterator[sql.Composed]:
     ).format(middle)
 
 
-def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
+def _write_roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
     """Yield one role per analyst, all in one group that holds the grants and that nobody can become."""
     group = sql.Identifier(GROUP)
     existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
@@ -327,13 +329,15 @@ def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Com
         yield sql.SQL("GRANT {} TO {} WITH INHERIT TRUE, SET FALSE, ADMIN FALSE").format(group, role)
 
 
-def _relation(name: tuple[str, str], columns: Iterable[tuple[str, str]], *, comment: str) -> Iterator[sql.Composed]:
-    declared = sql.SQL(", ").join(_column(*column) for column in columns)
+def _write_relation(
+    name: tuple[str, str], columns: Iterable[tuple[str, str]], *, comment: str
+) -> Iterator[sql.Composed]:
+    declared = sql.SQL(", ").join(_write_column(*column) for column in columns)
     yield sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(*name), declared)
     yield sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(*name), sql.Literal(comment))
 
 
-def _constraints(public: PublicTable) -> Iterator[sql.Composed]:
+def _write_constraints(public: PublicTable) -> Iterator[sql.Composed]:
     """Yield the public facts on a public table's columns: those without NULL, and those that name its rows.
 
     The first of these that is both stands for the primary key.
@@ -347,13 +351,13 @@ def _constraints(public: PublicTable) -> Iterator[sql.Composed]:
         yield sql.SQL("ALTER TABLE {} ADD {} ({})").format(table, kind, sql.Identifier(column))
 
 
-def _column(name: str, declared: str) -> sql.Composed:
+def _write_column(name: str, declared: str) -> sql.Composed:
     if not _TYPE.fullmatch(declared):
         raise KeyholeError("KH006", f'the type "{declared}" of column "{name}" cannot be declared')
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(declared))
 
 
-def _shown_type(column: Column, connection: psycopg.Connection) -> str:
+def _find_shown_type(column: Column, connection: psycopg.Connection) -> str:
     """Return the column's type as the shadow has it.
 
     A type that the source alone knows, which is usable in nothing, is text.
@@ -366,9 +370,9 @@ def _shown_type(column: Column, connection: psycopg.Connection) -> str:
     return column.declared if known == (True,) else "text"
 
 
-def _column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Composed]:
+def _write_column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Composed]:
     for column in table.columns:
-        comment = "; ".join(part for part in (column.comment, *_roles_of(table, column)) if part)
+        comment = "; ".join(part for part in (column.comment, *_list_column_roles(table, column)) if part)
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(
             sql.Identifier(*name, column.name), sql.Literal(comment or "filter only")
         )
@@ -378,10 +382,10 @@ def _column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Compos
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(sql.Identifier(*name, shown.name), sql.Literal(comment))
 
 
-def _roles_of(table: Table, column: Column) -> Iterator[str]:
+def _list_column_roles(table: Table, column: Column) -> Iterator[str]:
     """Yield a column's roles, in the words of the policy."""
     if column.domain is not None:
-        yield f"key, public domain of {len(column.domain):,} values{list_few(column.domain)}"
+        yield f"key, public domain of {len(column.domain):,} values{list_few_values(column.domain)}"
     if column.bounds is not None:
         low, high = column.bounds
         yield f"measure, clipped to {format_value(low)}..{format_value(high)}"
@@ -395,18 +399,20 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
         yield "privacy unit" if len(table.unit) == 1 else "part of the privacy unit"
 
 
-def list_few(domain: Sequence[Value]) -> str:
+def list_few_values(domain: Sequence[Value]) -> str:
     """Return the values of a key if they are few, each as the ledger has it, set apart; else nothing."""
     listed = ", ".join(quote_in_row(format_value(value)) for value in domain) if len(domain) <= MOST_LISTED else ""
     shown = 0 < len(listed) <= MOST_LISTED_CHARACTERS and listed.isprintable()
     return f": {listed}" if shown else ""
 
 
-def _table_comment(table: Table) -> str:
+def _describe_table(table: Table) -> str:
     return f"private table, privacy unit: {table.unit_text}; ask with GROUP BY ... HAVING"
 
 
-def _declare(connection: psycopg.Connection, place: str, kind: str, statements: Iterable[sql.Composed]) -> None:
+def _declare_relation(
+    connection: psycopg.Connection, place: str, kind: str, statements: Iterable[sql.Composed]
+) -> None:
     """Declare the relation of one of the owner's questions. Raise KH002 where PostgreSQL does not take its SQL."""
     try:
         for statement in statements:
@@ -419,7 +425,7 @@ def _declare(connection: psycopg.Connection, place: str, kind: str, statements: 
         ) from None
 
 
-def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
+def _write_stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
     """Yield a view that clients may choose, and that reads nothing: nobody who runs it has a right to the tables in it.
 
     Tools offer what a role may SELECT, so that right is granted; `security_invoker` keeps it without effect.
@@ -431,7 +437,7 @@ def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
     yield _grant("SELECT", "public", stored.name)
 
 
-def _monitor(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
+def _write_monitor_view(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
     """Yield a view that the monitor's own analysts may choose, and that raises: Keyhole fills it.
 
     Raise KH002 if its SQL is no question.
@@ -448,7 +454,7 @@ def _monitor(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
         sql.SQL("NULL::{} AS {}").format(sql.SQL(declared), sql.Identifier(column))
         for column, declared in relation.columns
     )
-    body = sql.SQL("SELECT {} FROM {}()").format(columns, _dotted_identifier(UNANSWERED))
+    body = sql.SQL("SELECT {} FROM {}()").format(columns, _quote_dotted_name(UNANSWERED))
     shown, behind = relation.around
     if shown:  # the types of computed keys are PostgreSQL's
         body = sql.SQL("SELECT * FROM {}({}){} AS shown").format(sql.SQL(shown), body, sql.SQL(behind))
@@ -464,7 +470,7 @@ def _grant(privilege: str, schema: str, relation: str, *, to: str = GROUP) -> sq
     return sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privilege), name, sql.Identifier(to))
 
 
-def _fill(connection: psycopg.Connection, table: PublicTable) -> None:
+def _fill_table(connection: psycopg.Connection, table: PublicTable) -> None:
     name = sql.Identifier("public", table.name)
     columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in table.columns)
     with connection.cursor() as cursor:

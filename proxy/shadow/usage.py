@@ -13,13 +13,13 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FILE_PREFIX = "pgsql_tmp"
 
 
-def usage(address: ShadowAddress, processes: Iterable[int]) -> dict[int, int]:
+def measure_memory(address: ShadowAddress, processes: Iterable[int]) -> dict[int, int]:
     """Return bytes by the shadow's process.
 
     Nothing for one that is gone; memory only where the system tells (Linux).
     """
-    files = _temporary_files(address.directory / "base" / _FILE_PREFIX)
-    return {process: _memory(process) + files[process] for process in processes}
+    files = _measure_temporary_files(address.directory / "base" / _FILE_PREFIX)
+    return {process: _read_own_memory(process) + files[process] for process in processes}
 
 
 def is_alive(process: int) -> bool:
@@ -33,14 +33,14 @@ def is_alive(process: int) -> bool:
     return True
 
 
-def stand_back(process: int) -> None:
+def lower_priority(process: int) -> None:
     """Let a process have what processor time is left over, for the rest of its life, where the system can (Linux)."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _memory(process: int) -> int:
+def _read_own_memory(process: int) -> int:
     try:
         resident, shared = Path(f"/proc/{process}/statm").read_bytes().split()[1:3]
     except OSError:
@@ -48,7 +48,7 @@ def _memory(process: int) -> int:
     return (int(resident) - int(shared)) * _PAGE_BYTES
 
 
-def _temporary_files(folder: Path) -> Counter[int]:
+def _measure_temporary_files(folder: Path) -> Counter[int]:
     """Return bytes by process, whose number is in a file's name: pgsql_tmp1234.0."""
     found: Counter[int] = Counter()
     with suppress(OSError), os.scandir(folder) as entries:

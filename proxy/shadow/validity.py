@@ -23,7 +23,7 @@ _OF_EACH_ROW = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})  
 _TEMPLATES = frozenset({"template0", "template1"})  # databases that new ones are copied from
 
 
-def insist_showable(catalog: Catalog) -> None:
+def check_showable(catalog: Catalog) -> None:
     """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the dotted key of the fault."""
     for place, fault in find_faults(catalog):
         raise KeyholeError(fault.code, f"{write_dotted_key(place)}: {fault.problem}", hint=fault.hint)
@@ -35,7 +35,7 @@ def find_faults(catalog: Catalog) -> Faults:
         hint = "Choose another name for the database that clients connect to."
         yield ("server", "database"), Fault("KH002", "is a database of PostgreSQL's own", hint=hint)
     for analyst in catalog.analysts:
-        if _is_no_role(analyst.name):
+        if _is_forbidden_role(analyst.name):
             hint = "Choose another name: it is also the name of a role in the shadow database."
             problem = f'"{analyst.name}" cannot be the name of an analyst'
             yield ("analysts", analyst.name), Fault("KH002", problem, hint=hint)
@@ -47,7 +47,7 @@ def find_faults(catalog: Catalog) -> Faults:
     yield from _find_monitor_faults(catalog)
 
 
-def _is_no_role(name: str) -> bool:
+def _is_forbidden_role(name: str) -> bool:
     cut = len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME
     return name in _RESERVED or name.startswith("pg_") or not name or "\0" in name or cut
 

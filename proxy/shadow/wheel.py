@@ -15,7 +15,7 @@ from pathlib import Path
 from fasteners import InterProcessLock
 
 from planner.errors import KeyholeError
-from proxy.shadow.binaries import Binaries, ask_release
+from proxy.shadow.binaries import PostgresPrograms, ask_release
 
 with warnings.catch_warnings():
     # on import the wheel looks for a runtime folder that machines without a login session do not have
@@ -48,29 +48,29 @@ exec "$@"
 """
 
 
-def wheel_programs() -> Path:
+def find_wheel_programs() -> Path:
     """Return the folder of the wheel's own programs."""
     return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
 
 
 @functools.cache
-def wheel_release() -> tuple[int, int]:
+def read_wheel_release() -> tuple[int, int]:
     """Return major and minor version of the wheel's PostgreSQL."""
-    return ask_release(wheel_programs() / "postgres")
+    return ask_release(find_wheel_programs() / "postgres")
 
 
-def describe_older(binaries: Binaries | None) -> tuple[str, ...]:
+def describe_older(binaries: PostgresPrograms | None) -> tuple[str, ...]:
     """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and lacks later fixes."""
-    if binaries is None or binaries.release >= wheel_release():
+    if binaries is None or binaries.release >= read_wheel_release():
         return ()
-    major, minor = wheel_release()
+    major, minor = read_wheel_release()
     return (
         f"The shadow's PostgreSQL {binaries.version} is older than {major}.{minor}, which comes with Keyhole: update "
         "it, or leave shadow.bindir out.",
     )
 
 
-def postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None = None) -> PostgresServer:
+def make_postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None = None) -> PostgresServer:
     """Return a server in `directory`, not started yet.
 
     On `cleanup` it is stopped ("stop") and its data removed ("delete").
@@ -80,7 +80,7 @@ def postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None
     folder, which belongs to the first user who came; here each server has a lock of its own beside its directory.
     """
     server = get_server(directory, cleanup_mode=cleanup_mode, start=False)
-    server.bin_path = programs or wheel_programs()
+    server.bin_path = programs or find_wheel_programs()
     server._lock = InterProcessLock(directory.parent / f".{directory.name}.lock")
     return server
 
@@ -97,9 +97,9 @@ def make_data(server: PostgresServer) -> None:
         return
     if server.system_user is not None:  # root starts it as another user, who has to reach all of this
         ensure_prefix_permissions(server.pgdata)
-        ensure_prefix_permissions(wheel_programs())
-        ensure_folder_permissions(wheel_programs(), _READABLE | _EXECUTABLE)
-        ensure_folder_permissions(wheel_programs().parent / "lib", _READABLE)
+        ensure_prefix_permissions(find_wheel_programs())
+        ensure_folder_permissions(find_wheel_programs(), _READABLE | _EXECUTABLE)
+        ensure_folder_permissions(find_wheel_programs().parent / "lib", _READABLE)
         shutil.chown(server.pgdata, server.system_user, server.system_user)
     pgexec(
         "initdb",
@@ -109,7 +109,7 @@ def make_data(server: PostgresServer) -> None:
     )
 
 
-def start_limited(server: PostgresServer, *, process_memory_mb: int) -> None:
+def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -> None:
     """Start a server each of whose processes, that is each session, may have so much memory of its own.
 
     On Linux more is "out of memory" (53200) to the statement that asks for it, and nothing to anybody else. The data
@@ -118,7 +118,7 @@ def start_limited(server: PostgresServer, *, process_memory_mb: int) -> None:
     with server._lock:
         known = PostmasterInfo.read_from_pgdata(server.pgdata)
         if known is None or not known.is_running():
-            _start(server, process_memory_mb)
+            _start_server(server, process_memory_mb)
     server.start()
 
 
@@ -152,7 +152,7 @@ def _end_at_once(server: PostgresServer) -> None:
         time.sleep(_LOOK_S)
 
 
-def _start(server: PostgresServer, process_memory_mb: int) -> None:
+def _start_server(server: PostgresServer, process_memory_mb: int) -> None:
     options = f'-h "" -k {server.pgdata}'
     start = (server.bin_path / "pg_ctl", "-w", "-o", options, "-l", server.log, "-D", server.pgdata, "start")
     try:

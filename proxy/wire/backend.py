@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from proxy.security.violation import ProtocolViolation
-from proxy.wire.cursor import Cursor
-from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
+from proxy.wire.cursor import PayloadReader
+from proxy.wire.frames import INT16, INT32, UINT32, Frame, make_frame
 
 AUTH_OK, AUTH_SASL, AUTH_SASL_CONTINUE, AUTH_SASL_FINAL = 0, 10, 11, 12  # the protocol's numbers
 
@@ -20,7 +20,7 @@ class Authentication:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("R", INT32.pack(self.step), self.data)
+        return make_frame("R", INT32.pack(self.step), self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NegotiateProtocolVersion:
     def encode(self) -> bytes:
         """Return the frame."""
         options = b"".join(option + b"\0" for option in self.options)
-        return frame("v", INT32.pack(self.version), INT32.pack(len(self.options)), options)
+        return make_frame("v", INT32.pack(self.version), INT32.pack(len(self.options)), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ParameterStatus:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("S", self.name, b"\0", self.value, b"\0")
+        return make_frame("S", self.name, b"\0", self.value, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BackendKeyData:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("K", UINT32.pack(self.process), self.secret)
+        return make_frame("K", UINT32.pack(self.process), self.secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ReadyForQuery:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("Z", self.status)
+        return make_frame("Z", self.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class Report:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame(self.kind, *(name + value + b"\0" for name, value in self.fields), b"\0")
+        return make_frame(self.kind, *(name + value + b"\0" for name, value in self.fields), b"\0")
 
-    def field(self, name: bytes) -> bytes | None:
+    def find_field(self, name: bytes) -> bytes | None:
         """Return the field of that letter, if present."""
         return next((value for letter, value in self.fields if letter == name), None)
 
@@ -97,11 +97,11 @@ class NotificationResponse:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("A", INT32.pack(self.process), self.channel, b"\0", self.payload, b"\0")
+        return make_frame("A", INT32.pack(self.process), self.channel, b"\0", self.payload, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ColumnField:
     """One column of a row description. `modifier` is the type's typmod, `format` 0 for text and 1 for binary."""
 
     name: bytes
@@ -117,7 +117,7 @@ class Field:
 class RowDescription:
     """The columns of the rows that follow."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[ColumnField, ...]
 
     @property
     def signature(self) -> tuple[tuple[bytes, int], ...]:
@@ -126,7 +126,7 @@ class RowDescription:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("T", len(self.fields).to_bytes(2, "big"), *(_field_bytes(field) for field in self.fields))
+        return make_frame("T", len(self.fields).to_bytes(2, "big"), *(_encode_field(field) for field in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class DataRow:
     def encode(self) -> bytes:
         """Return the frame."""
         values = (b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
-        return frame("D", len(self.values).to_bytes(2, "big"), *values)
+        return make_frame("D", len(self.values).to_bytes(2, "big"), *values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class CommandComplete:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("C", self.tag, b"\0")
+        return make_frame("C", self.tag, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,18 +160,18 @@ class ParameterDescription:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("t", len(self.types).to_bytes(2, "big"), *(UINT32.pack(oid) for oid in self.types))
+        return make_frame("t", len(self.types).to_bytes(2, "big"), *(UINT32.pack(oid) for oid in self.types))
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class EmptyMessage:
     """A message without content: `1` parsed, `2` bound, `3` closed, `n` no data, `s` suspended, `I` empty query."""
 
     kind: str
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame(self.kind)
+        return make_frame(self.kind)
 
 
 BackendMessage: TypeAlias = (
@@ -186,7 +186,7 @@ BackendMessage: TypeAlias = (
     | DataRow
     | CommandComplete
     | ParameterDescription
-    | Signal
+    | EmptyMessage
 )
 
 
@@ -195,61 +195,61 @@ def decode(received: Frame) -> BackendMessage:
     reader = _READERS.get(received.kind)
     if reader is None:
         raise ProtocolViolation(f"invalid backend message type {received.kind}")
-    cursor = Cursor(received.payload)
+    cursor = PayloadReader(received.payload)
     message = reader(cursor)
-    cursor.end()
+    cursor.check_end()
     return message
 
 
-def _field_bytes(field: Field) -> bytes:
+def _encode_field(field: ColumnField) -> bytes:
     place = UINT32.pack(field.table) + INT16.pack(field.column)
     kind = UINT32.pack(field.type) + INT16.pack(field.size) + INT32.pack(field.modifier) + INT16.pack(field.format)
     return field.name + b"\0" + place + kind
 
 
-def _field(cursor: Cursor) -> Field:
-    return Field(
-        name=cursor.string(),
-        table=cursor.uint32(),
-        column=cursor.int16(),
-        type=cursor.uint32(),
-        size=cursor.int16(),
-        modifier=cursor.int32(),
-        format=cursor.int16(),
+def _decode_field(cursor: PayloadReader) -> ColumnField:
+    return ColumnField(
+        name=cursor.read_string(),
+        table=cursor.read_uint32(),
+        column=cursor.read_int16(),
+        type=cursor.read_uint32(),
+        size=cursor.read_int16(),
+        modifier=cursor.read_int32(),
+        format=cursor.read_int16(),
     )
 
 
-def _report(kind: str) -> Callable[[Cursor], Report]:
-    def read_report(cursor: Cursor) -> Report:
+def _make_report_decoder(kind: str) -> Callable[[PayloadReader], Report]:
+    def read_report(cursor: PayloadReader) -> Report:
         fields: list[tuple[bytes, bytes]] = []
-        while (letter := cursor.take(1)) != b"\0":
-            fields.append((letter, cursor.string()))
+        while (letter := cursor.read_bytes(1)) != b"\0":
+            fields.append((letter, cursor.read_string()))
         return Report(kind=kind, fields=tuple(fields))
 
     return read_report
 
 
-def _signal(kind: str) -> Callable[[Cursor], Signal]:
-    return lambda _: Signal(kind)
+def _make_signal_decoder(kind: str) -> Callable[[PayloadReader], EmptyMessage]:
+    return lambda _: EmptyMessage(kind)
 
 
-def _negotiate(cursor: Cursor) -> NegotiateProtocolVersion:
-    version, count = cursor.int32(), cursor.int32()
-    return NegotiateProtocolVersion(version=version, options=tuple(cursor.string() for _ in range(count)))
+def _decode_negotiation(cursor: PayloadReader) -> NegotiateProtocolVersion:
+    version, count = cursor.read_int32(), cursor.read_int32()
+    return NegotiateProtocolVersion(version=version, options=tuple(cursor.read_string() for _ in range(count)))
 
 
-_READERS: dict[int, Callable[[Cursor], BackendMessage]] = {
-    ord("R"): lambda cursor: Authentication(cursor.int32(), cursor.rest()),
-    ord("v"): _negotiate,
-    ord("S"): lambda cursor: ParameterStatus(cursor.string(), cursor.string()),
-    ord("K"): lambda cursor: BackendKeyData(cursor.uint32(), cursor.rest()),
-    ord("Z"): lambda cursor: ReadyForQuery(cursor.take(1)),
-    ord("E"): _report("E"),
-    ord("N"): _report("N"),
-    ord("A"): lambda cursor: NotificationResponse(cursor.int32(), cursor.string(), cursor.string()),
-    ord("T"): lambda cursor: RowDescription(tuple(_field(cursor) for _ in range(cursor.count()))),
-    ord("D"): lambda cursor: DataRow(tuple(cursor.value() for _ in range(cursor.count()))),
-    ord("C"): lambda cursor: CommandComplete(cursor.string()),
-    ord("t"): lambda cursor: ParameterDescription(tuple(cursor.uint32() for _ in range(cursor.count()))),
-    **{ord(kind): _signal(kind) for kind in "123nsI"},
+_READERS: dict[int, Callable[[PayloadReader], BackendMessage]] = {
+    ord("R"): lambda cursor: Authentication(cursor.read_int32(), cursor.read_rest()),
+    ord("v"): _decode_negotiation,
+    ord("S"): lambda cursor: ParameterStatus(cursor.read_string(), cursor.read_string()),
+    ord("K"): lambda cursor: BackendKeyData(cursor.read_uint32(), cursor.read_rest()),
+    ord("Z"): lambda cursor: ReadyForQuery(cursor.read_bytes(1)),
+    ord("E"): _make_report_decoder("E"),
+    ord("N"): _make_report_decoder("N"),
+    ord("A"): lambda cursor: NotificationResponse(cursor.read_int32(), cursor.read_string(), cursor.read_string()),
+    ord("T"): lambda cursor: RowDescription(tuple(_decode_field(cursor) for _ in range(cursor.read_count()))),
+    ord("D"): lambda cursor: DataRow(tuple(cursor.read_value() for _ in range(cursor.read_count()))),
+    ord("C"): lambda cursor: CommandComplete(cursor.read_string()),
+    ord("t"): lambda cursor: ParameterDescription(tuple(cursor.read_uint32() for _ in range(cursor.read_count()))),
+    **{ord(kind): _make_signal_decoder(kind) for kind in "123nsI"},
 }

@@ -22,7 +22,7 @@ class ClientState(Enum):
     CLOSED = auto()
 
 
-class ClientConnection:
+class ClientProtocol:
     """Opens a session that needs no password (the shadow's socket decides who may connect), then cuts frames.
 
     `parameters` are the server's ParameterStatus values so far, `key` what cancels this session, `refusal` the
@@ -41,7 +41,7 @@ class ClientConnection:
         """Bytes of messages that are not complete, or not handed out yet."""
         return self._reader.buffered
 
-    def startup(self, parameters: dict[str, str]) -> bytes:
+    def encode_startup(self, parameters: dict[str, str]) -> bytes:
         """Return the first packet."""
         pairs = tuple((name.encode(), value.encode()) for name, value in parameters.items())
         return Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=pairs).encode()
@@ -53,14 +53,14 @@ class ClientConnection:
     def log_in(self) -> bool:
         """Take what has come; whether the login is over, by success (`OPEN`) or refusal (`CLOSED`)."""
         while self.state is ClientState.LOGIN and (received := self._reader.read_typed(_LOGIN)) is not None:
-            self._step(backend.decode(received))
+            self._read_login_message(backend.decode(received))
         return self.state is not ClientState.LOGIN
 
     def next_frame(self) -> Frame | None:
         """Return the next frame, a run of rows being one."""
         return self._reader.read_typed()
 
-    def _step(self, message: BackendMessage) -> None:
+    def _read_login_message(self, message: BackendMessage) -> None:
         match message:
             case ParameterStatus(name=name, value=value):
                 self.parameters[name] = value

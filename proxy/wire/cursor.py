@@ -4,7 +4,7 @@ from proxy.security.violation import ProtocolViolation
 from proxy.wire.frames import INT16, INT32, UINT32
 
 
-class Cursor:
+class PayloadReader:
     """A position in a payload, which begins at `at`. Every method raises ProtocolViolation where it is too short."""
 
     __slots__ = ("_at", "_payload")
@@ -13,26 +13,26 @@ class Cursor:
         self._payload = payload
         self._at = at
 
-    def int16(self) -> int:
+    def read_int16(self) -> int:
         """Return a signed 16-bit integer."""
         value: int = INT16.unpack_from(self._payload, self._skip(2))[0]
         return value
 
-    def int32(self) -> int:
+    def read_int32(self) -> int:
         """Return a signed 32-bit integer."""
         value: int = INT32.unpack_from(self._payload, self._skip(4))[0]
         return value
 
-    def uint32(self) -> int:
+    def read_uint32(self) -> int:
         """Return an unsigned 32-bit integer, such as an OID."""
         value: int = UINT32.unpack_from(self._payload, self._skip(4))[0]
         return value
 
-    def count(self) -> int:
+    def read_count(self) -> int:
         """Return a 16-bit number of things that follow; PostgreSQL reads it unsigned."""
-        return self.int16() & 0xFFFF
+        return self.read_int16() & 0xFFFF
 
-    def string(self) -> bytes:
+    def read_string(self) -> bytes:
         """Return a NUL-terminated string, without its terminator."""
         end = self._payload.find(b"\0", self._at)
         if end < 0:
@@ -41,21 +41,21 @@ class Cursor:
         self._at = end + 1
         return value
 
-    def take(self, size: int) -> bytes:
+    def read_bytes(self, size: int) -> bytes:
         """Return exactly `size` bytes."""
         begin = self._skip(size)
         return self._payload[begin : self._at]
 
-    def value(self) -> bytes | None:
+    def read_value(self) -> bytes | None:
         """Return a length-prefixed value; length -1 is NULL."""
-        size = self.int32()
+        size = self.read_int32()
         if size < -1:
             raise ProtocolViolation("invalid value length in message")
-        return None if size == -1 else self.take(size)
+        return None if size == -1 else self.read_bytes(size)
 
-    def rest(self) -> bytes:
+    def read_rest(self) -> bytes:
         """Return everything that is left."""
-        return self.take(len(self._payload) - self._at)
+        return self.read_bytes(len(self._payload) - self._at)
 
     def _skip(self, size: int) -> int:
         begin = self._at
@@ -65,7 +65,7 @@ class Cursor:
         self._at = end
         return begin
 
-    def end(self) -> None:
+    def check_end(self) -> None:
         """Raise an error unless everything has been read."""
         if self._at != len(self._payload):
             raise ProtocolViolation("invalid message format")

@@ -29,7 +29,7 @@ CODECS: dict[str, str] = {
 }
 
 
-def codec(client_encoding: str) -> codecs.CodecInfo | None:
+def find_codec(client_encoding: str) -> codecs.CodecInfo | None:
     """Return the codec of that encoding (as ParameterStatus names it), or None if Keyhole has none."""
     name = CODECS.get(client_encoding.upper())
     return None if name is None else codecs.lookup(name)

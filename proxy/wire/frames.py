@@ -21,7 +21,7 @@ _FREED_BYTES = 64 * 1024  # what was handed out of a buffer is freed from here o
 class Frame(NamedTuple):
     """One message as it travels, header included; or, from a merging reader, a run of DataRow or CopyData messages.
 
-    A tuple, as `Received` is: two are made for every message.
+    A tuple, as `ReceivedMessage` is: two are made for every message.
     """
 
     kind: int
@@ -33,7 +33,7 @@ class Frame(NamedTuple):
         return self.raw[5:]
 
 
-def frame(kind: str, *parts: bytes) -> bytes:
+def make_frame(kind: str, *parts: bytes) -> bytes:
     """Return the bytes of a message of that type letter."""
     length = 4 + sum(len(part) for part in parts)
     return b"".join((HEADER.pack(ord(kind), length), *parts))
@@ -57,7 +57,7 @@ class FrameReader:
     def feed(self, data: bytes) -> None:
         """Append received bytes."""
         if self._start:
-            self._free()
+            self._discard_read_bytes()
         self._buffer += data
 
     @property
@@ -92,23 +92,23 @@ class FrameReader:
         kind = buffer[begin]
         if allowed is not None and kind not in allowed:
             raise ProtocolViolation(f"invalid message type {kind} in this state")
-        end = self._end_of_frame(begin)
+        end = self._find_frame_end(begin)
         if end is None:
             return None
         if self._merges_rows and kind in _MERGED:
-            while end < len(buffer) and buffer[end] == kind and (following := self._end_of_frame(end)) is not None:
+            while end < len(buffer) and buffer[end] == kind and (following := self._find_frame_end(end)) is not None:
                 end = following
         whole = bytes(memoryview(buffer)[begin:end])
         self._start = end
         if end > _FREED_BYTES:
-            self._free()
+            self._discard_read_bytes()
         return Frame(kind, whole)
 
-    def _free(self) -> None:
+    def _discard_read_bytes(self) -> None:
         del self._buffer[: self._start]
         self._start = 0
 
-    def _end_of_frame(self, begin: int) -> int | None:
+    def _find_frame_end(self, begin: int) -> int | None:
         available = len(self._buffer) - begin
         if available < 5:
             return None

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from proxy.security.violation import ProtocolViolation
-from proxy.wire.cursor import Cursor
-from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
+from proxy.wire.cursor import PayloadReader
+from proxy.wire.frames import INT16, INT32, UINT32, Frame, make_frame
 
 PROTOCOL_3_0 = 3 << 16  # the major number above the minor one
 NEWEST_MINOR = 2
@@ -62,7 +62,7 @@ class Credential:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("p", self.data)
+        return make_frame("p", self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Query:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("Q", self.sql, b"\0")
+        return make_frame("Q", self.sql, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Parse:
     def encode(self) -> bytes:
         """Return the frame."""
         types = b"".join(UINT32.pack(oid) for oid in self.types)
-        return frame("P", self.statement, b"\0", self.sql, b"\0", _count(len(self.types)), types)
+        return make_frame("P", self.statement, b"\0", self.sql, b"\0", _encode_count(len(self.types)), types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +106,15 @@ class Bind:
     def encode(self) -> bytes:
         """Return the frame."""
         values = b"".join(b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
-        return frame(
+        return make_frame(
             "B",
             self.portal + b"\0" + self.statement + b"\0",
-            _count(len(self.formats)) + b"".join(INT16.pack(f) for f in self.formats),
-            _count(len(self.values)) + values,
-            _count(len(self.result_formats)) + b"".join(INT16.pack(f) for f in self.result_formats),
+            _encode_count(len(self.formats)) + b"".join(INT16.pack(f) for f in self.formats),
+            _encode_count(len(self.values)) + values,
+            _encode_count(len(self.result_formats)) + b"".join(INT16.pack(f) for f in self.result_formats),
         )
 
-    def format_of(self, index: int) -> int:
+    def get_format(self, index: int) -> int:
         """Return the format code of the parameter at `index`."""
         if not self.formats:
             return 0
@@ -130,7 +130,7 @@ class Describe:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("D", self.what, self.name, b"\0")
+        return make_frame("D", self.what, self.name, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Execute:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("E", self.portal, b"\0", INT32.pack(self.rows))
+        return make_frame("E", self.portal, b"\0", INT32.pack(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Close:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("C", self.what, self.name, b"\0")
+        return make_frame("C", self.what, self.name, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Sync:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("S")
+        return make_frame("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Flush:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("H")
+        return make_frame("H")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Terminate:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("X")
+        return make_frame("X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class FunctionCall:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame("F", self.data)
+        return make_frame("F", self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Copy:
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return frame(self.kind, self.data)
+        return make_frame(self.kind, self.data)
 
 
 FrontendMessage: TypeAlias = (
@@ -228,13 +228,13 @@ FrontendMessage: TypeAlias = (
 
 def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
     """Decode the message in a packet without a type byte. Raise ProtocolViolation."""
-    cursor = Cursor(payload)
-    code = cursor.uint32()
+    cursor = PayloadReader(payload)
+    code = cursor.read_uint32()
     if code in (TLS_CODE, GSS_CODE):
-        cursor.end()
+        cursor.check_end()
         return EncryptionRequest(gss=code == GSS_CODE)
     if code == CANCEL_CODE:
-        process, secret = cursor.uint32(), cursor.rest()
+        process, secret = cursor.read_uint32(), cursor.read_rest()
         if not 4 <= len(secret) <= 256:
             raise ProtocolViolation("invalid length of cancel request")
         return Cancel(process=process, secret=secret)
@@ -244,9 +244,9 @@ def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
             f"unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}", sqlstate="0A000"
         )
     parameters: list[tuple[bytes, bytes]] = []
-    while name := cursor.string():
-        parameters.append((name, cursor.string()))
-    cursor.end()
+    while name := cursor.read_string():
+        parameters.append((name, cursor.read_string()))
+    cursor.check_end()
     return Startup(version=(major, minor), parameters=tuple(parameters))
 
 
@@ -262,9 +262,9 @@ def _decode(raw: bytes) -> FrontendMessage:
     reader = _READERS.get(raw[0])
     if reader is None:
         raise ProtocolViolation(f"invalid frontend message type {raw[0]}")
-    cursor = Cursor(raw, 5)
+    cursor = PayloadReader(raw, 5)
     message = reader(cursor)
-    cursor.end()
+    cursor.check_end()
     return message
 
 
@@ -274,45 +274,47 @@ _decode_again = lru_cache(maxsize=256)(_decode)
 """One for each of a few sessions' statements; an entry takes some hundred bytes."""
 
 
-def _count(number: int) -> bytes:
+def _encode_count(number: int) -> bytes:
     return number.to_bytes(2, "big")
 
 
-def _formats(cursor: Cursor) -> tuple[int, ...]:
-    return tuple([cursor.int16() for _ in range(cursor.count())])
+def _decode_formats(cursor: PayloadReader) -> tuple[int, ...]:
+    return tuple([cursor.read_int16() for _ in range(cursor.read_count())])
 
 
-def _parse(cursor: Cursor) -> Parse:
-    statement, sql = cursor.string(), cursor.string()
-    return Parse(statement=statement, sql=sql, types=tuple([cursor.uint32() for _ in range(cursor.count())]))
+def _decode_parse(cursor: PayloadReader) -> Parse:
+    statement, sql = cursor.read_string(), cursor.read_string()
+    return Parse(statement=statement, sql=sql, types=tuple([cursor.read_uint32() for _ in range(cursor.read_count())]))
 
 
-def _bind(cursor: Cursor) -> Bind:
-    portal, statement, formats = cursor.string(), cursor.string(), _formats(cursor)
-    values = tuple([cursor.value() for _ in range(cursor.count())])
-    return Bind(portal=portal, statement=statement, formats=formats, values=values, result_formats=_formats(cursor))
+def _decode_bind(cursor: PayloadReader) -> Bind:
+    portal, statement, formats = cursor.read_string(), cursor.read_string(), _decode_formats(cursor)
+    values = tuple([cursor.read_value() for _ in range(cursor.read_count())])
+    return Bind(
+        portal=portal, statement=statement, formats=formats, values=values, result_formats=_decode_formats(cursor)
+    )
 
 
-def _target(cursor: Cursor) -> tuple[bytes, bytes]:
-    what, name = cursor.take(1), cursor.string()
+def _decode_target(cursor: PayloadReader) -> tuple[bytes, bytes]:
+    what, name = cursor.read_bytes(1), cursor.read_string()
     if what not in (b"S", b"P"):
         raise ProtocolViolation("invalid message subtype")
     return what, name
 
 
-_READERS: dict[int, Callable[[Cursor], FrontendMessage]] = {
-    ord("p"): lambda cursor: Credential(cursor.rest()),
-    ord("Q"): lambda cursor: Query(cursor.string()),
-    ord("P"): _parse,
-    ord("B"): _bind,
-    ord("D"): lambda cursor: Describe(*_target(cursor)),
-    ord("E"): lambda cursor: Execute(cursor.string(), cursor.int32()),
-    ord("C"): lambda cursor: Close(*_target(cursor)),
+_READERS: dict[int, Callable[[PayloadReader], FrontendMessage]] = {
+    ord("p"): lambda cursor: Credential(cursor.read_rest()),
+    ord("Q"): lambda cursor: Query(cursor.read_string()),
+    ord("P"): _decode_parse,
+    ord("B"): _decode_bind,
+    ord("D"): lambda cursor: Describe(*_decode_target(cursor)),
+    ord("E"): lambda cursor: Execute(cursor.read_string(), cursor.read_int32()),
+    ord("C"): lambda cursor: Close(*_decode_target(cursor)),
     ord("S"): lambda _: Sync(),
     ord("H"): lambda _: Flush(),
     ord("X"): lambda _: Terminate(),
-    ord("F"): lambda cursor: FunctionCall(cursor.rest()),
-    ord("d"): lambda cursor: Copy("d", cursor.rest()),
-    ord("c"): lambda cursor: Copy("c", cursor.rest()),
-    ord("f"): lambda cursor: Copy("f", cursor.rest()),
+    ord("F"): lambda cursor: FunctionCall(cursor.read_rest()),
+    ord("d"): lambda cursor: Copy("d", cursor.read_rest()),
+    ord("c"): lambda cursor: Copy("c", cursor.read_rest()),
+    ord("f"): lambda cursor: Copy("f", cursor.read_rest()),
 }

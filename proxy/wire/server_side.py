@@ -50,7 +50,7 @@ _PASSES_SKIPPING = frozenset(map(ord, "SX"))
 _KEPT_BYTES = 64 * 1024  # of a longer message the frame is made again where it is relayed, rather than held beside it
 
 
-class Received(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message, with the frame it came in if it is after the login and not long, so that it can be relayed as it is.
 
     `size` is the frame's length in bytes, and `is_ascii` whether the whole of it is.
@@ -67,7 +67,7 @@ class Received(NamedTuple):
         return self.message.encode() if self.frame is None else self.frame.raw
 
 
-class ServerConnection:
+class ServerProtocol:
     """Bytes in, messages out, one at a time, so that an error can still make the next ones be skipped.
 
     Raises ProtocolViolation, after which the connection is closed and takes nothing more.
@@ -94,11 +94,11 @@ class ServerConnection:
         """Return True if another message has come already. For an open session."""
         return self._reader.has_frame
 
-    def next_message(self) -> Received | None:
+    def next_message(self) -> ReceivedMessage | None:
         """Return the next message that counts, or None until more bytes come."""
         try:
             if self.state is ConnectionState.STARTUP:
-                return self._first()
+                return self._read_first_message()
             while (state := self.state) is not ConnectionState.OPENING and state is not ConnectionState.CLOSED:
                 following = TRANSITIONS[state]
                 received = self._reader.read_typed(following)
@@ -122,12 +122,12 @@ class ServerConnection:
         self._encryption_asked = {True, False}
 
     def accept_login(self) -> None:
-        """Accept the credentials; nothing is read until `ready`."""
-        self._move(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
+        """Accept the credentials; nothing is read until `open_session`."""
+        self._change_state(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
 
-    def ready(self) -> None:
+    def open_session(self) -> None:
         """Open the session: statements may come."""
-        self._move(ConnectionState.OPENING, ConnectionState.IDLE)
+        self._change_state(ConnectionState.OPENING, ConnectionState.IDLE)
         self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
 
     def fail_batch(self) -> None:
@@ -139,7 +139,7 @@ class ServerConnection:
         """Close the connection: nothing more will be read or written."""
         self.state = ConnectionState.CLOSED
 
-    def _first(self) -> Received | None:
+    def _read_first_message(self) -> ReceivedMessage | None:
         payload = self._reader.read_untyped()
         if payload is None:
             return None
@@ -152,21 +152,21 @@ class ServerConnection:
                 raise ProtocolViolation("received unencrypted data after an encryption request")
         else:
             self.state = ConnectionState.CLOSED if isinstance(message, Cancel) else ConnectionState.AUTHENTICATING
-        return Received(message=message, frame=None)
+        return ReceivedMessage(message=message, frame=None)
 
     def _limit_unauthenticated(self) -> None:
         if self._reader.buffered > 2 * LOGIN_LIMIT_BYTES:
             self.state = ConnectionState.CLOSED
             raise ProtocolViolation("too much data before authentication")
 
-    def _move(self, expected: ConnectionState, following: ConnectionState) -> None:
+    def _change_state(self, expected: ConnectionState, following: ConnectionState) -> None:
         if self.state is not expected:
             raise RuntimeError(f"cannot go from {self.state.name} to {following.name}")
         self.state = following
 
 
-def _decode(frame: Frame) -> Received:
+def _decode(frame: Frame) -> ReceivedMessage:
     message, size = frontend.decode(frame), len(frame.raw)
     if size <= _KEPT_BYTES:
-        return Received(message, frame, size)
-    return Received(message, None, size, is_ascii=frame.raw.isascii())
+        return ReceivedMessage(message, frame, size)
+    return ReceivedMessage(message, None, size, is_ascii=frame.raw.isascii())

@@ -22,20 +22,20 @@ class Login:
     minor: int
 
 
-def login(startup: Startup) -> Login:
+def read_login(startup: Startup) -> Login:
     """Return the login a startup message asks for. Raise KH405 without a user, KH404 for a setting not on the list."""
     user = database = ""
     settings: list[tuple[str, str]] = []
     extensions: list[bytes] = []
     for raw_name, raw_value in startup.parameters:
-        name, value = _text(raw_name), _text(raw_value)
+        name, value = _decode_text(raw_name), _decode_text(raw_value)
         match name:
             case "user":
                 user = value
             case "database":
                 database = value
             case "options":
-                settings.extend(_options(value))
+                settings.extend(_parse_options(value))
             case "replication":
                 if value.lower() not in ("false", "off", "no", "0"):
                     raise KeyholeError("KH404", "replication is not served")
@@ -46,7 +46,7 @@ def login(startup: Startup) -> Login:
     if not user:
         raise KeyholeError("KH405", "no user name in the startup packet")
     for name, value in settings:
-        _insist_allowed(name, value)
+        _check_allowed(name, value)
     return Login(
         user=user,
         database=database or user,
@@ -56,7 +56,7 @@ def login(startup: Startup) -> Login:
     )
 
 
-def _insist_allowed(name: str, value: str) -> None:
+def _check_allowed(name: str, value: str) -> None:
     lowered = name.lower()
     if not is_harmless(lowered, value) and not lowered.startswith(OWN_NAMES):
         raise KeyholeError(
@@ -66,17 +66,17 @@ def _insist_allowed(name: str, value: str) -> None:
         )
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
         raise KeyholeError("KH405", "the startup packet is not UTF-8") from None
 
 
-def _options(text: str) -> list[tuple[str, str]]:
+def _parse_options(text: str) -> list[tuple[str, str]]:
     """Return the settings in a command line such as `-c keyhole.fnr=0.01 --search_path=public`."""
     settings: list[tuple[str, str]] = []
-    words = iter(_words(text))
+    words = iter(_split_words(text))
     for word in words:
         if word == "-c":
             assignment = next(words, "")
@@ -91,7 +91,7 @@ def _options(text: str) -> list[tuple[str, str]]:
     return settings
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Split at white space; a backslash makes the next character literal."""
     words: list[str] = []
     current: list[str] | None = None

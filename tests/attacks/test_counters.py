@@ -28,7 +28,7 @@ _OF_A_TABLE = (
 
 @pytest.fixture
 def bob(shadow: ShadowAddress) -> Iterator[Connection]:
-    with psycopg.connect(shadow.conninfo(user="bob", database="retail"), autocommit=True) as connection:
+    with psycopg.connect(shadow.make_conninfo(user="bob", database="retail"), autocommit=True) as connection:
         yield connection
 
 
@@ -49,10 +49,10 @@ def told(bob: Connection) -> dict[str, object]:
 def test_nobody_learns_how_often_or_when_others_read_a_table(shadow: ShadowAddress, bob: Connection) -> None:
     before = told(bob)
     assert len(before) > 80
-    with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
+    with psycopg.connect(shadow.make_conninfo(user="ada", database="retail"), autocommit=True) as ada:
         for _ in range(20):
             assert ada.execute("SELECT * FROM regions").fetchall()
-    with psycopg.connect(shadow.conninfo(user=OWNER, database="retail"), autocommit=True) as owner:
+    with psycopg.connect(shadow.make_conninfo(user=OWNER, database="retail"), autocommit=True) as owner:
         # counts are written down before a session's entry goes
         while owner.execute("SELECT FROM pg_stat_activity WHERE usename = 'ada'").fetchall():
             pass

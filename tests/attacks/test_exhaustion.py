@@ -40,7 +40,7 @@ MEMORY = b"53200"
 def sqlstate(client: RawClient) -> bytes | None:
     """The SQLSTATE of what was just sent; None if all went well."""
     reports = [message for message in client.until_ready() if isinstance(message, Report) and message.kind == "E"]
-    return reports[0].field(b"C") if reports else None
+    return reports[0].find_field(b"C") if reports else None
 
 
 def last_words(client: RawClient) -> tuple[bytes | None, bytes | None] | None:
@@ -49,7 +49,7 @@ def last_words(client: RawClient) -> tuple[bytes | None, bytes | None] | None:
     with suppress(ConnectionError):
         while (message := client.next()) is not None:
             told += [message] if isinstance(message, Report) else []
-    return (told[-1].field(b"S"), told[-1].field(b"C")) if told else None
+    return (told[-1].find_field(b"S"), told[-1].find_field(b"C")) if told else None
 
 
 @pytest.mark.parametrize("bomb", MEMORY_BOMBS)

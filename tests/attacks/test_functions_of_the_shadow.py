@@ -65,7 +65,7 @@ ACTS = (
 
 @pytest.fixture(scope="module")
 def ada(shadow: ShadowAddress) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as connection:
+    with psycopg.connect(shadow.make_conninfo(user="ada", database="retail"), autocommit=True) as connection:
         yield connection
 
 
@@ -105,7 +105,7 @@ def test_no_relation_of_the_system_shows_a_text_or_a_path_of_others(
     ).fetchall()
     assert len(relations) > 100
     closed = set()
-    with psycopg.connect(shadow.conninfo(user="bob", database="retail")) as bob:
+    with psycopg.connect(shadow.make_conninfo(user="bob", database="retail")) as bob:
         bob.execute("PREPARE mine AS SELECT 'a secret of bob'")
         bob.execute("DECLARE his CURSOR FOR SELECT 'a secret of bob'")
         bob.execute("SET search_path = 'a secret of bob'")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from proxy.wire.backend import BackendMessage, CommandComplete, DataRow, ReadyForQuery, Report
-from proxy.wire.frames import MESSAGE_LIMIT_BYTES, frame
+from proxy.wire.frames import MESSAGE_LIMIT_BYTES, make_frame
 from proxy.wire.frontend import Bind, Cancel, Copy, Credential, Execute, FunctionCall, Parse, Query, Startup, Sync
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
@@ -69,20 +69,20 @@ AFTER_LOGIN = {
     "a second startup packet": STARTUP,
     "a password that nobody asked for": Credential(b"open sesame\0").encode(),
     "a statement without its NUL": b"Q\0\0\0\x0cSELECT 1",
-    "a NUL inside a statement": frame("Q", b"SELECT 1\0; SELECT 2\0"),
+    "a NUL inside a statement": make_frame("Q", b"SELECT 1\0; SELECT 2\0"),
     "an empty statement message": b"Q\0\0\0\x04",
     "an empty Parse": b"P\0\0\0\x04",
     "an empty Bind": b"B\0\0\0\x04",
-    "Parse with fewer types than counted": frame("P", b"\0SELECT 1\0\0\x05\0\0\0\x17"),
-    "Parse with more types than counted": frame("P", b"\0SELECT 1\0\0\0\0\0\0\x17"),
-    "Bind with fewer values than counted": frame("B", b"\0\0\0\0\xff\xff\0\0\0\x011"),
-    "Bind with a value longer than the message": frame("B", b"\0\0\0\0\0\x01\x7f\xff\xff\xff1\0\0"),
-    "Bind with a length below -1": frame("B", b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"),
-    "Bind with bytes behind its end": frame("B", b"\0\0\0\0\0\0\0\0extra"),
-    "Describe of neither": frame("D", b"X\0"),
-    "Close without a name": frame("C", b"S"),
-    "Execute without a number": frame("E", b"\0\0"),
-    "Sync with content": frame("S", b"x"),
+    "Parse with fewer types than counted": make_frame("P", b"\0SELECT 1\0\0\x05\0\0\0\x17"),
+    "Parse with more types than counted": make_frame("P", b"\0SELECT 1\0\0\0\0\0\0\x17"),
+    "Bind with fewer values than counted": make_frame("B", b"\0\0\0\0\xff\xff\0\0\0\x011"),
+    "Bind with a value longer than the message": make_frame("B", b"\0\0\0\0\0\x01\x7f\xff\xff\xff1\0\0"),
+    "Bind with a length below -1": make_frame("B", b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"),
+    "Bind with bytes behind its end": make_frame("B", b"\0\0\0\0\0\0\0\0extra"),
+    "Describe of neither": make_frame("D", b"X\0"),
+    "Close without a name": make_frame("C", b"S"),
+    "Execute without a number": make_frame("E", b"\0\0"),
+    "Sync with content": make_frame("S", b"x"),
 }
 
 
@@ -118,8 +118,8 @@ def _refused(told: list[BackendMessage]) -> bool:
     report = told[-1] if told else None
     return (
         isinstance(report, Report)
-        and report.field(b"S") == b"FATAL"
-        and report.field(b"C") in (b"08P01", b"0A000", b"28000", b"28P01", b"42501", b"22023")
+        and report.find_field(b"S") == b"FATAL"
+        and report.find_field(b"C") in (b"08P01", b"0A000", b"28000", b"28P01", b"42501", b"22023")
     )
 
 
@@ -149,7 +149,7 @@ def test_values_that_do_not_fit_the_statement_are_an_error_and_nothing_more(guar
         for sql in (b"SELECT $1::int + $2::int", question):
             client.send(Parse(b"", sql), Bind(b"", b"", (), (b"1",) * count, ()), Execute(b"", 0), Sync())
             told = client.until_ready()
-            assert [one.field(b"C") for one in told if isinstance(one, Report)] == [b"08P01"]
+            assert [one.find_field(b"C") for one in told if isinstance(one, Report)] == [b"08P01"]
             client.send(Parse(b"", sql, (23,) * count), Sync())
             assert isinstance(client.until_ready()[-1], ReadyForQuery)
         client.send(Parse(b"", b"SELECT $1::text"), Bind(b"", b"", (1, 1, 0), (b"x",), ()), Execute(b"", 0), Sync())

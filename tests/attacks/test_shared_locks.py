@@ -39,7 +39,7 @@ def shadow() -> Iterator[ShadowAddress]:
 
 
 def connect(shadow: ShadowAddress, user: str) -> Connection:
-    connection = psycopg.connect(shadow.conninfo(user=user, database="retail"))
+    connection = psycopg.connect(shadow.make_conninfo(user=user, database="retail"))
     connection.isolation_level = IsolationLevel.SERIALIZABLE
     return connection
 
@@ -59,7 +59,7 @@ def test_serializable_transactions_leave_others_the_room_for_theirs(shadow: Shad
             hostile.execute(everything)
             hostile.commit()
         assert bob.execute(everything).fetchall()
-        with psycopg.connect(shadow.conninfo(user=OWNER, database="retail")) as owner:
+        with psycopg.connect(shadow.make_conninfo(user=OWNER, database="retail")) as owner:
             (found,) = owner.execute(_REMEMBERED).fetchall()
         transactions, most = found
         assert transactions >= 10 * CONNECTIONS

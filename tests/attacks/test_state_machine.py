@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.security.violation import ProtocolViolation
 from proxy.wire.frontend import Cancel, Credential, EncryptionRequest, FrontendMessage, Startup
-from proxy.wire.server_side import ConnectionState, ServerConnection
+from proxy.wire.server_side import ConnectionState, ServerProtocol
 from tests.proxy.wire.test_messages import FRONTEND, UNTYPED
 
 EARLY = "received unencrypted data after an encryption request"
@@ -23,7 +23,7 @@ streams = st.lists(
 
 def conversation(pieces: list[bytes], *, believing: bool) -> list[FrontendMessage | str]:
     """What comes out of a connection, the violation included; `believing` takes the first credential for the proof."""
-    connection = ServerConnection()
+    connection = ServerProtocol()
     told: list[FrontendMessage | str] = []
     try:
         for piece in pieces:
@@ -36,7 +36,7 @@ def conversation(pieces: list[bytes], *, believing: bool) -> list[FrontendMessag
                     and isinstance(received.message, Credential)
                 ):
                     connection.accept_login()
-                    connection.ready()
+                    connection.open_session()
     except ProtocolViolation as violation:
         assert connection.state is ConnectionState.CLOSED
         told.append(violation.message)

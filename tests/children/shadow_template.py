@@ -45,7 +45,7 @@ def folder_in_memory() -> Iterator[Path]:
 
 def make_template(parent: Path, programs: Path) -> Path:
     """Make data with these programs in a folder below `parent`, to be copied and never run."""
-    template = wheel.postgres_server(parent / "data", cleanup_mode="stop", programs=programs)
+    template = wheel.make_postgres_server(parent / "data", cleanup_mode="stop", programs=programs)
     wheel.make_data(template)
     _set_apart(template.pgdata)
     return template.pgdata
@@ -68,7 +68,7 @@ def begin_with_copy(made: Path) -> None:
     environment names a folder."""
 
     def make_data(server: PostgresServer) -> None:
-        if is_taken(server) or Path(server.bin_path) != wheel.wheel_programs() or not made.is_dir():
+        if is_taken(server) or Path(server.bin_path) != wheel.find_wheel_programs() or not made.is_dir():
             wheel.make_data(server)
         else:
             copy_to(server, made)

@@ -20,7 +20,7 @@ from proxy.process import early_data, generations
 from proxy.process.own_folder import make_own_folder
 from proxy.shadow import embedded, wheel
 from proxy.shadow.address import OWNER
-from proxy.shadow.binaries import Binaries
+from proxy.shadow.binaries import PostgresPrograms
 from proxy.shadow.embedded import EmbeddedShadow
 from tests.children.forked import forking
 from tests.children.shadow_template import copy_to, folder_in_memory, is_taken, make_template
@@ -70,7 +70,7 @@ class LentShadows:
         *,
         workers: int,
         public_tables: int,
-        binaries: Binaries | None,
+        binaries: PostgresPrograms | None,
         early: object = None,
     ) -> Iterator[EmbeddedShadow]:
         """`_run_shadow` of generations. Where a test looks into a folder of its own it finds a shadow there."""
@@ -106,7 +106,7 @@ class LentShadows:
 
 def _clear(shadow: EmbeddedShadow) -> bool:
     """Leave nothing of a house in its shadow, and return True; False if that cannot be."""
-    conninfo = shadow.address.conninfo(user=OWNER, database="postgres")
+    conninfo = shadow.address.make_conninfo(user=OWNER, database="postgres")
     try:
         with psycopg.connect(conninfo, autocommit=True, connect_timeout=_CLEARED_S) as owner:
             owner.execute(f"SET statement_timeout = '{_CLEARED_S}s'".encode())
@@ -131,7 +131,7 @@ def copied_data() -> Iterator[None]:
     children begin theirs with a copy."""
     with ExitStack() as lasting, pytest.MonkeyPatch.context() as patched:
         templates = Templates(lasting)
-        lasting.enter_context(forking(lambda: templates.made_by(wheel.wheel_programs())))
+        lasting.enter_context(forking(lambda: templates.made_by(wheel.find_wheel_programs())))
         patched.setattr(embedded, "make_data", templates.make_data)
         shadows = LentShadows(lasting)
         patched.setattr(generations, "_run_shadow", shadows.running)

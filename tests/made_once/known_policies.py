@@ -15,9 +15,9 @@ from planner.policy.sections import ServerLimitsSection
 from proxy.cli import check
 from proxy.process import generations
 from proxy.report.proposal_prices import describe_expensive_proposals
-from proxy.shadow.binaries import Binaries
+from proxy.shadow.binaries import PostgresPrograms
 from proxy.shadow.schema import build_schema
-from proxy.shadow.validity import insist_showable
+from proxy.shadow.validity import check_showable
 
 _try_shadow = generations.try_shadow
 
@@ -30,13 +30,13 @@ class KnownPolicies:
         self._shown: set[str] = set()
         self._dear: dict[tuple[str, str], tuple[str, ...]] = {}
 
-    def try_shadow(self, catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
+    def try_shadow(self, catalog: Catalog, *, limits: ServerLimitsSection, binaries: PostgresPrograms | None) -> None:
         """`try_shadow` of generations. What was refused is tried again, as is everything while a test takes the place
         of a shadow or of its folder."""
         shown = f"{_describe(_without_caps(catalog))}{limits!r}"
         is_usual = vars(generations)["build_schema"] is build_schema and tempfile.gettempdir() == self._folder
         if is_usual and binaries is None and shown in self._shown:
-            insist_showable(catalog)
+            check_showable(catalog)
             return
         _try_shadow(catalog, limits=limits, binaries=binaries)
         self._shown.add(shown)

@@ -10,7 +10,7 @@ from planner.extract.outer_query import Asking, write_outer_sql
 from planner.scope.embedded import EmbeddedQuestion, name_predicate_column
 from planner.statements.classify import classify
 from proxy.pipeline.messages import KeySet
-from proxy.shadow.array import array_literal
+from proxy.shadow.array import write_array_literal
 
 
 def exact_answer(
@@ -23,7 +23,7 @@ def exact_answer(
     (part,) = asking.questions
     relation = _exact_keys(part, connection)
     outer = write_outer_sql(asking, first_parameter=1)
-    arrays = {array.number: array_literal(relation.arrays[array.column]) for array in outer.arrays}
+    arrays = {array.number: write_array_literal(relation.arrays[array.column]) for array in outer.arrays}
     written = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
     with connection.execute(written.encode()) as cursor:
         return cursor.fetchall(), list_columns(cursor)

@@ -24,7 +24,7 @@ from planner.policy.sections import LimitsSection
 from proxy.cli.main import app as command
 from proxy.endpoint.server import STOP_GRACE_S
 from proxy.process.self_watch import HUNG_S
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 from proxy.sources.open import ROLE_CONNECTIONS
 from tests.effort import PATIENCE_S
 from tests.worlds.served import COMMAND, ROOT, Served, served
@@ -47,7 +47,7 @@ def source_url() -> Iterator[str]:
     """The server of the service `source`, with the database that it starts with."""
     with tempfile.TemporaryDirectory(prefix="keyhole-") as parent:
         Path(parent).chmod(0o755)
-        server = postgres_server(Path(parent) / "data", cleanup_mode="stop")
+        server = make_postgres_server(Path(parent) / "data", cleanup_mode="stop")
         server.start()
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as owner:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from planner.policy.file import Policy
 from proxy.shadow.binaries import PROGRAMS
-from proxy.shadow.wheel import wheel_programs
+from proxy.shadow.wheel import find_wheel_programs
 from tests.worlds.policies import BASE
 
 
@@ -22,7 +22,7 @@ def policy_with(bindir: Path | None) -> Policy:
 @contextmanager
 def own_postgresql() -> Iterator[Path]:
     """Its folder of programs. Anybody may read it, and its owner alone may write it, as packages install theirs."""
-    install = wheel_programs().parent
+    install = find_wheel_programs().parent
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         home = Path(folder) / "package" / "postgresql"
         for part in ("lib/postgresql", "share/postgresql"):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
 
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 from tests.made_once.copied_data import make_data
 
 _HOLDER = """
@@ -75,7 +75,7 @@ def own_server(*, standby_delay: str | None = None) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         Path(folder).chmod(0o755)
         directory = Path(folder) / "data"
-        server = postgres_server(directory, cleanup_mode="stop")
+        server = make_postgres_server(directory, cleanup_mode="stop")
         make_data(server)
         with (directory / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.write("fsync = off\n")

@@ -21,7 +21,7 @@ from psycopg import sql
 from accountant.charges import Reservation, Spent
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_postgres_server
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.conftest import _traversable
@@ -41,7 +41,7 @@ def server() -> Iterator[PostgresServer]:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         parent = Path(folder)
         _traversable(parent)
-        own = postgres_server(parent / "data", cleanup_mode="stop")
+        own = make_postgres_server(parent / "data", cleanup_mode="stop")
         make_data(own)
         with (own.pgdata / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.write("fsync = off\n")  # the machine does not die

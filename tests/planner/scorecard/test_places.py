@@ -22,7 +22,7 @@ from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
 from proxy.pipeline.messages import KeySet
-from proxy.shadow.array import array_literal
+from proxy.shadow.array import write_array_literal
 from tests.effort import rounds
 from tests.end_to_end.certainty import exact_ranking
 from tests.planner.asked import TODAY
@@ -155,7 +155,7 @@ def _answer(
     made = plan_question(question, dialect=POSTGRES)
     relation = _exact_keys(made, sql, connection)
     outer = write_outer_sql(asking, first_parameter=1)
-    arrays = {array.number: array_literal(relation.arrays[array.column]) for array in outer.arrays}
+    arrays = {array.number: write_array_literal(relation.arrays[array.column]) for array in outer.arrays}
     written = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
     with connection.execute(written.encode()) as cursor:
         return cursor.fetchall(), _columns(cursor)

@@ -16,14 +16,14 @@ PLAIN = "plain"
 @pytest.fixture(scope="session")
 def plain_database(shadow: ShadowAddress) -> str:
     """A database without Keyhole, with rows that give questions the keys that the test's asker gives them."""
-    with psycopg.connect(shadow.conninfo(user=OWNER, database="postgres"), autocommit=True) as owner:
+    with psycopg.connect(shadow.make_conninfo(user=OWNER, database="postgres"), autocommit=True) as owner:
         owner.execute(
             "CREATE DATABASE plain TEMPLATE template0 ENCODING UTF8 LOCALE_PROVIDER builtin "
             "BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
         )
         owner.execute("ALTER DATABASE plain SET enable_hashagg = off")  # keys come in their order
     catalog = endpoint_catalog()
-    with psycopg.connect(shadow.conninfo(user=OWNER, database=PLAIN)) as owner:
+    with psycopg.connect(shadow.make_conninfo(user=OWNER, database=PLAIN)) as owner:
         declared = [(table.name, table.columns) for table in catalog.tables]
         declared += [(public.name, public.columns) for public in catalog.public_tables]
         for name, columns in declared:

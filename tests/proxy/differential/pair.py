@@ -144,7 +144,7 @@ def comparable(answer: Answer) -> Answer:
 
 
 def _is_guarantee(answer: Answer) -> bool:
-    return isinstance(answer, Report) and answer.kind == "N" and answer.field(b"M") == GUARANTEE
+    return isinstance(answer, Report) and answer.kind == "N" and answer.find_field(b"M") == GUARANTEE
 
 
 def first_difference(ours: Sequence[Answer], theirs: Sequence[Answer]) -> str:
@@ -157,13 +157,13 @@ def first_difference(ours: Sequence[Answer], theirs: Sequence[Answer]) -> str:
 
 def sqlstates(answers: Sequence[Answer]) -> list[bytes | None]:
     """The codes of the errors, in order."""
-    return [answer.field(b"C") for answer in answers if isinstance(answer, Report) and answer.kind == "E"]
+    return [answer.find_field(b"C") for answer in answers if isinstance(answer, Report) and answer.kind == "E"]
 
 
 def _without_hint(our: Answer, their: Answer) -> Answer:
     """Leave out the hint of a name, the one thing that Keyhole adds to an error of PostgreSQL that has none."""
-    if not isinstance(our, Report) or not isinstance(their, Report) or their.field(b"H"):
+    if not isinstance(our, Report) or not isinstance(their, Report) or their.find_field(b"H"):
         return our
-    if our.field(b"C") not in (b"42P01", b"42703"):
+    if our.find_field(b"C") not in (b"42P01", b"42703"):
         return our
     return Report(our.kind, tuple(field for field in our.fields if field[0] != b"H"))

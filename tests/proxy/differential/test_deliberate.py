@@ -79,7 +79,7 @@ def test_what_postgresql_would_not_group_by_is_told_in_its_words(pair: Pair) -> 
             told = [answer for answer in ours if isinstance(answer, Report) and answer.kind == "E"]
             expected = [answer for answer in theirs if isinstance(answer, Report) and answer.kind == "E"]
             assert [without_hint(answer) for answer in told] == [without_hint(answer) for answer in expected], clause
-            assert told[0].field(b"H") or told[0].field(b"C") == b"42703", clause
+            assert told[0].find_field(b"H") or told[0].find_field(b"C") == b"42703", clause
         copied, as_copied = pair.talk(Query(f"COPY ({sql}) TO STDOUT".encode()))
         if clause in MISGROUPED[:7]:
             assert sqlstates(copied) == sqlstates(as_copied), clause
@@ -87,7 +87,7 @@ def test_what_postgresql_would_not_group_by_is_told_in_its_words(pair: Pair) -> 
 
 def without_hint(report: Report) -> list[tuple[bytes, bytes]]:
     """An error but for what to do about it, and for Keyhole's own words for a column that is not there."""
-    left = b"HMD" if report.field(b"C") == b"42703" else b"H"
+    left = b"HMD" if report.find_field(b"C") == b"42703" else b"H"
     return [(name, text) for name, text in report.fields if name not in left]
 
 
@@ -191,7 +191,7 @@ def test_the_process_number_of_the_login_is_keyholes_own(
 ) -> None:
     """Requests to cancel go to Keyhole, under a number of its own: the same one with probability below 1e-6."""
     asked = "SELECT pg_backend_pid()"
-    with psycopg.connect(shadow.conninfo(user="ada", database=plain_database)) as plain:
+    with psycopg.connect(shadow.make_conninfo(user="ada", database=plain_database)) as plain:
         assert plain.execute(asked).fetchone() == (plain.info.backend_pid,)
     with running.connect(autocommit=True) as connection:
         (one,) = running.endpoint.sessions

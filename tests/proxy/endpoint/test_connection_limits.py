@@ -52,7 +52,7 @@ def test_one_session_too_many_is_told_before_its_password_is_looked_at(running: 
         with RawClient(running.port, user="") as third:
             third.send(startup(b"nobody"))
             report = only_report(third)
-        assert (report.field(b"C"), report.field(b"M"), report.field(b"S")) == (b"53300", FULL, b"FATAL")
+        assert (report.find_field(b"C"), report.find_field(b"M"), report.find_field(b"S")) == (b"53300", FULL, b"FATAL")
     with connect_when_there_is_room(running) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
@@ -78,7 +78,7 @@ def test_cancelling_needs_no_free_session(running: Running) -> None:
                 canceller.send(Cancel(client.key.process, client.key.secret))
                 assert canceller.until_end() == []
         (report,) = [message for message in client.until_ready() if isinstance(message, Report)]
-    assert report.field(b"C") == b"57014"
+    assert report.find_field(b"C") == b"57014"
 
 
 def first_told(clients: list[RawClient]) -> RawClient:
@@ -96,9 +96,9 @@ def test_who_does_not_log_in_makes_place_for_who_does(running: Running) -> None:
         for _ in range(5):
             with running.connect() as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
-        assert only_report(first_told(silent)).field(b"C") == b"53300"
+        assert only_report(first_told(silent)).find_field(b"C") == b"53300"
         crowd = [stack.enter_context(RawClient(running.port, user="")) for _ in range(30)]
-        assert only_report(crowd[0]).field(b"C") == b"53300"
+        assert only_report(crowd[0]).find_field(b"C") == b"53300"
         with running.connect() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
         assert running.endpoint.connections <= 3 + 2  # those, and sessions whose end was not seen yet
@@ -247,7 +247,7 @@ def test_an_announced_message_takes_no_memory_before_it_comes(running: Running) 
 def code(client: RawClient) -> bytes | None:
     """The SQLSTATE of what was just sent; None if all went well."""
     reports = [message for message in client.until_ready() if isinstance(message, Report) and message.kind == "E"]
-    return reports[0].field(b"C") if reports else None
+    return reports[0].find_field(b"C") if reports else None
 
 
 @pytest.mark.parametrize("limits", [ServerLimitsSection(statements=3)])
@@ -381,4 +381,4 @@ def test_an_idle_session_is_ended(running: Running, statement: bytes, sqlstate: 
         client.send(Query(statement))
         assert code(client) is None
         report = only_report(client)
-    assert (report.field(b"C"), report.field(b"S")) == (sqlstate, b"FATAL")
+    assert (report.find_field(b"C"), report.find_field(b"S")) == (sqlstate, b"FATAL")

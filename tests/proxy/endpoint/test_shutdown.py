@@ -23,7 +23,7 @@ def stopping(running: Running, *, grace_s: float) -> "Future[Any]":
 
 def told(client: RawClient) -> bytes | None:
     (report,) = [message for message in client.until_end() if isinstance(message, Report) and message.kind == "E"]
-    return report.field(b"C")
+    return report.find_field(b"C")
 
 
 def test_the_idle_go_at_once_and_a_question_gets_its_answer(running: Running) -> None:

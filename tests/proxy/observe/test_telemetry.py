@@ -26,7 +26,7 @@ from proxy.process.addresses import Addresses, ListenAddress
 from proxy.process.announcements import ALIVE, READY, notify_service_manager, report_alive
 from proxy.process.serve import serve_in_background
 from proxy.rest.readiness import LEDGER_ROOM_BYTES, Readiness
-from proxy.shadow.wheel import wheel_release
+from proxy.shadow.wheel import read_wheel_release
 from tests.effort import PATIENCE_S
 from tests.worlds.house import check_once
 from tests.worlds.served import ROOT, scraped
@@ -118,7 +118,7 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     assert labelled(after, "keyhole_ledger_events") == watched.service.ledger.verify() == 2
     assert labelled(after, "keyhole_sessions", state="idle") == 1
     assert labelled(after, "keyhole_connections") == labelled(after, "keyhole_shadow_connections") == 1
-    major, minor = wheel_release()
+    major, minor = read_wheel_release()
     assert labelled(after, "keyhole_shadow_version") == 10_000 * major + minor
     assert gained("keyhole_sessions_opened_total", last) == 1
     for face in Interface:

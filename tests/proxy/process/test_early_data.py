@@ -10,7 +10,7 @@ from proxy.shadow.embedded import EmbeddedShadow
 
 
 def asked(shadow: EmbeddedShadow) -> object:
-    with psycopg.connect(shadow.address.conninfo(user=OWNER, database="postgres")) as connection:
+    with psycopg.connect(shadow.address.make_conninfo(user=OWNER, database="postgres")) as connection:
         return connection.execute("SELECT 1").fetchone()
 
 

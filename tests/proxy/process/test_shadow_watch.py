@@ -16,7 +16,7 @@ from proxy.process import shadow_watch
 from proxy.process.shadow_watch import SilenceClock, is_gone, keep_shadow_replaced
 from proxy.shadow import hung
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.hung import answers
+from proxy.shadow.hung import is_answering
 from tests.effort import rounds
 from tests.worlds import shop
 from tests.worlds.house import eventually, shop_in_duckdb
@@ -79,7 +79,7 @@ def test_a_shadow_is_silent_once_it_has_said_nothing_for_long_enough(
 
     async def look() -> None:
         async with await asyncio.start_unix_server(lambda _, writer: writer.close(), shadow.socket):
-            assert await answers(shadow)
+            assert await is_answering(shadow)
             assert not await heard.is_silent(shadow)
             assert not await heard.is_silent(shadow)
         Path(shadow.socket).unlink(missing_ok=True)
@@ -87,7 +87,7 @@ def test_a_shadow_is_silent_once_it_has_said_nothing_for_long_enough(
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(shadow.socket)
             server.listen(9)  # nobody takes what comes
-            assert not await answers(shadow)
+            assert not await is_answering(shadow)
             monkeypatch.setattr(shadow_watch, "HUNG_S", 3600.0)
             assert not await heard.is_silent(shadow)
             monkeypatch.setattr(shadow_watch, "HUNG_S", 0.05)

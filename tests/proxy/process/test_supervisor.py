@@ -76,7 +76,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
                 if supervisor._closing:
                     await asyncio.wait(supervisor._closing)
             address = following.shared.shadow
-            with psycopg.connect(address.conninfo(user="ada", database="shop")) as connection:
+            with psycopg.connect(address.make_conninfo(user="ada", database="shop")) as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
         finally:
             supervisor.close()

@@ -24,7 +24,7 @@ from proxy.process.addresses import open_sockets
 from proxy.process.reload import PolicyInForce, RestartNeeded
 from proxy.security.tls import Tls
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.binaries import own_binaries
+from proxy.shadow.binaries import find_own_programs
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema, update_roles
 from tests.effort import cases, rounds
@@ -210,7 +210,7 @@ class Doors:
     def _serve(self) -> None:
         policy = Policy.load(self._path)
         Tls.open_from_policy(policy)
-        own_binaries(policy)
+        find_own_programs(policy)
         with open_sockets(host=policy.server.host, port=0, rest_port=0), Service.from_policy(policy) as service:
             build_schema(self._shadow, service.catalog)
 

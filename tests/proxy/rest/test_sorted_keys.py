@@ -45,7 +45,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
 @pytest.fixture(scope="module")
 def postgresql(shadow: ShadowAddress) -> Iterator[psycopg.Cursor]:
     """The shadow, with its collation."""
-    with psycopg.connect(shadow.conninfo(user=OWNER, database="retail"), autocommit=True) as connection:
+    with psycopg.connect(shadow.make_conninfo(user=OWNER, database="retail"), autocommit=True) as connection:
         yield connection.cursor()
 
 

@@ -12,7 +12,7 @@ from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.grammar import Grammar
+from proxy.shadow.grammar import GrammarCheck
 from tests.effort import PATIENCE_S
 from tests.worlds.house import check_once
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
@@ -64,8 +64,8 @@ def test_a_syntax_error_is_postgresqls(addresses: Addresses, path: str) -> None:
 
 def test_without_a_shadow_the_refusal_is_keyholes(tmp_path: Path) -> None:
     refusal = KeyholeError("KH100", "the statement cannot be parsed", hint="a hint", position=3)
-    gone = Grammar(lambda: (ShadowAddress(tmp_path, 5432), "wards"))
+    gone = GrammarCheck(lambda: (ShadowAddress(tmp_path, 5432), "wards"))
     for sql in ("SELECT", "SELECT '\0'", "SELECT '\udc80'"):
-        assert gone.reword(refusal, sql=sql, analyst="ada") is refusal
+        assert gone.prefer_syntax_error(refusal, sql=sql, analyst="ada") is refusal
     other = KeyholeError("KH201", "there is no such column")
-    assert gone.reword(other, sql=QUESTION, analyst="ada") is other
+    assert gone.prefer_syntax_error(other, sql=QUESTION, analyst="ada") is other

@@ -179,7 +179,7 @@ def test_execute_in_the_extended_protocol(running: Running) -> None:
         client.until_ready()
         client.send(bind(b"", b"run"), Execute(b"", 0), Sync())
         refusal = next(message for message in client.until_ready() if isinstance(message, Report))
-        assert refusal.field(b"C") == b"0A000"
+        assert refusal.find_field(b"C") == b"0A000"
     assert given(running) == [{1: 40}]
 
 

@@ -6,11 +6,11 @@ from psycopg import errors, pq
 from proxy.wire.backend import (
     CommandComplete,
     DataRow,
+    EmptyMessage,
     ParameterDescription,
     ReadyForQuery,
     Report,
     RowDescription,
-    Signal,
 )
 from proxy.wire.frontend import (
     Bind,
@@ -45,7 +45,7 @@ def bind(portal: bytes = b"", statement: bytes = b"", *values: bytes | None, res
 
 
 def sqlstates(messages: list[Any]) -> list[bytes | None]:
-    return [message.field(b"C") for message in messages if isinstance(message, Report) and message.kind == "E"]
+    return [message.find_field(b"C") for message in messages if isinstance(message, Report) and message.kind == "E"]
 
 
 def test_parameters_reach_the_planner_as_values_of_their_types(running: Running) -> None:
@@ -66,7 +66,7 @@ def test_describe_tells_types_and_spends_nothing(running: Running) -> None:
             bind(b"p", b"q", b"20", results=(1,)),
             Describe(b"P", b"p"),
         )
-    assert (parsed, bound) == (Signal("1"), Signal("2"))
+    assert (parsed, bound) == (EmptyMessage("1"), EmptyMessage("2"))
     assert types == ParameterDescription((20,))
     assert isinstance(rows, RowDescription)
     assert isinstance(portal, RowDescription)
@@ -117,13 +117,13 @@ def test_one_release_per_portal_however_its_rows_are_fetched(running: Running) -
         )
     shown = [message for message in messages if not isinstance(message, RowDescription | Report)]
     assert shown == [
-        Signal("1"),
-        Signal("2"),
+        EmptyMessage("1"),
+        EmptyMessage("2"),
         ROWS[0],
-        Signal("s"),
+        EmptyMessage("s"),
         ROWS[1],
         ROWS[2],
-        Signal("s"),
+        EmptyMessage("s"),
         ROWS[3],
         CommandComplete(b"SELECT 1"),
         CommandComplete(b"SELECT 0"),
@@ -219,7 +219,7 @@ def test_a_refusal_at_execution_skips_the_batch_and_fails_the_transaction(
             bind(),
             Execute(b"", 0),
         )
-        assert messages[:2] == [Signal("1"), Signal("2")]
+        assert messages[:2] == [EmptyMessage("1"), EmptyMessage("2")]
         assert sqlstates(messages) == [sqlstate]
         assert messages[-1] == ReadyForQuery(b"E")
         assert len(messages) == 4
@@ -261,9 +261,9 @@ def test_after_an_earlier_error_of_the_batch_nothing_is_asked(running: Running) 
 def test_flush_brings_answers_without_ending_the_batch(running: Running) -> None:
     with RawClient(running.port) as client:
         client.send(Parse(b"", QUESTION.encode()), Flush())
-        assert client.next() == Signal("1")
+        assert client.next() == EmptyMessage("1")
         client.send(bind(), Execute(b"", 0), Flush())
-        assert client.next() == Signal("2")
+        assert client.next() == EmptyMessage("2")
         assert isinstance(client.next(), Report)
         assert [client.next() for _ in ROWS] == ROWS
         client.send(Sync())

@@ -141,7 +141,7 @@ def test_a_session_listens_as_postgresql_has_it(
     listening: Running, hub: AlertHub, desk: InTestDesk, shadow: ShadowAddress, statements: list[str], listens: bool
 ) -> None:
     """Whether it does is the same in PostgreSQL itself; and that no notification came is seen at the next one."""
-    direct = psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True)
+    direct = psycopg.connect(shadow.make_conninfo(user="ada", database="retail"), autocommit=True)
     with listening.connect(autocommit=True) as ada, direct:
         for connection in (ada, direct):
             for statement in statements:

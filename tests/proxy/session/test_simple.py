@@ -25,7 +25,7 @@ def test_a_question_is_answered_with_its_guarantee_before_the_rows(running: Runn
         client.send(Query(QUESTION.encode()))
         notice, description, *rows, complete, ready = client.until_ready()
     assert isinstance(notice, Report)
-    assert notice.field(b"M") == b"at most 1.9 epsilon"
+    assert notice.find_field(b"M") == b"at most 1.9 epsilon"
     assert isinstance(description, RowDescription)
     (field,) = description.fields
     assert (field.name, field.type, field.column) == (b"country", 25, 1)
@@ -200,7 +200,7 @@ def test_an_encoding_that_cannot_be_read_safely_is_refused(running: Running) -> 
             client.send(Query(sql))
             *_, report, ready = client.until_ready()
             assert isinstance(report, Report)
-            assert report.field(b"C") == b"0A000"
+            assert report.find_field(b"C") == b"0A000"
             assert ready == ReadyForQuery(b"I")
         client.send(Query(b"SET client_encoding = 'UTF8'"), Query(b"SELECT 1"))  # ASCII, so read safely
         assert len(client.until_ready()) == 3

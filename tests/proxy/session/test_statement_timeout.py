@@ -98,13 +98,13 @@ def test_who_cancels_is_told_that_they_did(running: Running, who: str) -> None:
         client.send(Query(b"SET statement_timeout = 0"))
         client.until_ready()
         (one,) = running.endpoint.sessions
-        end = one.relay.time_out if who == "the limit" else one.session.cancel
+        end = one.relay.cancel_as_timed_out if who == "the limit" else one.session.cancel
         client.send(Query(b"SELECT pg_sleep(600)"))
         while not select.select([client.socket], [], [], 0)[0]:
             running.run(end())
         (report,) = (answer for answer in client.until_ready() if isinstance(answer, Report))
         told = TIMED_OUT if who == "the limit" else "canceling statement due to user request"
-        assert (report.field(b"C"), report.field(b"M")) == (b"57014", told.encode())
+        assert (report.find_field(b"C"), report.find_field(b"M")) == (b"57014", told.encode())
 
 
 DIGITS = st.sampled_from(
@@ -139,7 +139,7 @@ FORMS = st.sampled_from(
 
 @pytest.fixture(scope="module")
 def owner(shadow_address: ShadowAddress) -> Iterator[psycopg.Connection[tuple[int]]]:
-    with psycopg.connect(shadow_address.conninfo(user=OWNER, database="postgres")) as connection:
+    with psycopg.connect(shadow_address.make_conninfo(user=OWNER, database="postgres")) as connection:
         yield connection
 
 

@@ -14,10 +14,10 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.process.shadow_watch import is_gone
 from proxy.shadow.address import OWNER, ShadowAddress
-from proxy.shadow.binaries import PROGRAMS, SUPPORTED, own_binaries
+from proxy.shadow.binaries import PROGRAMS, SUPPORTED, find_own_programs
 from proxy.shadow.embedded import CONFIGURATION, EmbeddedShadow
-from proxy.shadow.reviewed import insist_reviewed
-from proxy.shadow.wheel import describe_older, wheel_release
+from proxy.shadow.reviewed import check_functions_reviewed
+from proxy.shadow.wheel import describe_older, read_wheel_release
 from tests.worlds.own_postgresql import own_postgresql, policy_with, replace_programs
 
 
@@ -46,7 +46,7 @@ def write_programs(bindir: Path, version: str, *names: str) -> None:
 
 def refused(bindir: Path) -> str:
     with pytest.raises(KeyholeError, match="KH013") as caught:
-        own_binaries(policy_with(bindir))
+        find_own_programs(policy_with(bindir))
     assert caught.value.hint
     return caught.value.message
 
@@ -58,15 +58,15 @@ def test_a_shadow_runs_the_operators_programs_with_keyholes_configuration_alone(
         sample.write("shared_preload_libraries = 'dict_snowball'\nwork_mem = '1MB'\n")
         sample.write("log_statement = 'all'\nport = 5433\n")
     (share / "pg_hba.conf.sample").write_text("local all all reject\n", encoding="ascii")
-    binaries = own_binaries(policy_with(bindir))
+    binaries = find_own_programs(policy_with(bindir))
     assert binaries is not None
-    assert binaries.release == wheel_release()
+    assert binaries.release == read_wheel_release()
     with (
         tempfile.TemporaryDirectory(prefix="keyhole-") as parent,
         EmbeddedShadow(Path(parent) / "shadow", binaries=binaries) as shadow,
-        psycopg.connect(shadow.address.conninfo(user=OWNER, database="postgres")) as owner,
+        psycopg.connect(shadow.address.make_conninfo(user=OWNER, database="postgres")) as owner,
     ):
-        insist_reviewed(owner)
+        check_functions_reviewed(owner)
         for name, value in CONFIGURATION.items():
             assert owner.execute("SELECT current_setting(%s)", [name]).fetchone() == (value,)
         assert owner.execute("SHOW shared_preload_libraries").fetchone() == ("",)
@@ -81,7 +81,7 @@ def test_a_shadow_runs_the_operators_programs_with_keyholes_configuration_alone(
 
 def test_it_ends_although_its_programs_have_been_removed_meanwhile(bindir: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="keyhole-") as parent:
-        shadow = EmbeddedShadow(Path(parent) / "shadow", binaries=own_binaries(policy_with(bindir)))
+        shadow = EmbeddedShadow(Path(parent) / "shadow", binaries=find_own_programs(policy_with(bindir)))
         shadow.start()
         bindir.rename(bindir.with_name("removed"))
         try:
@@ -93,7 +93,7 @@ def test_it_ends_although_its_programs_have_been_removed_meanwhile(bindir: Path)
 
 def test_a_library_that_others_may_write_is_refused_and_the_server_stopped(bindir: Path) -> None:
     library = bindir.parent / "lib" / "postgresql" / "plpgsql.so"
-    binaries = own_binaries(policy_with(bindir))
+    binaries = find_own_programs(policy_with(bindir))
     library.chmod(0o775)
     try:
         with tempfile.TemporaryDirectory(prefix="keyhole-") as parent:
@@ -106,10 +106,10 @@ def test_a_library_that_others_may_write_is_refused_and_the_server_stopped(bindi
 
 
 def test_other_programs_in_the_same_place_are_others(bindir: Path) -> None:
-    before = own_binaries(policy_with(bindir))
-    assert own_binaries(policy_with(bindir)) == before
+    before = find_own_programs(policy_with(bindir))
+    assert find_own_programs(policy_with(bindir)) == before
     replace_programs(bindir)
-    assert own_binaries(policy_with(bindir)) != before
+    assert find_own_programs(policy_with(bindir)) != before
 
 
 def test_links_lead_to_programs(folder: Path) -> None:
@@ -120,7 +120,7 @@ def test_links_lead_to_programs(folder: Path) -> None:
     for name in PROGRAMS:
         (each / name).symlink_to(linked / name)
     for place in (linked, each):
-        binaries = own_binaries(policy_with(place))
+        binaries = find_own_programs(policy_with(place))
         assert binaries is not None
         assert binaries.version == f"{SUPPORTED}.3"
     folder.chmod(0o777)
@@ -128,7 +128,7 @@ def test_links_lead_to_programs(folder: Path) -> None:
 
 
 def test_without_a_folder_the_wheels_are_meant(folder: Path) -> None:
-    assert own_binaries(policy_with(None)) is None
+    assert find_own_programs(policy_with(None)) is None
 
 
 def test_what_is_not_there_or_cannot_be_started_is_refused(folder: Path) -> None:
@@ -155,7 +155,7 @@ def test_what_others_may_write_is_refused(folder: Path, place: str, mode: int) -
 
 def test_a_folder_where_all_may_add_but_not_replace_is_no_matter(folder: Path) -> None:
     folder.parent.chmod(0o777 | stat.S_ISVTX)  # as /tmp is
-    assert own_binaries(policy_with(folder)) is not None
+    assert find_own_programs(policy_with(folder)) is not None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -198,18 +198,18 @@ def test_half_an_update_is_refused(folder: Path) -> None:
 
 def test_a_distributions_release_is_taken_and_an_older_one_told(folder: Path) -> None:
     write_programs(folder, f"(PostgreSQL) {SUPPORTED}.0 (Debian {SUPPORTED}.0-1.pgdg13+1)")
-    binaries = own_binaries(policy_with(folder))
+    binaries = find_own_programs(policy_with(folder))
     assert binaries is not None
     (said,) = describe_older(binaries)
     assert f"PostgreSQL {SUPPORTED}.0 is older than" in said
     write_programs(folder, f"(PostgreSQL) {SUPPORTED}.99")
-    assert describe_older(own_binaries(policy_with(folder))) == ()
+    assert describe_older(find_own_programs(policy_with(folder))) == ()
     assert describe_older(None) == ()
 
 
 def test_the_other_postgresql_of_the_wheel_is_not_supported(folder: Path) -> None:
     """A real one: of the wheel's two, the one that Keyhole does not use."""
-    older = wheel_release()[0] - 2
+    older = read_wheel_release()[0] - 2
     install = wheel_programs_of(older)
     if install is None:
         pytest.skip("the wheel has one PostgreSQL alone")
@@ -231,10 +231,10 @@ def wheel_programs_of(major: int) -> Path | None:
 
 
 def test_a_function_that_nobody_reviewed_is_refused(shadow_address: ShadowAddress) -> None:
-    with psycopg.connect(shadow_address.conninfo(user=OWNER, database="postgres")) as owner:
-        insist_reviewed(owner)
+    with psycopg.connect(shadow_address.make_conninfo(user=OWNER, database="postgres")) as owner:
+        check_functions_reviewed(owner)
         owner.execute("SET LOCAL allow_system_table_mods = on")
         owner.execute("CREATE FUNCTION pg_catalog.read_anything(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
         with pytest.raises(KeyholeError, match="KH013"):
-            insist_reviewed(owner)
+            check_functions_reviewed(owner)
         owner.rollback()

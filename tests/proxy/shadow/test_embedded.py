@@ -12,7 +12,7 @@ from proxy.shadow.embedded import CONFIGURATION, EmbeddedShadow
 
 
 def test_the_configuration_is_in_force(shadow_address: ShadowAddress) -> None:
-    with psycopg.connect(shadow_address.conninfo(user=OWNER, database="postgres")) as owner:
+    with psycopg.connect(shadow_address.make_conninfo(user=OWNER, database="postgres")) as owner:
         for name, value in CONFIGURATION.items():
             assert owner.execute("SELECT current_setting(%s)", [name]).fetchone() == (value,)
         assert owner.execute("SHOW listen_addresses").fetchone() == ("",)
@@ -20,7 +20,7 @@ def test_the_configuration_is_in_force(shadow_address: ShadowAddress) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_every_session_has_its_share_of_memory_and_of_files(shadow_address: ShadowAddress) -> None:
-    with psycopg.connect(shadow_address.conninfo(user=OWNER, database="postgres")) as owner:
+    with psycopg.connect(shadow_address.make_conninfo(user=OWNER, database="postgres")) as owner:
         limits = Path(f"/proc/{owner.info.backend_pid}/limits").read_text()
         assert re.search(rf"Max data size +{512 << 20} +{512 << 20} ", limits)
         assert owner.execute("SHOW temp_file_limit").fetchone() == ("512MB",)
@@ -29,7 +29,7 @@ def test_every_session_has_its_share_of_memory_and_of_files(shadow_address: Shad
 def test_no_list_of_what_holds_memory_is_kept_anywhere(shadow_address: ShadowAddress) -> None:
     """PostgreSQL prints one, with pieces of statements, whenever memory is short: nothing may grow from it."""
     directory = shadow_address.directory
-    with psycopg.connect(shadow_address.conninfo(user=OWNER, database="postgres"), autocommit=True) as owner:
+    with psycopg.connect(shadow_address.make_conninfo(user=OWNER, database="postgres"), autocommit=True) as owner:
         for _ in range(3):
             with pytest.raises(psycopg.errors.OutOfMemory):
                 owner.execute("SELECT repeat('x', 1000000000)")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.shadow.guard import guarded
+from proxy.shadow.guard import stop_server_with_process
 from tests.effort import PATIENCE_S
 from tests.worlds.house import eventually
 
@@ -103,7 +103,7 @@ def test_who_is_making_the_shadow_ends_with_its_keeper(tmp_path: Path, ending: i
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="nobody knows which process is the guard")
 def test_a_guard_that_was_killed_hinders_nobody(tmp_path: Path) -> None:
-    with guarded(tmp_path / "shadow"):
+    with stop_server_with_process(tmp_path / "shadow"):
         eventually(lambda: len(_guards_of(tmp_path / "shadow")) == 1)  # a process has its arguments a moment after exec
         os.kill(_guards_of(tmp_path / "shadow")[0], signal.SIGKILL)
     assert tmp_path.exists()

@@ -136,13 +136,13 @@ def _damaged(sql: str, way: str, random: Random) -> str:
 
 @pytest.fixture(scope="module")
 def ada(shadow: ShadowAddress) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(shadow.conninfo(user="ada", database="retail")) as connection:
+    with psycopg.connect(shadow.make_conninfo(user="ada", database="retail")) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
 def owner(shadow: ShadowAddress) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(shadow.conninfo(user=OWNER, database="retail")) as connection:
+    with psycopg.connect(shadow.make_conninfo(user=OWNER, database="retail")) as connection:
         yield connection
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from planner.values.constant import ArrayValue, ForeignValue, Interval, ParameterValue
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.array import array_literal, text_array
-from proxy.shadow.parameter import read_value, values_sql
+from proxy.shadow.array import encode_text_array, write_array_literal
+from proxy.shadow.parameter import read_value, write_values_query
 from tests.effort import examples
 
 UTF8 = codecs.lookup("utf-8")
@@ -67,13 +67,13 @@ UTF8 = codecs.lookup("utf-8")
 def test_a_parameter_means_the_same_whatever_the_session_has_set(
     shadow: ShadowAddress, literal: str, declared: str, expected: ParameterValue | None, settings: tuple[str, ...]
 ) -> None:
-    with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
+    with psycopg.connect(shadow.make_conninfo(user="ada", database="retail"), autocommit=True) as ada:
         for setting in settings:
             ada.execute(f"SET {setting}".encode())
         described = ada.execute(f"SELECT {literal}::{declared}".encode()).description
         assert described is not None
         oid = described[0].type_code
-        row = ada.execute(values_sql([(f"{literal}::{declared}", oid)]).encode()).fetchone()
+        row = ada.execute(write_values_query([(f"{literal}::{declared}", oid)]).encode()).fetchone()
     assert row is not None
     (written,) = json.loads(row[0])
     found = read_value(written, oid)
@@ -85,8 +85,8 @@ def test_a_parameter_means_the_same_whatever_the_session_has_set(
 @given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)))
 @example(["'", None, "NULL", "\u00e4"] * 20_000)  # more than are written at once
 def test_an_array_arrives_as_it_was(shadow: ShadowAddress, values: list[str | None]) -> None:
-    with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
-        answer = ada.pgconn.exec_params(b"SELECT unnest($1::text[])", [text_array(values, UTF8)], [1009], [1])
+    with psycopg.connect(shadow.make_conninfo(user="ada", database="retail"), autocommit=True) as ada:
+        answer = ada.pgconn.exec_params(b"SELECT unnest($1::text[])", [encode_text_array(values, UTF8)], [1009], [1])
         found = [answer.get_value(row, 0) for row in range(answer.ntuples)]
     assert [None if one is None else one.decode() for one in found] == values
 
@@ -97,6 +97,6 @@ def test_an_array_arrives_as_it_was(shadow: ShadowAddress, values: list[str | No
 def test_an_array_arrives_as_it_was_where_no_parameter_may_stand(
     shadow: ShadowAddress, values: list[str | None]
 ) -> None:
-    with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
-        found = ada.execute(f"SELECT unnest({array_literal(values)}::text[])".encode()).fetchall()
+    with psycopg.connect(shadow.make_conninfo(user="ada", database="retail"), autocommit=True) as ada:
+        found = ada.execute(f"SELECT unnest({write_array_literal(values)}::text[])".encode()).fetchall()
     assert [one for (one,) in found] == values

@@ -12,9 +12,9 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.security.violation import ProtocolViolation
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.answers import Ending, Expected
-from proxy.shadow.link import Refused
-from proxy.shadow.relay import Relay
+from proxy.shadow.answers import AnswerEnd, ExpectedAnswer
+from proxy.shadow.link import ShadowLoginRefused
+from proxy.shadow.relay import ShadowRelay
 from proxy.wire.backend import AUTH_OK, Authentication, CommandComplete, DataRow, ReadyForQuery, Report
 from proxy.wire.client import ANSWER_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query
@@ -94,9 +94,9 @@ async def connected() -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def relaying(shadow: Shadow) -> AsyncIterator[tuple[Relay, Client]]:
+async def relaying(shadow: Shadow) -> AsyncIterator[tuple[ShadowRelay, Client]]:
     async with connected() as client:
-        relay = await Relay.open(shadow.address, {"user": "ada"}, client.writer)
+        relay = await ShadowRelay.open(shadow.address, {"user": "ada"}, client.writer)
         await shadow.here.wait()
         try:
             yield relay, client
@@ -114,7 +114,7 @@ async def test_what_is_gathered_arrives_in_order_without_anybody_waiting(tmp_pat
         sent = b""
         for number, gathers in enumerate((True, True, False, False, True, False, True)):
             relay.gathers = gathers
-            relay.send(query(number), Expected(Ending.QUERY))
+            relay.send(query(number), ExpectedAnswer(AnswerEnd.QUERY))
             sent += query(number)
         assert await shadow.received(len(sent)) == sent
 
@@ -122,11 +122,11 @@ async def test_what_is_gathered_arrives_in_order_without_anybody_waiting(tmp_pat
 @pytest.mark.anyio
 async def test_whoever_waits_has_sent_what_was_gathered_before_the_flush(tmp_path: Path) -> None:
     async with playing(tmp_path) as shadow, relaying(shadow) as (relay, client):
-        pump = asyncio.create_task(relay.pump())
+        pump = asyncio.create_task(relay.forward_answers())
         relay.gathers = True
 
         async def ask() -> None:
-            relay.send(query(1), Expected(Ending.QUERY))
+            relay.send(query(1), ExpectedAnswer(AnswerEnd.QUERY))
             await relay.settle()
 
         settling = asyncio.create_task(ask())
@@ -145,8 +145,8 @@ async def test_nothing_is_read_from_the_shadow_while_the_client_reads_nothing(tm
     rows = DataRow((b"x" * 1000,)).encode() * 64
     async with playing(tmp_path) as shadow, relaying(shadow) as (relay, client):
         assert shadow.writer is not None
-        pump = asyncio.create_task(relay.pump())
-        relay.send(query(1), Expected(Ending.QUERY))
+        pump = asyncio.create_task(relay.forward_answers())
+        relay.send(query(1), ExpectedAnswer(AnswerEnd.QUERY))
         sent = 0
         while shadow.writer.transport.get_write_buffer_size() < 4 << 20:
             shadow.say(rows)
@@ -164,18 +164,18 @@ async def test_nothing_is_read_from_the_shadow_while_the_client_reads_nothing(tm
 @pytest.mark.anyio
 async def test_a_client_that_is_gone_ends_the_relay_of_a_long_answer(tmp_path: Path) -> None:
     async with playing(tmp_path) as shadow, relaying(shadow) as (relay, client):
-        relay.send(query(1), Expected(Ending.QUERY))
+        relay.send(query(1), ExpectedAnswer(AnswerEnd.QUERY))
         client.end.close()
         shadow.say(DataRow((b"x" * 1000,)).encode() * 5000)
         with pytest.raises(ConnectionError):
-            await relay.pump()
+            await relay.forward_answers()
 
 
 @pytest.mark.anyio
 async def test_an_answer_before_the_shadow_goes_is_handed_on_and_then_nobody_waits(tmp_path: Path) -> None:
     async with playing(tmp_path) as shadow, relaying(shadow) as (relay, client):
-        pump = asyncio.create_task(relay.pump())
-        relay.send(query(1), Expected(Ending.QUERY))
+        pump = asyncio.create_task(relay.forward_answers())
+        relay.send(query(1), ExpectedAnswer(AnswerEnd.QUERY))
         settling = asyncio.create_task(relay.settle())
         await shadow.received(len(query(1)))
         shadow.say(FULL)
@@ -190,17 +190,17 @@ async def test_an_answer_before_the_shadow_goes_is_handed_on_and_then_nobody_wai
 @pytest.mark.anyio
 async def test_a_frame_longer_than_any_answer_ends_the_relay(tmp_path: Path) -> None:
     async with playing(tmp_path) as shadow, relaying(shadow) as (relay, _):
-        relay.send(query(1), Expected(Ending.QUERY))
+        relay.send(query(1), ExpectedAnswer(AnswerEnd.QUERY))
         shadow.say(b"D" + (ANSWER_LIMIT_BYTES + 1).to_bytes(4, "big"))
         with pytest.raises(ProtocolViolation):
-            await relay.pump()
+            await relay.forward_answers()
 
 
 @pytest.mark.anyio
 async def test_a_refusal_counts_although_the_shadow_hangs_up_with_it(tmp_path: Path) -> None:
     async with playing(tmp_path, FULL, hangs_up=True) as shadow, connected() as client:
-        with pytest.raises(Refused) as refused:
-            await Relay.open(shadow.address, {"user": "ada"}, client.writer)
+        with pytest.raises(ShadowLoginRefused) as refused:
+            await ShadowRelay.open(shadow.address, {"user": "ada"}, client.writer)
         assert refused.value.report.encode() == FULL
 
 
@@ -209,4 +209,4 @@ async def test_a_refusal_counts_although_the_shadow_hangs_up_with_it(tmp_path: P
 async def test_a_shadow_that_hangs_up_during_the_login_is_gone(tmp_path: Path, login: bytes) -> None:
     async with playing(tmp_path, login, hangs_up=True) as shadow, connected() as client:
         with pytest.raises(KeyholeError, match="KH406"):
-            await Relay.open(shadow.address, {"user": "ada"}, client.writer)
+            await ShadowRelay.open(shadow.address, {"user": "ada"}, client.writer)

@@ -8,13 +8,13 @@ from planner.catalog.catalog import Column, PublicTable, SqlType, StoredQuestion
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import OWNER, ShadowAddress
-from proxy.shadow.schema import build_schema, list_few, update_roles
+from proxy.shadow.schema import build_schema, list_few_values, update_roles
 from tests.in_turn import in_turn
 from tests.worlds.countries import CROWDED, QUESTION, endpoint_catalog
 
 
 def connect(shadow: ShadowAddress, user: str = "ada") -> psycopg.Connection[tuple[object, ...]]:
-    return psycopg.connect(shadow.conninfo(user=user, database="retail"), autocommit=True)
+    return psycopg.connect(shadow.make_conninfo(user=user, database="retail"), autocommit=True)
 
 
 def test_private_tables_are_empty_and_public_ones_have_their_rows(shadow: ShadowAddress) -> None:
@@ -142,7 +142,7 @@ def test_an_analysts_role_can_do_nothing_but_read_public_tables(shadow: ShadowAd
 def test_an_analysts_role_reaches_no_other_database(shadow: ShadowAddress) -> None:
     for database in ("postgres", "template1"):
         with pytest.raises(psycopg.OperationalError, match="permission denied"):
-            psycopg.connect(shadow.conninfo(user="ada", database=database))
+            psycopg.connect(shadow.make_conninfo(user="ada", database=database))
 
 
 def test_one_analyst_sees_no_statement_of_another(shadow: ShadowAddress) -> None:
@@ -218,9 +218,9 @@ def test_an_analyst_cannot_have_the_name_of_a_privileged_role(shadow: ShadowAddr
 
 
 def test_a_key_of_many_or_long_or_odd_values_is_counted() -> None:
-    assert list_few(tuple(range(8))) == ": 0, 1, 2, 3, 4, 5, 6, 7"
-    assert list_few(tuple(range(9))) == ""
-    assert list_few(("long " * 20,)) == ""
-    assert list_few(("a\x1b[1m", "b")) == ""
-    assert list_few(()) == ""
-    assert list_few(("Surgery, General", "Cardiology")) == ": 'Surgery, General', Cardiology"
+    assert list_few_values(tuple(range(8))) == ": 0, 1, 2, 3, 4, 5, 6, 7"
+    assert list_few_values(tuple(range(9))) == ""
+    assert list_few_values(("long " * 20,)) == ""
+    assert list_few_values(("a\x1b[1m", "b")) == ""
+    assert list_few_values(()) == ""
+    assert list_few_values(("Surgery, General", "Cardiology")) == ": 'Surgery, General', Cardiology"

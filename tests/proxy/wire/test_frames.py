@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.security.violation import ProtocolViolation
-from proxy.wire.frames import Frame, FrameReader, frame
+from proxy.wire.frames import Frame, FrameReader, make_frame
 
 frames = st.lists(st.tuples(st.sampled_from("QPBDECS"), st.binary(max_size=40)), max_size=12)
 
@@ -27,7 +27,7 @@ def drain(reader: FrameReader) -> list[Frame]:
 def test_frames_survive_any_cutting_of_the_stream(sent: list[tuple[str, bytes]], cuts: list[int]) -> None:
     reader = FrameReader(limit_bytes=1000, merges_rows=False)
     found = []
-    for piece in pieces(b"".join(frame(kind, data) for kind, data in sent), cuts):
+    for piece in pieces(b"".join(make_frame(kind, data) for kind, data in sent), cuts):
         reader.feed(piece)
         found += drain(reader)
     assert [(chr(one.kind), one.payload) for one in found] == sent
@@ -36,7 +36,7 @@ def test_frames_survive_any_cutting_of_the_stream(sent: list[tuple[str, bytes]],
 
 @given(frames, st.lists(st.integers(min_value=0), max_size=20))
 def test_merging_rows_keeps_every_byte_in_order(sent: list[tuple[str, bytes]], cuts: list[int]) -> None:
-    data = b"".join(frame(kind, payload) for kind, payload in sent)
+    data = b"".join(make_frame(kind, payload) for kind, payload in sent)
     reader = FrameReader(limit_bytes=1000, merges_rows=True)
     found = []
     for piece in pieces(data, cuts):
@@ -48,7 +48,7 @@ def test_merging_rows_keeps_every_byte_in_order(sent: list[tuple[str, bytes]], c
 @given(frames, st.lists(st.integers(min_value=0), max_size=20))
 def test_a_frame_is_said_to_be_there_when_it_can_be_had(sent: list[tuple[str, bytes]], cuts: list[int]) -> None:
     reader = FrameReader(limit_bytes=1000, merges_rows=False)
-    for piece in pieces(b"".join(frame(kind, payload) for kind, payload in sent), cuts):
+    for piece in pieces(b"".join(make_frame(kind, payload) for kind, payload in sent), cuts):
         reader.feed(piece)
         there = reader.has_frame
         assert (reader.read_typed() is not None) == there
@@ -56,11 +56,11 @@ def test_a_frame_is_said_to_be_there_when_it_can_be_had(sent: list[tuple[str, by
 
 def test_rows_side_by_side_are_one_frame() -> None:
     reader = FrameReader(limit_bytes=1000, merges_rows=True)
-    reader.feed(frame("T", b"x") + frame("D", b"1") + frame("D", b"2") + frame("C", b"x"))
+    reader.feed(make_frame("T", b"x") + make_frame("D", b"1") + make_frame("D", b"2") + make_frame("C", b"x"))
     assert [one.raw for one in drain(reader)] == [
-        frame("T", b"x"),
-        frame("D", b"1") + frame("D", b"2"),
-        frame("C", b"x"),
+        make_frame("T", b"x"),
+        make_frame("D", b"1") + make_frame("D", b"2"),
+        make_frame("C", b"x"),
     ]
 
 
@@ -89,7 +89,7 @@ def test_a_type_that_may_not_come_is_refused_at_its_first_byte() -> None:
 
 @pytest.mark.parametrize("rest", [b"", b"Q"])
 def test_what_was_handed_out_is_not_held(rest: bytes) -> None:
-    sent, reader = frame("Q", b"x" * 1_000_000), FrameReader(limit_bytes=1 << 24, merges_rows=False)
+    sent, reader = make_frame("Q", b"x" * 1_000_000), FrameReader(limit_bytes=1 << 24, merges_rows=False)
     tracemalloc.start()
     try:
         reader.feed(sent + rest)

@@ -41,7 +41,7 @@ UNTYPED = st.one_of(
     st.builds(frontend.EncryptionRequest, gss=st.booleans()),
     st.builds(frontend.Cancel, oid, st.binary(min_size=4, max_size=256)),
 )
-fields = st.builds(backend.Field, text, oid, small, oid, small, large, st.integers(0, 1))
+fields = st.builds(backend.ColumnField, text, oid, small, oid, small, large, st.integers(0, 1))
 reports = st.lists(st.tuples(st.sampled_from([b"S", b"C", b"M", b"P"]), text), max_size=5).map(tuple)
 BACKEND: st.SearchStrategy[BackendMessage] = st.one_of(
     st.builds(backend.Authentication, large, st.binary(max_size=50)),
@@ -54,7 +54,7 @@ BACKEND: st.SearchStrategy[BackendMessage] = st.one_of(
     st.builds(backend.DataRow, values),
     st.builds(backend.CommandComplete, text),
     st.builds(backend.ParameterDescription, oids),
-    st.builds(backend.Signal, st.sampled_from("123nsI")),
+    st.builds(backend.EmptyMessage, st.sampled_from("123nsI")),
 )
 
 

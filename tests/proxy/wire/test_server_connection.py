@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from proxy.security.violation import ProtocolViolation
 from proxy.wire.backend import AUTH_OK, Authentication, BackendKeyData, DataRow, ParameterStatus, ReadyForQuery, Report
-from proxy.wire.client import ClientConnection, ClientState
+from proxy.wire.client import ClientProtocol, ClientState
 from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import (
     Bind,
@@ -20,31 +20,31 @@ from proxy.wire.frontend import (
     Sync,
     Terminate,
 )
-from proxy.wire.server_side import TRANSITIONS, ConnectionState, ServerConnection
+from proxy.wire.server_side import TRANSITIONS, ConnectionState, ServerProtocol
 from tests.in_turn import in_turn
 
 STARTUP = Startup((3, 0), ((b"user", b"ada"),))
 
 
-def messages(connection: ServerConnection) -> list[FrontendMessage]:
+def messages(connection: ServerProtocol) -> list[FrontendMessage]:
     found = []
     while (received := connection.next_message()) is not None:
         found.append(received.message)
     return found
 
 
-def opened() -> ServerConnection:
-    connection = ServerConnection()
+def opened() -> ServerProtocol:
+    connection = ServerProtocol()
     connection.receive(STARTUP.encode())
     assert messages(connection) == [STARTUP]
     connection.accept_login()
-    connection.ready()
+    connection.open_session()
     return connection
 
 
 def test_a_client_and_a_server_joined_in_memory_log_in_and_talk() -> None:
-    client, server = ClientConnection(), ServerConnection()
-    server.receive(client.startup({"user": "ada", "database": "retail"}))
+    client, server = ClientProtocol(), ServerProtocol()
+    server.receive(client.encode_startup({"user": "ada", "database": "retail"}))
     first = server.next_message()
     assert first is not None
     assert first.message == Startup((3, 0), ((b"user", b"ada"), (b"database", b"retail")))
@@ -56,7 +56,7 @@ def test_a_client_and_a_server_joined_in_memory_log_in_and_talk() -> None:
     assert client.state is ClientState.OPEN
     assert client.parameters == {b"server_version": b"18.4"}
     assert client.key == BackendKeyData(7, b"abcd")
-    server.ready()
+    server.open_session()
     server.receive(Query(b"SELECT 1").encode())
     assert messages(server) == [Query(b"SELECT 1")]
     answer = DataRow((b"1",)).encode() + ReadyForQuery(b"I").encode()
@@ -68,7 +68,7 @@ def test_a_client_and_a_server_joined_in_memory_log_in_and_talk() -> None:
 
 
 def test_a_refused_login_keeps_the_reason() -> None:
-    client = ClientConnection()
+    client = ClientProtocol()
     refusal = Report("E", ((b"C", b"28000"),))
     client.receive(refusal.encode())
     assert client.log_in()
@@ -76,7 +76,7 @@ def test_a_refused_login_keeps_the_reason() -> None:
 
 
 def test_one_byte_at_a_time_makes_no_difference() -> None:
-    connection = ServerConnection()
+    connection = ServerProtocol()
     found: list[FrontendMessage] = []
     batch: list[FrontendMessage] = [
         Parse(b"", b"SELECT 1", ()),
@@ -97,7 +97,7 @@ def test_one_byte_at_a_time_makes_no_difference() -> None:
     feed(STARTUP.encode())
     feed(Credential(b"proof").encode())
     connection.accept_login()
-    connection.ready()
+    connection.open_session()
     feed(b"".join(message.encode() for message in batch))
     assert found == [
         EncryptionRequest(gss=True),
@@ -162,7 +162,7 @@ def test_an_error_outside_a_batch_skips_nothing() -> None:
     ],
 )
 def test_what_breaks_the_protocol_ends_the_connection(state: str, data: bytes) -> None:
-    connection = ServerConnection()
+    connection = ServerProtocol()
     if state == "login":
         connection.receive(STARTUP.encode())
         messages(connection)
@@ -177,7 +177,7 @@ def test_what_breaks_the_protocol_ends_the_connection(state: str, data: bytes) -
 
 
 def test_a_client_cannot_make_the_server_buffer_before_it_is_known() -> None:
-    connection = ServerConnection()
+    connection = ServerProtocol()
     connection.receive(STARTUP.encode())
     messages(connection)
     connection.receive(Credential(b"x").encode())
@@ -188,19 +188,19 @@ def test_a_client_cannot_make_the_server_buffer_before_it_is_known() -> None:
 
 
 def test_nothing_is_read_between_authentication_and_readiness() -> None:
-    connection = ServerConnection()
+    connection = ServerProtocol()
     connection.receive(STARTUP.encode() + Query(b"early").encode())
     first = connection.next_message()
     assert first is not None
     connection.accept_login()
     assert connection.next_message() is None
-    connection.ready()
+    connection.open_session()
     assert messages(connection) == [Query(b"early")]
 
 
 @given(st.binary(max_size=300), st.sampled_from(["startup", "login", "open"]))
 def test_any_bytes_give_messages_or_a_violation(data: bytes, state: str) -> None:
-    connection = opened() if state == "open" else ServerConnection()
+    connection = opened() if state == "open" else ServerProtocol()
     if state == "login":
         connection.receive(STARTUP.encode())
     try:
@@ -215,7 +215,7 @@ def test_the_table_covers_every_state() -> None:
 
 
 def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
-    connection = ServerConnection()
+    connection = ServerProtocol()
     connection.receive(STARTUP.encode()[:3])
     with pytest.raises(ProtocolViolation):
         connection.start_encryption()
@@ -224,7 +224,7 @@ def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
 
 @pytest.mark.parametrize("gss", [True, False])
 def test_inside_tls_encryption_cannot_be_asked_for(gss: bool) -> None:
-    connection = ServerConnection()
+    connection = ServerProtocol()
     connection.receive(EncryptionRequest(gss=False).encode())
     assert messages(connection) == [EncryptionRequest(gss=False)]
     connection.start_encryption()

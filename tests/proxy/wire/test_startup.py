@@ -2,9 +2,9 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.statements.allow_list import HARMLESS_SETTINGS
-from proxy.wire.encodings import CODECS, codec
+from proxy.wire.encodings import CODECS, find_codec
 from proxy.wire.frontend import NEWEST_MINOR, Startup
-from proxy.wire.startup import login
+from proxy.wire.startup import read_login
 from tests.in_turn import in_turn
 
 
@@ -13,13 +13,13 @@ def startup(**parameters: str) -> Startup:
 
 
 def test_the_database_is_the_users_unless_named() -> None:
-    assert login(startup(user="ada")).database == "ada"
-    assert login(startup(user="ada", database="retail")).database == "retail"
+    assert read_login(startup(user="ada")).database == "ada"
+    assert read_login(startup(user="ada", database="retail")).database == "retail"
 
 
 @pytest.mark.parametrize(("asked", "spoken"), [(0, 0), (NEWEST_MINOR, NEWEST_MINOR), (NEWEST_MINOR + 7, NEWEST_MINOR)])
 def test_the_minor_version_is_one_that_both_sides_speak(asked: int, spoken: int) -> None:
-    assert login(Startup((3, asked), ((b"user", b"ada"),))).minor == spoken
+    assert read_login(Startup((3, asked), ((b"user", b"ada"),))).minor == spoken
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_minor_version_is_one_that_both_sides_speak(asked: int, spoken: int)
     ],
 )
 def test_options_are_settings(options: str, settings: list[tuple[str, str]]) -> None:
-    assert list(login(startup(user="ada", options=options)).settings) == settings
+    assert list(read_login(startup(user="ada", options=options)).settings) == settings
 
 
 @pytest.mark.parametrize(
@@ -50,22 +50,22 @@ def test_options_are_settings(options: str, settings: list[tuple[str, str]]) -> 
 )
 def test_what_is_not_on_the_list_is_refused(parameters: dict[str, str]) -> None:
     with pytest.raises(KeyholeError, match="KH404"):
-        login(startup(user="ada", **parameters))
+        read_login(startup(user="ada", **parameters))
 
 
 @in_turn("name", sorted(HARMLESS_SETTINGS))
 def test_what_set_allows_may_be_given_at_connection_start(name: str) -> None:
-    assert login(startup(user="ada", **{name: "on"})).settings == ((name, "on"),)
-    assert login(startup(user="ada", options=f"-c {name.replace(' ', '_')}=on".replace("time_zone", "timezone")))
+    assert read_login(startup(user="ada", **{name: "on"})).settings == ((name, "on"),)
+    assert read_login(startup(user="ada", options=f"-c {name.replace(' ', '_')}=on".replace("time_zone", "timezone")))
 
 
 def test_a_login_needs_a_user() -> None:
     with pytest.raises(KeyholeError, match="KH405"):
-        login(startup(database="retail"))
+        read_login(startup(database="retail"))
 
 
 def test_names_are_case_insensitive_as_postgresql_has_them() -> None:
-    assert login(startup(user="ada", DateStyle="ISO", TimeZone="UTC")).settings == (
+    assert read_login(startup(user="ada", DateStyle="ISO", TimeZone="UTC")).settings == (
         ("DateStyle", "ISO"),
         ("TimeZone", "UTC"),
     )
@@ -73,12 +73,12 @@ def test_names_are_case_insensitive_as_postgresql_has_them() -> None:
 
 @in_turn("name", sorted(CODECS))
 def test_ascii_is_ascii_in_every_encoding_read(name: str) -> None:
-    found = codec(name)
+    found = find_codec(name)
     assert found is not None
     ascii_text = bytes(range(128))
     assert found.decode(ascii_text)[0] == ascii_text.decode("ascii")
 
 
 def test_an_encoding_where_a_byte_may_be_half_a_character_is_not_read() -> None:
-    assert codec("SJIS") is None
-    assert codec("BIG5") is None
+    assert find_codec("SJIS") is None
+    assert find_codec("BIG5") is None

@@ -10,7 +10,7 @@ from planner.errors import KeyholeError
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.shadow.schema import _shown_type
+from proxy.shadow.schema import _find_shown_type
 from tests.end_to_end.certainty import asked
 from tests.worlds.house import new_database
 
@@ -65,7 +65,7 @@ def test_user_types(postgres_url: str, tmp_path: Path) -> None:
             assert known["m"] == known["f"] == ("text", SqlType.TEXT)
             assert {known[name][1] for name in ("c", "cs", "j")} == {SqlType.OTHER}
             with new_database(postgres_url) as empty, psycopg.connect(empty) as shadow:
-                shown = {column.name: _shown_type(column, shadow) for column in table.columns}
+                shown = {column.name: _find_shown_type(column, shadow) for column in table.columns}
             assert (shown["c"], shown["cs"], shown["j"], shown["p"]) == ("text", "text", "jsonb", "numeric(6,2)")
             for question, expected in (
                 ("SELECT m FROM special GROUP BY m HAVING count(*) > 30", {"sad": 25, "ok": 75}),
