@@ -150,7 +150,7 @@ def watch(policy: Path, seed: int) -> None:
         )
         for look in range(1, LOOKS + 1):
             now = _START + look * timedelta(hours=1)
-            runner.look_around()
+            runner.make_due_looks()
 
 
 def read(policy: Path) -> tuple[Told, int, bool]:

@@ -27,9 +27,9 @@ from proxy.cli.common import (
     reason,
     refusals,
 )
-from proxy.monitors.alert_json import alert_document, clearing_document
-from proxy.monitors.notifications import Change, ToldAlert
-from proxy.monitors.reading import MonitorReading
+from proxy.monitors.alert_json import make_alert_document, make_clearing_document
+from proxy.monitors.notifications import AlertNotice, Change
+from proxy.monitors.reading import MonitorReader
 from proxy.monitors.start import check_startable, start_monitor
 from proxy.open_policy.service import Service
 from proxy.owner.decisions import MonitorChange, change_monitor
@@ -51,8 +51,8 @@ app = typer.Typer(
 def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the policy's monitors, with their next look and their cost."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
-        reading = MonitorReading(service)
-        found = [reading.status(monitor) for monitor in service.catalog.monitors]
+        reading = MonitorReader(service)
+        found = [reading.read_status(monitor) for monitor in service.catalog.monitors]
     if as_json:
         print_json([status.document() for status in found])
         return
@@ -76,8 +76,8 @@ def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False)
     """Show a monitor in full."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         plan, monitor, reading = _plan(service, name), _monitor(service, name), _open_reading(service)
-        status = reading.status(monitor)
-        alerts = reading.alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
+        status = reading.read_status(monitor)
+        alerts = reading.read_alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
     if as_json:
         print_json(status.document() | {"plan": make_monitor_json(plan)})
         return
@@ -104,8 +104,8 @@ def watch(
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading, monitor = _open_reading(service), _monitor(service, name)
         while True:
-            state = reading.status(monitor).state
-            read = reading.alerts_for_owner(monitor, after=after)
+            state = reading.read_status(monitor).state
+            read = reading.read_alerts_for_owner(monitor, after=after)
             after = read.last_look
             for change in read.changes:
                 print(_line(change, as_json=as_json), flush=True)
@@ -117,10 +117,10 @@ def watch(
 
 
 def _line(change: Change, *, as_json: bool) -> str:
-    if isinstance(change, ToldAlert):
-        told, moment, tail = alert_document(change), change.alerted_at, ""
+    if isinstance(change, AlertNotice):
+        told, moment, tail = make_alert_document(change), change.alerted_at, ""
     else:
-        told, moment, tail = clearing_document(change), change.cleared_at, "  cleared"
+        told, moment, tail = make_clearing_document(change), change.cleared_at, "  cleared"
     if as_json:
         return json.dumps(told, ensure_ascii=False)
     keys = ", ".join(
@@ -177,8 +177,8 @@ def _change(policy: Path, name: str, change: MonitorChange, *, by: str | None, w
         change_monitor(ledger, name, change, by=decided_by(by), why=reason(why))
 
 
-def _open_reading(service: Service) -> MonitorReading:
-    return MonitorReading(service, BriefLabels(service))
+def _open_reading(service: Service) -> MonitorReader:
+    return MonitorReader(service, BriefLabels(service))
 
 
 def _plan(service: Service, name: str) -> MonitorPlan:

@@ -159,7 +159,7 @@ class _Live:
                 for window in watched:
                     for look in range(windows.looks):
                         self._replay.advance(windows.first_looks[window] + look * windows.every)
-                        self._runner.look_around()
+                        self._runner.make_due_looks()
                         self._looks += 1
                         self._hear(listening, seconds=0.0)
                         screen.update(self._picture())

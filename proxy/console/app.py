@@ -21,7 +21,7 @@ from proxy.console.play.routes import OWNERS_BEGIN as OWNERS_PLAY
 from proxy.console.play.routes import add_play_routes, name_owner, name_player
 from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
-from proxy.play.hall import Hall
+from proxy.play.hall import GameSessions
 from proxy.rest.app import AddPages, RestServices
 from proxy.security.mock_users import MockUsers
 
@@ -29,7 +29,7 @@ BEGIN = "/console"
 
 
 def console_pages(
-    section: ConsoleSection, strangers: MockUsers, play: Hall | None = None, *, ended: Sequence[Path] = ()
+    section: ConsoleSection, strangers: MockUsers, play: GameSessions | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
     """Return the function that adds the console to REST, or None if the policy has none.
 

@@ -8,7 +8,7 @@ from proxy.console.ended_logins import EndedLogins
 from proxy.console.session_cookie import SessionSeal
 from proxy.console.static_files import StaticFolder
 from proxy.monitors.notifications import AlertHub
-from proxy.monitors.reading import Readings
+from proxy.monitors.reading import CurrentMonitorReader
 from proxy.open_policy.service import Serving
 from proxy.rest.gate import Gate
 from proxy.rest.readiness import Readiness
@@ -28,7 +28,7 @@ class ConsoleParts:
     limits: RestSection
     section: ConsoleSection
     threads: int
-    readings: Readings
+    readings: CurrentMonitorReader
     hub: AlertHub
     ready: Readiness
     labels: LabelReader | None

@@ -12,13 +12,13 @@ import numpy as np
 from accountant.monitor_model import MonitorAlert, MonitorRun
 from planner.extract.virtual_relations import ALERTED_AT, CLEARED_AT, WINDOW_CLOSES, WINDOW_START
 from planner.monitors.monitor_plan import MonitorPlan
-from proxy.monitors.notifications import ToldAlert, ToldClearing
+from proxy.monitors.notifications import AlertNotice, ClearingNotice
 from proxy.open_policy.accounts import make_label
 from proxy.pipeline.virtual_rows import VirtualRow
 from proxy.shadow.key_labels import KeyLabels
 
 
-class Telling:
+class AlertWriter:
     """Makes what the ledger has of an alert what clients are told of it."""
 
     def __init__(
@@ -38,32 +38,32 @@ class Telling:
         asked = [make_label(column) for column in plan.question.keys.columns]
         self._answered = asked if plan.monitor.windows.length is None or plan.clears_at_once else asked[:-1]
 
-    def tell(self, alert: MonitorAlert) -> ToldAlert:
+    def make_alert(self, alert: MonitorAlert) -> AlertNotice:
         """Return one alert that came. A monitor that clears at once sends no window: each look has another one."""
         window = None if self._clears_at_once else alert.window
-        return ToldAlert(
+        return AlertNotice(
             monitor=alert.monitor,
             number=alert.number,
-            key=self._key(alert),
-            window_start=None if window is None else as_utc(self._windows.starts[window]),
-            alerted_at=as_utc(alert.at),
-            window_closes=None if window is None else as_utc(self._windows.find_close(window)),
-            cleared_at=None if alert.cleared_at is None else as_utc(alert.cleared_at),
+            key=self._name_key_values(alert),
+            window_start=None if window is None else convert_to_utc(self._windows.starts[window]),
+            alerted_at=convert_to_utc(alert.at),
+            window_closes=None if window is None else convert_to_utc(self._windows.find_close(window)),
+            cleared_at=None if alert.cleared_at is None else convert_to_utc(alert.cleared_at),
         )
 
-    def tell_clearing(self, alert: MonitorAlert) -> ToldClearing:
+    def make_clearing(self, alert: MonitorAlert) -> ClearingNotice:
         """Return one alert that was cleared."""
         assert alert.cleared_number is not None
         assert alert.cleared_at is not None
-        return ToldClearing(
+        return ClearingNotice(
             monitor=alert.monitor,
             number=alert.cleared_number,
-            key=self._key(alert),
-            alerted_at=as_utc(alert.at),
-            cleared_at=as_utc(alert.cleared_at),
+            key=self._name_key_values(alert),
+            alerted_at=convert_to_utc(alert.at),
+            cleared_at=convert_to_utc(alert.cleared_at),
         )
 
-    def _key(self, alert: MonitorAlert) -> tuple[tuple[str, str | None], ...]:
+    def _name_key_values(self, alert: MonitorAlert) -> tuple[tuple[str, str | None], ...]:
         places = np.unravel_index(alert.key, self._shape) if self._shape else ()
         texts = {name: values[int(place)] for (name, values), place in zip(self._apart, places, strict=True)}
         if self._axis is not None and self._run.windows is not None:
@@ -75,7 +75,7 @@ class Telling:
         return tuple(zip(self._keys, told, strict=True))
 
 
-def alert_document(alert: ToldAlert) -> dict[str, Any]:
+def make_alert_document(alert: AlertNotice) -> dict[str, Any]:
     """Return an alert for programs, as REST and commands have it."""
     return {
         "monitor": alert.monitor,
@@ -88,7 +88,7 @@ def alert_document(alert: ToldAlert) -> dict[str, Any]:
     }
 
 
-def clearing_document(cleared: ToldClearing) -> dict[str, Any]:
+def make_clearing_document(cleared: ClearingNotice) -> dict[str, Any]:
     """Return a cleared alert for programs."""
     return {
         "monitor": cleared.monitor,
@@ -99,7 +99,7 @@ def clearing_document(cleared: ToldClearing) -> dict[str, Any]:
     }
 
 
-def relation_row(alert: ToldAlert, times: tuple[str, ...]) -> VirtualRow:
+def make_relation_row(alert: AlertNotice, times: tuple[str, ...]) -> VirtualRow:
     """Return its row in the relation of its monitor, which has these times behind its keys."""
     moments = {
         WINDOW_START: alert.window_start,
@@ -110,12 +110,12 @@ def relation_row(alert: ToldAlert, times: tuple[str, ...]) -> VirtualRow:
     return (*(text for _, text in alert.key), *(write_time(moments[name]) for name in times))
 
 
-def key_text(key: tuple[tuple[str, str | None], ...]) -> str:
+def encode_key(key: tuple[tuple[str, str | None], ...]) -> str:
     """Return a key as JSON."""
     return json.dumps(dict(key), ensure_ascii=False)
 
 
-def as_utc(moment: datetime) -> datetime:
+def convert_to_utc(moment: datetime) -> datetime:
     """Return the same moment with a zone: UTC if it has none."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 

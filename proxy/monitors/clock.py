@@ -25,7 +25,7 @@ class ClockReading:
     """One reading.
 
     `jumped_by` is how far the clock stands from where it should, 0 where looks may be made by it; `is_new` says that
-    this jump was not seen before, `is_over` that one ended with this reading, and `has_moved` that what was planned by
+    this jump was not seen before, `is_over` that one ended with this reading, and `was_set` that what was planned by
     earlier readings is to be planned again.
     """
 
@@ -33,7 +33,7 @@ class ClockReading:
     jumped_by: timedelta = timedelta(0)
     is_new: bool = False
     is_over: bool = False
-    has_moved: bool = False
+    was_set: bool = False
 
 
 class WatchedClock:
@@ -58,23 +58,23 @@ class WatchedClock:
         """Read the clock before a round of looks that are made `every` so often.
 
         A clock that moved by more than that since the last reading has jumped. Looks wait until it is back where it
-        should be, or has gone on evenly from the place it jumped to for the time of `wait_after_jump`.
+        should be, or has gone on evenly from the place it jumped to for the time of `get_wait_after_jump`.
         """
         now, seconds = self.now(), self._seconds()
-        off = timedelta(0) if self._trusted is None else _distance(self._trusted, now, seconds)
+        off = timedelta(0) if self._trusted is None else _measure_jump(self._trusted, now, seconds)
         if abs(off) <= every:
             was_jumped, self._trusted, self._jumped = self._jumped is not None, (now, seconds), None
-            return ClockReading(now, is_over=was_jumped, has_moved=was_jumped or abs(off) > _NOTICEABLE)
-        if self._jumped is None or abs(_distance(self._jumped, now, seconds)) > every:
+            return ClockReading(now, is_over=was_jumped, was_set=was_jumped or abs(off) > _NOTICEABLE)
+        if self._jumped is None or abs(_measure_jump(self._jumped, now, seconds)) > every:
             self._jumped = (now, seconds)
             return ClockReading(now, off, is_new=True)
-        if seconds - self._jumped[1] < wait_after_jump(every).total_seconds():
+        if seconds - self._jumped[1] < get_wait_after_jump(every).total_seconds():
             return ClockReading(now, off)
         self._trusted, self._jumped = (now, seconds), None
-        return ClockReading(now, is_over=True, has_moved=True)
+        return ClockReading(now, is_over=True, was_set=True)
 
 
-def wait_after_jump(every: timedelta) -> timedelta:
+def get_wait_after_jump(every: timedelta) -> timedelta:
     """Return how long looks wait for a jumped clock to go on evenly.
 
     It is the time between two looks, from ten minutes to an hour.
@@ -82,6 +82,6 @@ def wait_after_jump(every: timedelta) -> timedelta:
     return min(max(every, _SHORTEST_WAIT), _LONGEST_WAIT)
 
 
-def _distance(earlier: tuple[datetime, float], now: datetime, seconds: float) -> timedelta:
+def _measure_jump(earlier: tuple[datetime, float], now: datetime, seconds: float) -> timedelta:
     """Return how far the clock has moved since an earlier reading beyond the time that passed."""
     return (now - earlier[0]) - timedelta(seconds=seconds - earlier[1])

@@ -26,7 +26,7 @@ from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorLook, MonitorPlan
 from planner.question.plan import ReadRelation
 from planner.question.question import Question
-from proxy.monitors.places import Places
+from proxy.monitors.places import CellPlaces
 from proxy.monitors.schedule import DueLook
 from proxy.observe.logs import describe_exception
 from proxy.open_policy.service import Service
@@ -91,15 +91,15 @@ class PreparedLook:
         plan, run, service = watched.plan, watched.run, watched.service
         own = subtract_offsets(self.reading.question, values)
         looked = plan.standing.take_look(self.state.body, own, look=due.look, noise=service.noise)
-        places = Places.of(plan, run)
-        before = places.marks(service.ledger.monitors.find_keys_in_answer(run.run, due.window))
+        places = CellPlaces.find_for_run(plan, run)
+        before = places.mark_keys(service.ledger.monitors.find_keys_in_answer(run.run, due.window))
         told = WindowLook(
             window=due.window,
             since=self.state.look,
             look=due.look,
             body=looked.state,
-            keys=places.of_keys(looked.alerted & ~before),
-            cleared=places.of_keys(before & ~looked.alerted) if plan.clears_at_once else (),
+            keys=places.find_places(looked.alerted & ~before),
+            cleared=places.find_places(before & ~looked.alerted) if plan.clears_at_once else (),
         )
         last = due.look == plan.windows.looks
         service.ledger.monitors.record_look(
@@ -108,7 +108,7 @@ class PreparedLook:
             number=due.number,
             at=due.at.replace(tzinfo=UTC),
             holder=watched.holder,
-            closing={due.window: places.lay_out(plan.standing.compute_spent(looked.state))} if last else {},
+            closing={due.window: places.expand_to_cells(plan.standing.compute_spent(looked.state))} if last else {},
         )
 
 
@@ -125,7 +125,7 @@ def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
     raise report_missing_column()
 
 
-def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
+def read_looks(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
     """Yield the true values that each of some looks asks for, read in as few statements as they can share.
 
     Or the error.
@@ -139,7 +139,7 @@ def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook,
     for shared in share_scans([one.reading.question for one in looks], dialect=dialect):
         members = [(looks[number], standing) for number, standing in shared.places]
         try:
-            found: Integers | KeyholeError = _read(service, shared.question, [one for one, _ in members])
+            found: Integers | KeyholeError = _read_statement(service, shared.question, [one for one, _ in members])
         except KeyholeError as error:
             found = error
         except Exception as error:  # the looks at other tables are made all the same
@@ -149,7 +149,7 @@ def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook,
             yield one, found if isinstance(found, KeyholeError) else found[list(standing)]
 
 
-def _read(service: Service, question: Question, looks: Sequence[PreparedLook]) -> Integers:
+def _read_statement(service: Service, question: Question, looks: Sequence[PreparedLook]) -> Integers:
     """Read the values of one statement, shape (functionals, keys). Raise KH501."""
     shortest = min(one.watched.plan.windows.every for one in looks)
     limit = min(LONGEST_MS, int(shortest.total_seconds() * 1000))

@@ -9,12 +9,12 @@ from planner.errors import KeyholeError
 from planner.monitors.monitor_plan import MonitorPlan
 
 
-def never_started(name: str) -> KeyholeError:
+def refuse_never_started(name: str) -> KeyholeError:
     """Return the refusal of a monitor that was never started."""
     return KeyholeError("KH606", f'the monitor "{name}" was never started', hint=f"keyhole monitor start {name}")
 
 
-def stands_already(name: str) -> KeyholeError:
+def refuse_already_started(name: str) -> KeyholeError:
     """Return the refusal to start a monitor that stands."""
     return KeyholeError(
         "KH606",
@@ -23,7 +23,7 @@ def stands_already(name: str) -> KeyholeError:
     )
 
 
-def chooses_groups(name: str) -> KeyholeError:
+def refuse_chosen_groups(name: str) -> KeyholeError:
     """Return the refusal of a monitor that cannot be charged for units that the bounds cut."""
     return KeyholeError(
         "KH602",
@@ -33,7 +33,7 @@ def chooses_groups(name: str) -> KeyholeError:
     )
 
 
-def not_standing(name: str, state: str) -> KeyholeError:
+def refuse_wrong_state(name: str, state: str) -> KeyholeError:
     """Return the refusal of an action on a monitor that is not in the state for it."""
     hint = {
         "running": f"Pause it first: keyhole monitor pause {name}",
@@ -42,7 +42,7 @@ def not_standing(name: str, state: str) -> KeyholeError:
     return KeyholeError("KH606", f'the monitor "{name}" is {state}', hint=hint)
 
 
-def changed_since_start(name: str) -> KeyholeError:
+def refuse_changed_monitor(name: str) -> KeyholeError:
     """Return the refusal of a monitor whose policy section changed since its start."""
     return KeyholeError(
         "KH606",
@@ -52,7 +52,7 @@ def changed_since_start(name: str) -> KeyholeError:
     )
 
 
-def gone_from_policy(name: str) -> KeyholeError:
+def refuse_removed_monitor(name: str) -> KeyholeError:
     """Return the refusal of a monitor that runs in the ledger and is no longer in the policy."""
     return KeyholeError(
         "KH606",
@@ -61,7 +61,7 @@ def gone_from_policy(name: str) -> KeyholeError:
     )
 
 
-def looks_in_the_future(name: str, newest: datetime) -> KeyholeError:
+def refuse_future_looks(name: str, newest: datetime) -> KeyholeError:
     """Return the refusal of a monitor whose newest look lies in the future: the clock was ahead, or is behind now."""
     return KeyholeError(
         "KH604",
@@ -73,7 +73,7 @@ def looks_in_the_future(name: str, newest: datetime) -> KeyholeError:
     )
 
 
-def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
+def refuse_lost_window(name: str, windows: Sequence[int]) -> KeyholeError:
     """Return the refusal of a monitor of which the ledger has lost the state of an open window."""
     which = ", ".join(str(window + 1) for window in windows)
     return KeyholeError(
@@ -85,7 +85,7 @@ def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
     )
 
 
-def over_budget(over: OverBudget, plan: MonitorPlan, *, fitting: Sequence[str]) -> KeyholeError:
+def refuse_over_budget(over: OverBudget, plan: MonitorPlan, *, fitting: Sequence[str]) -> KeyholeError:
     """Return the refusal of a monitor whose horizon exceeds what is left; `fitting` are settings that would fit.
 
     Depends on ledger and policy alone.
@@ -113,7 +113,7 @@ _SCOPES = {
 }
 
 
-def too_dear_to_start(plan: MonitorPlan) -> KeyholeError:
+def refuse_too_expensive(plan: MonitorPlan) -> KeyholeError:
     """Return the refusal of a monitor that costs more than the ledger can hold."""
     return KeyholeError(
         "KH302",

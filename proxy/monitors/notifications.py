@@ -22,7 +22,7 @@ POLL_EVERY_S = 1.0  # how late another process hears of a look, against one shor
 
 
 @dataclass(frozen=True, slots=True)
-class ToldAlert:
+class AlertNotice:
     """A key that a monitor has alerted at its look `number`, as far as clients are told of it: all of it was released.
 
     `key` has the values of the question's keys by name, as PostgreSQL's text; None for NULL. Times are UTC. Of what
@@ -39,7 +39,7 @@ class ToldAlert:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldClearing:
+class ClearingNotice:
     """A key that went out of a monitor's answer at the look `number`; it had come into it at `alerted_at`."""
 
     monitor: str
@@ -49,7 +49,7 @@ class ToldClearing:
     cleared_at: datetime
 
 
-Change: TypeAlias = ToldAlert | ToldClearing
+Change: TypeAlias = AlertNotice | ClearingNotice
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +72,24 @@ class MonitorNews:
     reason: str
     last_look: int
     origin: int
-    alerts: tuple[ToldAlert, ...] = ()
-    cleared: tuple[ToldClearing, ...] = ()
+    alerts: tuple[AlertNotice, ...] = ()
+    cleared: tuple[ClearingNotice, ...] = ()
     closed: tuple[ClosedWindow, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """Alerts and clearings."""
-        return in_order_of_looks(self.alerts, self.cleared)
+        return sort_by_look(self.alerts, self.cleared)
 
 
-def in_order_of_looks(alerts: Collection[ToldAlert], cleared: Collection[ToldClearing]) -> tuple[Change, ...]:
+def sort_by_look(alerts: Collection[AlertNotice], cleared: Collection[ClearingNotice]) -> tuple[Change, ...]:
     """Return both by their looks: of one look first the alerts, then the clearings."""
     both: list[Change] = [*alerts, *cleared]
     return tuple(sorted(both, key=lambda change: change.number))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewsRequest:
     """The news that somebody waits for: that of `monitor` for `analyst` after the look `after`.
 
     None: after the next reading.
@@ -101,60 +101,60 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedMonitor:
     """A monitor that an analyst may read and has paid for reading, and the last look by then; None: not known."""
 
     monitor: str
     after: int | None
 
 
-class NewsDesk(Protocol):
+class NewsReader(Protocol):
     """The reader of monitors' news. Both methods block, and may be called from any thread."""
 
-    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor with that channel if the analyst may read it.
 
         That counts as reading it, and is charged. Return None for every other channel. Raise KH306, KH502.
         """
 
-    def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+    def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
         """Return the news for each, or why it may not be read. A missing monitor has no news."""
 
 
 Told: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
 
 
-class Listener:
+class NewsListener:
     """Somebody who waits.
 
     `told` is called on the loop: with what is new, with why there will be nothing any more, or with None at each look
     at the ledger that brought nothing.
     """
 
-    def __init__(self, wanted: Wanted, told: Told) -> None:
+    def __init__(self, wanted: NewsRequest, told: Told) -> None:
         self.wanted = wanted
         self.told = told
 
-    def take(self, news: MonitorNews | KeyholeError | None) -> None:
+    def pass_on_news(self, news: MonitorNews | KeyholeError | None) -> None:
         """Pass on what was read for what is wanted."""
         if isinstance(news, MonitorNews):
             begins = self.wanted.after is None
-            self.wanted = Wanted(self.wanted.monitor, self.wanted.analyst, news.last_look)
+            self.wanted = NewsRequest(self.wanted.monitor, self.wanted.analyst, news.last_look)
             if begins:
                 return
         self.told(news)
 
 
 class AlertHub:
-    """Those of one process who wait. For one event loop, `wake` aside. Close it before the loop ends.
+    """Those of one process who wait. For one event loop, `poll_now` aside. Close it before the loop ends.
 
     `closing` is set once nobody is told any more.
     """
 
-    def __init__(self, desk: NewsDesk, *, every_s: float = POLL_EVERY_S) -> None:
+    def __init__(self, desk: NewsReader, *, every_s: float = POLL_EVERY_S) -> None:
         self.desk = desk
         self._every_s = every_s
-        self._waiting: set[Listener] = set()
+        self._waiting: set[NewsListener] = set()
         self._polling: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -164,19 +164,19 @@ class AlertHub:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def wait_for(self, wanted: Wanted, told: Told) -> Callable[[], None]:
+    def subscribe(self, wanted: NewsRequest, told: Told) -> Callable[[], None]:
         """Be told from now on; anybody who calls what is returned is told no more."""
         if self.closing.is_set():
             return lambda: None
         self._loop = asyncio.get_running_loop()
-        waiting = Listener(wanted, told)
+        waiting = NewsListener(wanted, told)
         self._waiting.add(waiting)
         self._woken.set()
         if self._polling is None:
             self._polling = asyncio.create_task(self._poll())
         return lambda: self._waiting.discard(waiting)
 
-    def wake(self) -> None:
+    def poll_now(self) -> None:
         """Read at once, as a look has just been recorded. Any thread may call it."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
@@ -192,12 +192,12 @@ class AlertHub:
     async def _poll(self) -> None:
         while self._waiting:
             self._woken.clear()
-            await self._tell_news()
+            await self._pass_on_news()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), self._every_s)
         self._polling = None
 
-    async def _tell_news(self) -> None:
+    async def _pass_on_news(self) -> None:
         wanted = {waiting.wanted for waiting in self._waiting}
         try:
             found = await asyncio.to_thread(self.desk.read_news, wanted)
@@ -211,4 +211,4 @@ class AlertHub:
             news = found.get(waiting.wanted)
             if isinstance(news, KeyholeError):
                 self._waiting.discard(waiting)
-            waiting.take(news)
+            waiting.pass_on_news(news)

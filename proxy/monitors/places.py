@@ -20,7 +20,7 @@ from proxy.pipeline.claim import is_class, list_members
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CellPlaces:
     """The places of a monitor's keys.
 
     `shape` is that of the cells of one window, `axes` along which of its axes each of the question's keys is, `sizes`
@@ -36,12 +36,12 @@ class Places:
     classes: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @staticmethod
-    def of(plan: MonitorPlan, run: MonitorRun) -> "Places":
+    def find_for_run(plan: MonitorPlan, run: MonitorRun) -> "CellPlaces":
         """Return the places of a run and the plan that it was started with."""
         windows = None if run.windows is None else run.windows.column
         left = [(name, len(values)) for name, values in run.charge.cells.columns if name != windows]
         names = [name for name, _ in left]
-        return Places(
+        return CellPlaces(
             shape=tuple(size for _, size in left),
             axes=tuple(names.index(make_label(column)) for column in plan.keys.columns),
             sizes=plan.keys.shape,
@@ -52,26 +52,26 @@ class Places:
             ),
         )
 
-    def of_keys(self, marked: Booleans) -> tuple[int, ...]:
+    def find_places(self, marked: Booleans) -> tuple[int, ...]:
         """Return the places of the marked keys, shape (keys,), rising; of a key's several cells the first."""
         coordinates = np.unravel_index(np.flatnonzero(marked), self.sizes) if self.sizes else ()
         if not self.shape:
             return (0,) if bool(marked.any()) else ()
         at = [np.zeros(int(marked.sum()), dtype=np.int64) for _ in self.shape]
         for number, (axis, place) in enumerate(zip(self.axes, coordinates, strict=True)):
-            members = self._members(number)
+            members = self._map_to_key_values(number)
             at[axis] = place if members is None else np.array([members.index(int(one)) for one in place], np.int64)
         return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
 
-    def marks(self, places: Iterable[int]) -> Booleans:
-        """Return the keys that have these places, shape (keys,): the inverse of `of_keys`."""
+    def mark_keys(self, places: Iterable[int]) -> Booleans:
+        """Return the keys that have these places, shape (keys,): the inverse of `find_places`."""
         marked = np.zeros(self.sizes, dtype=np.bool_)
         for place in places:
             at = np.unravel_index(place, self.shape) if self.shape else ()
-            marked[tuple(self._key_at(number, int(at[axis])) for number, axis in enumerate(self.axes))] = True
+            marked[tuple(self._find_key_value(number, int(at[axis])) for number, axis in enumerate(self.axes))] = True
         return marked.reshape(-1)
 
-    def lay_out(self, losses: Epsilons) -> NanoArray:
+    def expand_to_cells(self, losses: Epsilons) -> NanoArray:
         """Return losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
         levels, level_of = np.unique(losses, return_inverse=True)
         counted = np.array([convert_to_nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(
@@ -85,10 +85,10 @@ class Places:
         laid: NanoArray = np.ascontiguousarray(np.broadcast_to(arranged[index], self.shape)).reshape(-1)
         return laid
 
-    def _members(self, number: int) -> tuple[int, ...] | None:
+    def _map_to_key_values(self, number: int) -> tuple[int, ...] | None:
         """Return the value of a key that each cell along its axis belongs to; None if each has one."""
         return dict(self.classes).get(number)
 
-    def _key_at(self, number: int, place: int) -> int:
-        members = self._members(number)
+    def _find_key_value(self, number: int, place: int) -> int:
+        members = self._map_to_key_values(number)
         return place if members is None else members[place]

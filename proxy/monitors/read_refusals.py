@@ -5,7 +5,7 @@ from accountant.errors import OverBudget
 from planner.errors import KeyholeError
 
 
-def unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeError:
+def refuse_unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeError:
     """Return KH605: an analyst who may not read a monitor does not learn that it exists."""
     return KeyholeError(
         "KH605",
@@ -15,7 +15,7 @@ def unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeErro
     )
 
 
-def reading_too_dear(monitor: str, over: OverBudget) -> KeyholeError:
+def refuse_expensive_reading(monitor: str, over: OverBudget) -> KeyholeError:
     """Return KH306: the reader's own cap does not cover a monitor's whole horizon."""
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     return KeyholeError(

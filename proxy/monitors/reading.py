@@ -29,19 +29,19 @@ from planner.monitors.monitor_plan import MonitorPlan, WindowPlan
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import name_channel
-from proxy.monitors.alert_json import Telling, as_utc, key_text, relation_row, write_iso, write_time
+from proxy.monitors.alert_json import AlertWriter, convert_to_utc, encode_key, make_relation_row, write_iso, write_time
 from proxy.monitors.notifications import (
-    Admitted,
+    AdmittedMonitor,
+    AlertNotice,
     Change,
+    ClearingNotice,
     ClosedWindow,
     MonitorNews,
-    ToldAlert,
-    ToldClearing,
-    Wanted,
-    in_order_of_looks,
+    NewsRequest,
+    sort_by_look,
 )
-from proxy.monitors.read_refusals import reading_too_dear, unreadable_monitor
-from proxy.monitors.schedule import count_moments, next_moment, number_of
+from proxy.monitors.read_refusals import refuse_expensive_reading, refuse_unreadable_monitor
+from proxy.monitors.schedule import count_moments, find_look_number, find_next_moment
 from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import Service, Serving
 from proxy.open_policy.service_refusals import report_unavailable_ledger
@@ -55,7 +55,7 @@ NEVER_STARTED = "waiting"
 _PASSING = ("KH502", "KH406")  # what is missing may be there again
 
 
-class ReadsLabels(Protocol):
+class LabelSource(Protocol):
     """Reads what computed keys are shown as, from a shadow."""
 
     def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
@@ -86,22 +86,22 @@ class MonitorStatus:
     epsilon_per_unit: float | None
     contract: str
 
-    def row(self) -> VirtualRow:
+    def make_row(self) -> VirtualRow:
         """Return its row in `keyhole.monitors`."""
         return (
             self.monitor.name,
             self.state,
-            _interval(self.monitor.every),
-            _interval(self.window_length),
+            _write_interval(self.monitor.every),
+            _write_interval(self.window_length),
             str(self.looks_made),
             str(self.looks_planned),
             write_time(self.next_look),
             write_time(self.last_look),
-            _number(self.fnr),
-            _number(self.fpr),
+            _write_number(self.fnr),
+            _write_number(self.fpr),
             self.tolerance,
-            _number(self.epsilon_per_group),
-            _number(self.epsilon_per_unit),
+            _write_number(self.epsilon_per_group),
+            _write_number(self.epsilon_per_unit),
             self.reason or None,
         )
 
@@ -130,27 +130,27 @@ class MonitorStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class AlertsRead:
+class AlertPage:
     """The changes of whole looks: alerts that came, and alerts, of these looks or earlier ones, that they cleared.
 
-    The alerts follow the look `last_look`. `more`: there is something.
+    The alerts follow the look `last_look`. `has_more`: there are later ones.
     """
 
-    alerts: tuple[ToldAlert, ...]
-    cleared: tuple[ToldClearing, ...]
+    alerts: tuple[AlertNotice, ...]
+    cleared: tuple[ClearingNotice, ...]
     last_look: int
-    more: bool
+    has_more: bool
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """Alerts and clearings."""
-        return in_order_of_looks(self.alerts, self.cleared)
+        return sort_by_look(self.alerts, self.cleared)
 
 
-class MonitorReading:
+class MonitorReader:
     """Reads the monitors of an open service. Every method may be called from any thread, and raises KH502."""
 
-    def __init__(self, service: Service, labels: ReadsLabels | None = None) -> None:
+    def __init__(self, service: Service, labels: LabelSource | None = None) -> None:
         """Take `labels`, which read how computed keys are shown."""
         self.service = service
         self._lock = Lock()
@@ -163,24 +163,24 @@ class MonitorReading:
 
     def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
         """Raise KH605, with the place of its name, unless the analyst may read the monitor."""
-        self.find(name, analyst=analyst, position=position)
+        self.find_readable(name, analyst=analyst, position=position)
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
         """Return the rows of a monitor's relation. Raise KH306, KH605."""
-        monitor = self.find(name, analyst=analyst)
-        run = self._run(monitor)
+        monitor = self.find_readable(name, analyst=analyst)
+        run = self._find_run(monitor)
         if run is None:
-            return RelationRows((), (self._why_nothing(monitor),))
-        self._pay(run, analyst=analyst)
-        relation, plan = self._relation(monitor), self.plan(monitor)
+            return RelationRows((), (self._explain_silence(monitor),))
+        self._charge_reader(run, analyst=analyst)
+        relation, plan = self._find_relation(monitor), self.plan_monitor(monitor)
         answered = tuple(name for name, _ in relation.columns[: -len(relation.times)])
-        read = self._read(run, Telling(plan, run, answered), after=0)
+        read = self._read_run(run, AlertWriter(plan, run, answered), after=0)
         notices = () if run.state is MonitorState.RUNNING else (f"the monitor {name} is {run.state}: {run.reason}.",)
-        return RelationRows(tuple(relation_row(alert, relation.times) for alert in read.alerts), notices)
+        return RelationRows(tuple(make_relation_row(alert, relation.times) for alert in read.alerts), notices)
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
         """Return the rows of `keyhole.monitors`."""
-        return RelationRows(tuple(self.status(one).row() for one in self.readable(analyst)))
+        return RelationRows(tuple(self.read_status(one).make_row() for one in self.list_readable(analyst)))
 
     def list_alerts(self, *, analyst: str) -> RelationRows:
         """Return the rows of `keyhole.alerts`.
@@ -189,9 +189,9 @@ class MonitorReading:
         """
         rows: list[VirtualRow] = []
         notices: list[str] = []
-        for monitor in self.readable(analyst):
+        for monitor in self.list_readable(analyst):
             try:
-                read = self.alerts(monitor, analyst=analyst)
+                read = self.read_alert_page(monitor, analyst=analyst)
             except KeyholeError as error:
                 if error.code != "KH306":
                     raise
@@ -200,7 +200,7 @@ class MonitorReading:
             rows.extend(
                 (
                     alert.monitor,
-                    key_text(alert.key),
+                    encode_key(alert.key),
                     write_time(alert.window_start),
                     write_time(alert.alerted_at),
                     str(alert.number),
@@ -212,25 +212,25 @@ class MonitorReading:
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
         """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
-        plan = self.plan(self.find(name, analyst=analyst))
+        plan = self.plan_monitor(self.find_readable(name, analyst=analyst))
         if form == "json":
             return (json.dumps([{"Keyhole": make_monitor_json(plan)}], indent=2, ensure_ascii=False),)
         return explain_monitor(plan) if form == "verbose" else explain_monitor_briefly(plan)
 
     # --- for everybody
 
-    def readable(self, analyst: str) -> tuple[Monitor, ...]:
+    def list_readable(self, analyst: str) -> tuple[Monitor, ...]:
         """Return the monitors that an analyst may read, in the policy's order."""
         return tuple(one for one in self.service.catalog.monitors if analyst in one.analysts)
 
-    def find(self, name: str, *, analyst: str, position: int | None = None) -> Monitor:
+    def find_readable(self, name: str, *, analyst: str, position: int | None = None) -> Monitor:
         """Return the monitor of that name. Raise KH605 if there is none that the analyst may read."""
         found = self.service.catalog.find_monitor(name)
         if found is None or analyst not in found.analysts:
-            raise unreadable_monitor(name, position=position)
+            raise refuse_unreadable_monitor(name, position=position)
         return found
 
-    def plan(self, monitor: Monitor) -> MonitorPlan:
+    def plan_monitor(self, monitor: Monitor) -> MonitorPlan:
         """Return its plan under the current policy."""
         catalog = self.service.catalog
         with self._lock:
@@ -240,21 +240,21 @@ class MonitorReading:
                 known = self._plans[monitor] = (catalog.digest, made)
             return known[1]
 
-    def status(self, monitor: Monitor) -> MonitorStatus:
+    def read_status(self, monitor: Monitor) -> MonitorStatus:
         """Return the progress of a monitor, by the ledger and the clock."""
-        plan, run = self.plan(monitor), self._run(monitor)
+        plan, run = self.plan_monitor(monitor), self._find_run(monitor)
         windows, number = plan.windows, 0 if run is None else run.last_look
         running = run is not None and run.state is MonitorState.RUNNING
         return MonitorStatus(
             monitor=monitor,
-            keys=self._keys(monitor),
+            keys=self._name_keys(monitor),
             state=NEVER_STARTED if run is None else run.state.value,
             reason="" if run is None else run.reason,
             window_length=windows.length,
             looks_made=0 if run is None else run.looks_made,
             looks_planned=count_moments(windows),
-            next_look=_next_look(windows, newest=number) if running or run is None else None,
-            last_look=_moment(windows, number) if number else None,
+            next_look=_find_next_look(windows, newest=number) if running or run is None else None,
+            last_look=_find_moment(windows, number) if number else None,
             last_number=number,
             # as they were asked for: what the mechanism keeps is a little less, by its rounding
             fnr=None if plan.standing.fnr is None else plan.question.accuracy.fnr,
@@ -265,61 +265,63 @@ class MonitorReading:
             contract=write_promise(plan),
         )
 
-    def begin(self, monitor: Monitor, *, analyst: str) -> int:
+    def begin_reading(self, monitor: Monitor, *, analyst: str) -> int:
         """Charge the reader and return the number of the last look, after which alerts will be sent. Raise KH306."""
-        run = self._run(monitor)
+        run = self._find_run(monitor)
         if run is None:
             return 0
-        self._pay(run, analyst=analyst)
+        self._charge_reader(run, analyst=analyst)
         return run.last_look
 
-    def alerts(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertsRead:
+    def read_alert_page(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertPage:
         """Return the alerts and clearings of a monitor after a look, of whole looks, as few as make `most` of both.
 
         The reader is charged. Raise KH306 if the reader's own cap does not cover it.
         """
-        run = self._run(monitor)
+        run = self._find_run(monitor)
         if run is None:
-            return _nothing(after)
-        self._pay(run, analyst=analyst)
-        return self._alerts(monitor, run, after=after, most=most)
+            return _make_empty_page(after)
+        self._charge_reader(run, analyst=analyst)
+        return self._read_alerts(monitor, run, after=after, most=most)
 
-    def alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> AlertsRead:
+    def read_alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> AlertPage:
         """Return the same for the owner, who is not charged for reading."""
-        run = self._run(monitor)
-        return _nothing(after) if run is None else self._alerts(monitor, run, after=after)
+        run = self._find_run(monitor)
+        return _make_empty_page(after) if run is None else self._read_alerts(monitor, run, after=after)
 
-    def _alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertsRead:
+    def _read_alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertPage:
         if run.last_look <= after:
-            return _nothing(after)
-        telling = Telling(self.plan(monitor), run, self._keys(monitor), self.label_keys(monitor))
-        return self._read(run, telling, after=after, most=most)
+            return _make_empty_page(after)
+        telling = AlertWriter(self.plan_monitor(monitor), run, self._name_keys(monitor), self.label_keys(monitor))
+        return self._read_run(run, telling, after=after, most=most)
 
-    def _read(self, run: MonitorRun, telling: Telling, *, after: int, most: int | None = None) -> AlertsRead:
-        with _asking_ledger():
+    def _read_run(self, run: MonitorRun, telling: AlertWriter, *, after: int, most: int | None = None) -> AlertPage:
+        with _refuse_if_ledger_fails():
             page = self._ledger.monitors.read_changes(run.run, after_number=after, limit=most)
-        came, cleared = tuple(map(telling.tell, page.alerts)), tuple(map(telling.tell_clearing, page.cleared))
-        return AlertsRead(came, cleared, page.last_look, page.has_more)
+        came, cleared = tuple(map(telling.make_alert, page.alerts)), tuple(map(telling.make_clearing, page.cleared))
+        return AlertPage(came, cleared, page.last_look, page.has_more)
 
-    def read_news(self, wanted: Collection[Wanted], *, origin: int) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+    def read_news(
+        self, wanted: Collection[NewsRequest], *, origin: int
+    ) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
         """Return the news as the news desk has it.
 
         Each run and each stretch of looks is read once for all who want it.
         """
         runs: dict[str, MonitorRun | None] = {}
         read: dict[tuple[str, int], MonitorNews] = {}
-        found: dict[Wanted, MonitorNews | KeyholeError] = {}
+        found: dict[NewsRequest, MonitorNews | KeyholeError] = {}
         for one in wanted:
             try:
-                monitor = self.find(one.monitor, analyst=one.analyst)
+                monitor = self.find_readable(one.monitor, analyst=one.analyst)
                 if one.monitor not in runs:
-                    runs[one.monitor] = self._run(monitor)
+                    runs[one.monitor] = self._find_run(monitor)
                 run = runs[one.monitor]
                 if run is not None:
-                    self._pay(run, analyst=one.analyst)
+                    self._charge_reader(run, analyst=one.analyst)
                 after = (0 if run is None else run.last_look) if one.after is None else one.after
                 if (one.monitor, after) not in read:
-                    read[one.monitor, after] = self._news(monitor, run, after=after, origin=origin)
+                    read[one.monitor, after] = self._read_monitor_news(monitor, run, after=after, origin=origin)
                 found[one] = read[one.monitor, after]
             except KeyholeError as error:
                 if error.code in _PASSING:
@@ -327,19 +329,19 @@ class MonitorReading:
                 found[one] = error
         return found
 
-    def _news(self, monitor: Monitor, run: MonitorRun | None, *, after: int, origin: int) -> MonitorNews:
+    def _read_monitor_news(self, monitor: Monitor, run: MonitorRun | None, *, after: int, origin: int) -> MonitorNews:
         state = NEVER_STARTED if run is None else run.state.value
         if run is None or run.last_look <= after:
             return MonitorNews(monitor.name, state, "" if run is None else run.reason, after, origin)
-        page = self._alerts(monitor, run, after=after)
-        closed = tuple(_list_closed(self.plan(monitor).windows, after=after, last=page.last_look))
+        page = self._read_alerts(monitor, run, after=after)
+        closed = tuple(_list_closed(self.plan_monitor(monitor).windows, after=after, last=page.last_look))
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
-    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor with a channel, if the analyst may read it, and charge the reading. Raise KH306."""
-        for monitor in self.readable(analyst):
+        for monitor in self.list_readable(analyst):
             if name_channel(monitor.name) == channel:
-                return Admitted(monitor.name, self.begin(monitor, analyst=analyst))
+                return AdmittedMonitor(monitor.name, self.begin_reading(monitor, analyst=analyst))
         return None
 
     @property
@@ -354,93 +356,93 @@ class MonitorReading:
         catalog = self.service.catalog
         known = self._labels.get(monitor)
         if known is None or known[0] != catalog.digest:
-            question = self._relation(monitor).question
+            question = self._find_relation(monitor).question
             made = None
             if question.shown_keys is not None:
                 if self._read_labels is None:
                     raise refuse_unready_labels()
                 role = next((analyst.name for analyst in catalog.analysts), OWNER)
-                made = self._read_labels.read(question, self.plan(monitor).question.keys, analyst=role)
+                made = self._read_labels.read(question, self.plan_monitor(monitor).question.keys, analyst=role)
             known = self._labels[monitor] = (catalog.digest, made)
         return known[1]
 
-    def _relation(self, monitor: Monitor) -> MonitorRelation:
+    def _find_relation(self, monitor: Monitor) -> MonitorRelation:
         return declare_monitor(monitor, self.service.catalog)
 
-    def _keys(self, monitor: Monitor) -> tuple[str, ...]:
+    def _name_keys(self, monitor: Monitor) -> tuple[str, ...]:
         """Return the question's keys by the names that its relation has for them."""
-        return self._relation(monitor).keys
+        return self._find_relation(monitor).keys
 
-    def _run(self, monitor: Monitor) -> MonitorRun | None:
+    def _find_run(self, monitor: Monitor) -> MonitorRun | None:
         """Return its newest run, if that was started as it is declared now."""
-        with _asking_ledger():
+        with _refuse_if_ledger_fails():
             run = self._ledger.monitors.find(monitor.name)
-        return run if run is not None and run.fingerprint == self.plan(monitor).fingerprint else None
+        return run if run is not None and run.fingerprint == self.plan_monitor(monitor).fingerprint else None
 
-    def _why_nothing(self, monitor: Monitor) -> str:
-        with _asking_ledger():
+    def _explain_silence(self, monitor: Monitor) -> str:
+        with _refuse_if_ledger_fails():
             run = self._ledger.monitors.find(monitor.name)
         if run is None:
             return f"the monitor {monitor.name} was not started yet: it has alerted nothing"
         return f"the monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing"
 
-    def _pay(self, run: MonitorRun, *, analyst: str) -> None:
+    def _charge_reader(self, run: MonitorRun, *, analyst: str) -> None:
         """Charge an analyst for reading a run, once. Raise KH306."""
         if (run.run, analyst) in self._paid:
             return
         # the owner named its readers: that needs no other word
         caps = replace(find_limits(self.service.catalog, self.service.find_analyst(analyst)), approval_above_nano=None)
         try:
-            with _asking_ledger():
+            with _refuse_if_ledger_fails():
                 self._ledger.monitors.charge_reader(run.run, analyst, caps)
         except OverBudget as over:
-            raise reading_too_dear(run.monitor, over) from None
+            raise refuse_expensive_reading(run.monitor, over) from None
         self._paid.add((run.run, analyst))
 
 
-class Readings:
+class CurrentMonitorReader:
     """The reading of whichever service answers now; the news desk of a process. Safe to share between threads."""
 
-    def __init__(self, serving: Serving, labels: ReadsLabels | None = None) -> None:
+    def __init__(self, serving: Serving, labels: LabelSource | None = None) -> None:
         self._serving = serving
         self._labels = labels
         self._lock = Lock()
         self._numbers = count(1)
-        self._newest: tuple[int, MonitorReading] | None = None
+        self._newest: tuple[int, MonitorReader] | None = None
 
     @contextmanager
-    def using(self) -> Iterator[MonitorReading]:
+    def use_reader(self) -> Iterator[MonitorReader]:
         """Yield the reading, while its service stays open."""
-        with self.numbered() as (_, reading):
+        with self.use_numbered_reader() as (_, reading):
             yield reading
 
     @contextmanager
-    def numbered(self) -> Iterator[tuple[int, MonitorReading]]:
+    def use_numbered_reader(self) -> Iterator[tuple[int, MonitorReader]]:
         """Yield the reading, with a number that changes once another service answers."""
         with self._serving.hold_open() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
-                    self._newest = next(self._numbers), MonitorReading(service, self._labels)
+                    self._newest = next(self._numbers), MonitorReader(service, self._labels)
                 newest = self._newest
             yield newest
 
-    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor as the news desk has it."""
-        with self.using() as reading:
+        with self.use_reader() as reading:
             return reading.admit(channel, analyst=analyst)
 
-    def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+    def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
         """Return the news as the news desk has it."""
-        with self.numbered() as (origin, reading):
+        with self.use_numbered_reader() as (origin, reading):
             return reading.read_news(wanted, origin=origin)
 
 
-def _nothing(after: int) -> AlertsRead:
-    return AlertsRead((), (), after, more=False)
+def _make_empty_page(after: int) -> AlertPage:
+    return AlertPage((), (), after, has_more=False)
 
 
 @contextmanager
-def _asking_ledger() -> Iterator[None]:
+def _refuse_if_ledger_fails() -> Iterator[None]:
     try:
         yield
     except OverBudget:
@@ -457,21 +459,21 @@ def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[Clos
         for number in (after, last)
     )
     for window in range(first, end):
-        yield ClosedWindow(number_of(windows, windows.find_close(window)), as_utc(windows.starts[window]))
+        yield ClosedWindow(find_look_number(windows, windows.find_close(window)), convert_to_utc(windows.starts[window]))
 
 
-def _moment(windows: WindowPlan, number: int) -> datetime:
-    return as_utc(windows.first_looks[0] + (number - 1) * windows.every)
+def _find_moment(windows: WindowPlan, number: int) -> datetime:
+    return convert_to_utc(windows.first_looks[0] + (number - 1) * windows.every)
 
 
-def _next_look(windows: WindowPlan, *, newest: int) -> datetime | None:
-    moment = next_moment(windows, now=datetime.now(UTC).replace(tzinfo=None), newest=newest)
-    return None if moment is None else as_utc(moment)
+def _find_next_look(windows: WindowPlan, *, newest: int) -> datetime | None:
+    moment = find_next_moment(windows, now=datetime.now(UTC).replace(tzinfo=None), newest=newest)
+    return None if moment is None else convert_to_utc(moment)
 
 
-def _interval(length: timedelta) -> str:
+def _write_interval(length: timedelta) -> str:
     return f"{length.total_seconds():.6f} seconds"
 
 
-def _number(value: float | None) -> str | None:
+def _write_number(value: float | None) -> str | None:
     return None if value is None else f"{value:.9g}"

@@ -25,10 +25,15 @@ from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
 from planner.monitors.monitor_plan import MonitorPlan
-from proxy.monitors.clock import WatchedClock, count_seconds, wait_after_jump
-from proxy.monitors.look import PreparedLook, WatchedRun, read_together
-from proxy.monitors.monitor_refusals import changed_since_start, gone_from_policy, looks_in_the_future, window_lost
-from proxy.monitors.schedule import DueLook, list_due, moment_of, next_moment
+from proxy.monitors.clock import WatchedClock, count_seconds, get_wait_after_jump
+from proxy.monitors.look import PreparedLook, WatchedRun, read_looks
+from proxy.monitors.monitor_refusals import (
+    refuse_changed_monitor,
+    refuse_future_looks,
+    refuse_lost_window,
+    refuse_removed_monitor,
+)
+from proxy.monitors.schedule import DueLook, find_look_moment, find_next_moment, list_due_looks
 from proxy.observe.logs import describe_exception
 from proxy.observe.telemetry import GaugeReading, LookEnding
 from proxy.open_policy.service import Service, Serving
@@ -44,7 +49,7 @@ _LEFT_S = 5.0  # how long whoever ends waits for a look under way: what is not r
 
 
 @dataclass(slots=True)
-class _Attention:
+class _RunMemory:
     """A runner's memory of a run between rounds: when it is to be seen to, and since when a look is late."""
 
     run: str
@@ -58,7 +63,7 @@ class _WaitingRun:
     """A run with looks that are due, and the windows' newest states as they were found."""
 
     watched: WatchedRun
-    kept: _Attention
+    kept: _RunMemory
     due: Sequence[DueLook]
     states: Mapping[int, WindowState]
 
@@ -94,7 +99,7 @@ class MonitorRunner:
         self._since = since
         self._told = told
         self._holder = f"{socket.gethostname()} {name or os.getpid()}"
-        self._attention: dict[str, _Attention] = {}
+        self._attention: dict[str, _RunMemory] = {}
         self._catalog: Catalog | None = None
         self._plans: dict[str, MonitorPlan | KeyholeError] = {}
 
@@ -102,7 +107,7 @@ class MonitorRunner:
     def readings(self) -> tuple[GaugeReading, ...]:
         """The gauges of looks: how late the oldest that is due is, by monitor, and how far the clock has jumped."""
         late = GaugeReading(
-            "keyhole_monitor_late_seconds", "How late the look is that is due", "monitor", self._lateness
+            "keyhole_monitor_late_seconds", "How late the look is that is due", "monitor", self._measure_lateness
         )
         return late, GaugeReading(
             "keyhole_clock_jump_seconds",
@@ -111,12 +116,12 @@ class MonitorRunner:
             lambda: {"": self._jumped_by.total_seconds()},
         )
 
-    def look_around(self) -> None:
+    def make_due_looks(self) -> None:
         """Make every look that is due by now; those of one moment read together what they can."""
         with self._serving.hold_open() as service:
             if service.catalog is not self._catalog:
-                self._begin_anew(service)
-            if not service.catalog.monitors or not self._trust_clock(service):
+                self._reset_for_policy(service)
+            if not service.catalog.monitors or not self._can_trust_clock(service):
                 return
             newest = {run.monitor: run for run in service.ledger.monitors.list_runs()}
             waiting: list[_WaitingRun] = []
@@ -124,26 +129,26 @@ class MonitorRunner:
                 run = newest.get(monitor.name)
                 if run is None or run.state is not MonitorState.RUNNING:
                     self._attention.pop(monitor.name, None)
-                elif (found := self._attend(service, monitor, run)) is not None:
+                elif (found := self._find_waiting_run(service, monitor, run)) is not None:
                     waiting.append(found)
-            with self._leased(service, waiting) as ours:
-                self._make([look for one in ours for look in self._prepare(one)])
+            with self._lease_runs(service, waiting) as ours:
+                self._make_looks([look for one in ours for look in self._prepare_looks(one)])
 
-    def _trust_clock(self, service: Service) -> bool:
+    def _can_trust_clock(self, service: Service) -> bool:
         """Return True if looks may be made by the clock. Tell the operator of a jump, once, and of its end."""
         every = min(monitor.every for monitor in service.catalog.monitors)
         reading = self._clock.read(every=every)
         jumped_by, self._jumped_by = self._jumped_by, reading.jumped_by
         if reading.is_new:
-            service.telemetry.log_clock_jump(by=reading.jumped_by, waits=wait_after_jump(every))
+            service.telemetry.log_clock_jump(by=reading.jumped_by, waits=get_wait_after_jump(every))
         if reading.is_over:
             service.telemetry.log_settled_clock(after=jumped_by)
-        if reading.has_moved:
+        if reading.was_set:
             for kept in self._attention.values():
                 kept.seen_to_at = datetime.min
         return not reading.jumped_by
 
-    def _begin_anew(self, service: Service) -> None:
+    def _reset_for_policy(self, service: Service) -> None:
         """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had.
 
         Of these say which stand in the ledger all the same.
@@ -153,59 +158,59 @@ class MonitorRunner:
         with suppress(LedgerError):  # it is said again where the ledger is gone
             for run in service.ledger.monitors.list_runs():
                 if run.state is MonitorState.RUNNING and catalog.find_monitor(run.monitor) is None:
-                    gone = gone_from_policy(run.monitor)
+                    gone = refuse_removed_monitor(run.monitor)
                     service.telemetry.note_stuck_monitor(run.monitor, code=gone.code, why=gone.message)
         for name, kept in tuple(self._attention.items()):
             kept.seen_to_at = datetime.min
             if catalog.find_monitor(name) is None:
                 del self._attention[name]
 
-    def _attend(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:
+    def _find_waiting_run(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:
         """Return a monitor with looks that are due; None if there are none, or something prevents them."""
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
-            kept = self._attention[monitor.name] = _Attention(run.run)
+            kept = self._attention[monitor.name] = _RunMemory(run.run)
         if self._clock.now() < kept.seen_to_at:
             return None
         found: _WaitingRun | None = None
-        with self._complaining(service, monitor.name, run.run, kept):
-            plan = self._plan(service, monitor)
+        with self._log_what_prevents(service, monitor.name, run.run, kept):
+            plan = self._plan_monitor(service, monitor)
             if plan.fingerprint != run.fingerprint:
-                raise changed_since_start(monitor.name)
+                raise refuse_changed_monitor(monitor.name)
             found = self._find_due(WatchedRun(service, plan, run, self._holder), kept)
             if found is None:
                 kept.complaint = ""
         return found
 
     @contextmanager
-    def _complaining(self, service: Service, name: str, run: str, kept: _Attention) -> Iterator[None]:
+    def _log_what_prevents(self, service: Service, name: str, run: str, kept: _RunMemory) -> Iterator[None]:
         """Log whatever keeps the block from looking at a monitor. The others are looked at all the same."""
         try:
             yield
         except KeyholeError as error:
-            self._complain(service, name, kept, error)
+            self._log_complaint_once(service, name, kept, error)
         except WindowLost as lost:
-            self._complain(service, name, kept, window_lost(name, lost.windows))
+            self._log_complaint_once(service, name, kept, refuse_lost_window(name, lost.windows))
             with suppress(LedgerError):  # somebody else closed it, or the ledger is gone: the next try sees
                 for window in lost.windows:
                     service.ledger.monitors.close_window(run, window, None)
         except (MonitorStopped, WindowClosed):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
-            self._complain(service, name, kept, report_unavailable_ledger())
+            self._log_complaint_once(service, name, kept, report_unavailable_ledger())
         except Exception as error:
             kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
             log.error("monitor was not looked at", monitor=name, **describe_exception(error))
 
-    def _find_due(self, watched: WatchedRun, kept: _Attention) -> _WaitingRun | None:
+    def _find_due(self, watched: WatchedRun, kept: _RunMemory) -> _WaitingRun | None:
         """Return the looks that are due; None if there are none. End the monitor if its horizon is over."""
         monitors, windows = watched.service.ledger.monitors, watched.plan.windows
         now = self._clock.now()
-        newest = moment_of(windows, watched.run.last_look) if watched.run.last_look else now
+        newest = find_look_moment(windows, watched.run.last_look) if watched.run.last_look else now
         if newest - now > windows.every:
-            raise looks_in_the_future(watched.plan.monitor.name, newest)
+            raise refuse_future_looks(watched.plan.monitor.name, newest)
         states = {state.window: state for state in monitors.list_open_windows(watched.run.run)}
-        due = list_due(
+        due = list_due_looks(
             windows,
             since=self._since(watched.run).astimezone(UTC).replace(tzinfo=None),
             now=now,
@@ -215,7 +220,7 @@ class MonitorRunner:
         )
         kept.late_since = min((one.at + windows.delay for one in due), default=None)
         if not due:
-            moment = next_moment(windows, now=now)
+            moment = find_next_moment(windows, now=now)
             kept.seen_to_at = moment or datetime.max
             if moment is None:
                 monitors.end(watched.run.run, by="keyhole", why="its horizon is over")
@@ -225,7 +230,7 @@ class MonitorRunner:
         return _WaitingRun(watched, kept, due, states)
 
     @contextmanager
-    def _leased(self, service: Service, waiting: Sequence[_WaitingRun]) -> Iterator[list[_WaitingRun]]:
+    def _lease_runs(self, service: Service, waiting: Sequence[_WaitingRun]) -> Iterator[list[_WaitingRun]]:
         """Yield the monitors that are this runner's to look at while the block runs.
 
         Leases are taken in one transaction, and given back in one.
@@ -237,7 +242,7 @@ class MonitorRunner:
                 held = monitors.take_leases([one.name for one in waiting], holder=self._holder, seconds=_LEASE_S)
         except LedgerError:
             for one in waiting:
-                self._complain(service, one.name, one.kept, report_unavailable_ledger())
+                self._log_complaint_once(service, one.name, one.kept, report_unavailable_ledger())
         else:
             for one in waiting:
                 if one.name not in held:
@@ -249,30 +254,30 @@ class MonitorRunner:
                 with suppress(LedgerError):
                     monitors.release_leases(held, holder=self._holder)
 
-    def _prepare(self, one: _WaitingRun) -> list[PreparedLook]:
+    def _prepare_looks(self, one: _WaitingRun) -> list[PreparedLook]:
         """Return the looks that are due, prepared."""
         watched, prepared = one.watched, []
-        with self._complaining(watched.service, one.name, watched.run.run, one.kept):
+        with self._log_what_prevents(watched.service, one.name, watched.run.run, one.kept):
             looks = (watched.prepare(each, one.states.get(each.window)) for each in one.due)
             prepared = [look for look in looks if look is not None]
             one.kept.complaint = ""
         return prepared
 
-    def _make(self, looks: Sequence[PreparedLook]) -> None:
+    def _make_looks(self, looks: Sequence[PreparedLook]) -> None:
         """Make the looks, those of earlier moments first. One that failed is the last of its monitor for now."""
         failed: set[str] = set()
         in_order = sorted(looks, key=lambda one: one.due.at)
         for _, together in groupby(in_order, key=lambda one: one.due.at):
             wanted = [one for one in together if one.watched.run.run not in failed]
-            for one, values in read_together(wanted):
-                if not self._record(one, values):
+            for one, values in read_looks(wanted):
+                if not self._record_look(one, values):
                     failed.add(one.watched.run.run)
         for one in looks:
             if one.watched.run.run not in failed:
                 kept = self._attention[one.watched.plan.monitor.name]
                 kept.late_since, kept.seen_to_at = None, datetime.min
 
-    def _record(self, one: PreparedLook, values: Integers | KeyholeError) -> bool:
+    def _record_look(self, one: PreparedLook, values: Integers | KeyholeError) -> bool:
         """Record one look; whether it is recorded now, by whomever."""
         seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.number
         if isinstance(values, KeyholeError):
@@ -295,7 +300,7 @@ class MonitorRunner:
             self._told(name)
         return True
 
-    def _plan(self, service: Service, monitor: Monitor) -> MonitorPlan:
+    def _plan_monitor(self, service: Service, monitor: Monitor) -> MonitorPlan:
         """Return the plan of a monitor under the current policy. Raise KeyholeError."""
         known = self._plans.get(monitor.name)
         if known is None:
@@ -308,7 +313,7 @@ class MonitorRunner:
             raise known
         return known
 
-    def _complain(self, service: Service, name: str, kept: _Attention, error: KeyholeError) -> None:
+    def _log_complaint_once(self, service: Service, name: str, kept: _RunMemory, error: KeyholeError) -> None:
         """Say once what keeps a monitor from being looked at."""
         kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
         kept.late_since = kept.late_since or self._clock.now()
@@ -316,7 +321,7 @@ class MonitorRunner:
             kept.complaint = error.message
             service.telemetry.note_stuck_monitor(name, code=error.code, why=error.message)
 
-    def _lateness(self) -> Mapping[str, float]:
+    def _measure_lateness(self) -> Mapping[str, float]:
         now = self._clock.now()
         return {
             name: 0.0 if kept.late_since is None else max(0.0, (now - kept.late_since).total_seconds())
@@ -325,14 +330,14 @@ class MonitorRunner:
 
 
 @asynccontextmanager
-async def looking(runner: MonitorRunner) -> AsyncIterator[None]:
+async def run_looks(runner: MonitorRunner) -> AsyncIterator[None]:
     """Look around every `POLL_S` seconds in a thread of its own while the block runs."""
     stopping = threading.Event()
 
     def look_again() -> None:
         while not stopping.wait(POLL_S):
             try:
-                runner.look_around()
+                runner.make_due_looks()
             except Exception as error:
                 log.error("monitors were not looked at", **describe_exception(error))
 

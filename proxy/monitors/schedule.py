@@ -22,7 +22,7 @@ class DueLook:
     number: int
 
 
-def list_due(
+def list_due_looks(
     windows: WindowPlan,
     *,
     since: datetime,
@@ -49,18 +49,18 @@ def list_due(
         passed = (arrived - windows.first_looks[window]) // windows.every + 1
         look = min(passed, windows.looks)
         if look > made.get(window, 0) and (early or look == windows.looks):
-            due.append(_look(windows, window, look))
+            due.append(_make_look(windows, window, look))
     return tuple(sorted(due, key=lambda one: (one.at, one.window)))
 
 
-def next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:
+def find_next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:
     """Return the moment of the next look, of whichever window. Return None if there is none any more.
 
     Parameters:
         newest: the number of the newest look that was made. The next one comes after it, also if that lies in the
             future.
     """
-    arrived = max(now, moment_of(windows, newest)) - windows.delay if newest else now - windows.delay
+    arrived = max(now, find_look_moment(windows, newest)) - windows.delay if newest else now - windows.delay
     open_now = max(bisect_right(windows.first_looks, arrived) - 1, 0)
     moments = []
     for window in range(max(0, open_now - _count_overlaps(windows)), min(open_now + 2, len(windows.starts))):
@@ -70,24 +70,24 @@ def next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datet
     return min(moments, default=None)
 
 
-def moment_of(windows: WindowPlan, number: int) -> datetime:
+def find_look_moment(windows: WindowPlan, number: int) -> datetime:
     """Return when the look of that number over the horizon is made: its moment and the wait for late rows."""
     return windows.first_looks[0] + (number - 1) * windows.every + windows.delay
 
 
-def number_of(windows: WindowPlan, at: datetime) -> int:
+def find_look_number(windows: WindowPlan, at: datetime) -> int:
     """Return the number, from 1, of a look's moment among all those of the horizon."""
     return (at - windows.first_looks[0]) // windows.every + 1
 
 
 def count_moments(windows: WindowPlan) -> int:
     """Return the number of moments of looks in a horizon."""
-    return number_of(windows, windows.find_close(len(windows.starts) - 1))
+    return find_look_number(windows, windows.find_close(len(windows.starts) - 1))
 
 
-def _look(windows: WindowPlan, window: int, look: int) -> DueLook:
+def _make_look(windows: WindowPlan, window: int, look: int) -> DueLook:
     at = windows.first_looks[window] + (look - 1) * windows.every
-    return DueLook(window, look, at, number_of(windows, at))
+    return DueLook(window, look, at, find_look_number(windows, at))
 
 
 def _count_overlaps(windows: WindowPlan) -> int:

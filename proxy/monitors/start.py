@@ -25,15 +25,15 @@ from proxy.pipeline.question_refusals import refuse_unapproved
 _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
 
 
-def charge_of(service: Service, plan: MonitorPlan) -> Charge:
+def make_charge(service: Service, plan: MonitorPlan) -> Charge:
     """Return the charge that starts a monitor: every key and window of its horizon. Raise KH302, KH602."""
     family, cells = find_charged_keys(plan.question, version=service.find_version(plan.question.table))
     reach = find_cell_reach(plan.question)
     if reach.reaches_other_groups:
-        raise monitor_refusals.chooses_groups(plan.monitor.name)
+        raise monitor_refusals.refuse_chosen_groups(plan.monitor.name)
     most = reach.count_losses(1) * convert_to_nano(plan.epsilon_per_cell)
     if most > MOST_NANO_PER_CHARGE:
-        raise monitor_refusals.too_dear_to_start(plan)
+        raise monitor_refusals.refuse_too_expensive(plan)
     return Charge(
         question=plan.fingerprint,
         analyst=RELEASED_BY,
@@ -45,19 +45,19 @@ def charge_of(service: Service, plan: MonitorPlan) -> Charge:
     )
 
 
-def limits_of(service: Service, plan: MonitorPlan) -> Limits:
+def make_limits(service: Service, plan: MonitorPlan) -> Limits:
     """Return the caps for starting a monitor: those over all analysts."""
     return find_table_limits(plan.question.table, service.catalog, _NOBODY)
 
 
 def check_startable(service: Service, plan: MonitorPlan) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raise KH301, KH302, KH305, KH309, KH606, KH502."""
-    charge = charge_of(service, plan)
-    with in_words(service, plan):
+    charge = make_charge(service, plan)
+    with explain_ledger_refusals(service, plan):
         run = service.ledger.monitors.find(plan.monitor.name)
         if run is not None and run.state is not MonitorState.ENDED:
             raise MonitorNotEnded(monitor=plan.monitor.name, run=run.run)
-        short = service.ledger.find_shortage(charge, limits_of(service, plan))
+        short = service.ledger.find_shortage(charge, make_limits(service, plan))
         if short is not None:
             raise short
 
@@ -71,19 +71,19 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
         KeyholeError: KH301, KH302, KH305, KH308, KH309 where it does not fit, KH606 where it stands already, KH502.
             Nothing is written then.
     """
-    charge = charge_of(service, plan)
+    charge = make_charge(service, plan)
     wording = Wording(
-        text=_kept_text(service, plan),
+        text=_find_kept_text(service, plan),
         guarantee=write_promise(plan),
-        fnr=_rate(plan.standing.fnr),
-        fpr=_rate(plan.standing.fpr),
+        fnr=_write_rate(plan.standing.fnr),
+        fpr=_write_rate(plan.standing.fpr),
     )
-    with in_words(service, plan):
+    with explain_ledger_refusals(service, plan):
         return service.ledger.monitors.start(
             plan.monitor.name,
             charge,
-            limits_of(service, plan),
-            windows=None if plan.clears_at_once else WindowAxis(make_label(plan.window_column), overlap=_overlap(plan)),
+            make_limits(service, plan),
+            windows=None if plan.clears_at_once else WindowAxis(make_label(plan.window_column), overlap=_count_row_windows(plan)),
             fingerprint=plan.fingerprint,
             wording=wording,
             by=by,
@@ -92,7 +92,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
         )
 
 
-def _overlap(plan: MonitorPlan) -> int:
+def _count_row_windows(plan: MonitorPlan) -> int:
     """Return the most windows, one after the other, that one row can count in."""
     windows = plan.monitor.windows
     if windows.sliding:
@@ -100,7 +100,7 @@ def _overlap(plan: MonitorPlan) -> int:
     return 1 if windows.hop is None else -(-plan.windows.length // windows.hop)
 
 
-def _kept_text(service: Service, plan: MonitorPlan) -> str | None:
+def _find_kept_text(service: Service, plan: MonitorPlan) -> str | None:
     """Return the monitor's question as far as the policy keeps texts in the ledger."""
     if service.keep_text == "none":
         return None
@@ -112,7 +112,7 @@ def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:
     """Return settings of the monitor with which the balances would cover it."""
 
     def fits(other: MonitorPlan) -> bool:
-        return service.ledger.find_shortage(charge_of(service, other), limits_of(service, other)) is None
+        return service.ledger.find_shortage(make_charge(service, other), make_limits(service, other)) is None
 
     try:
         return find_fitting(service.catalog, plan.monitor, dialect=plan.dialect, fits=fits)
@@ -120,21 +120,21 @@ def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:
         return ()
 
 
-def _rate(rate: float | None) -> str | None:
+def _write_rate(rate: float | None) -> str | None:
     return None if rate is None else str(rate)
 
 
 @contextmanager
-def in_words(service: Service, plan: MonitorPlan) -> Iterator[None]:
+def explain_ledger_refusals(service: Service, plan: MonitorPlan) -> Iterator[None]:
     """Put the ledger's refusals into words."""
     try:
         yield
     except OverBudget as over:
-        refusal = monitor_refusals.over_budget(over, plan, fitting=_find_fitting(service, plan))
+        refusal = monitor_refusals.refuse_over_budget(over, plan, fitting=_find_fitting(service, plan))
     except NotApproved as waiting:
         refusal = refuse_unapproved(waiting)
     except MonitorNotEnded as stands:
-        refusal = monitor_refusals.stands_already(stands.monitor)
+        refusal = monitor_refusals.refuse_already_started(stands.monitor)
     except LedgerError:
         refusal = report_unavailable_ledger()
     else:

@@ -95,7 +95,7 @@ def find_run(ledger: Ledger, name: str) -> MonitorRun:
     """Return the newest run of a monitor. Raise KH606 if there is none."""
     run = ledger.monitors.find(name)
     if run is None:
-        raise monitor_refusals.never_started(name)
+        raise monitor_refusals.refuse_never_started(name)
     return run
 
 
@@ -113,4 +113,4 @@ def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str,
     try:
         verbs[change](run, by=by, why=why)
     except MonitorStopped as stopped:
-        raise monitor_refusals.not_standing(name, stopped.state) from None
+        raise monitor_refusals.refuse_wrong_state(name, stopped.state) from None

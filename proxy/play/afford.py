@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 
 
 @lru_cache(maxsize=256)
-def afford_test(epsilon: Fraction) -> FunctionalTest:
+def find_affordable_test(epsilon: Fraction) -> FunctionalTest:
     """Return the threshold test.
 
     Raises:
@@ -41,7 +41,7 @@ def afford_test(epsilon: Fraction) -> FunctionalTest:
 
 
 @lru_cache(maxsize=256)
-def afford_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
+def find_affordable_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
     """Return the ranking that returns the first of `keys` keys.
 
     Raises:
@@ -58,7 +58,7 @@ def afford_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
 
 
 @lru_cache(maxsize=256)
-def afford_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> AlarmCalibration:
+def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> AlarmCalibration:
     """Return the alarm over `looks` looks.
 
     Raises:

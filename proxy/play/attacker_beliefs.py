@@ -36,7 +36,7 @@ from mechanisms.risk.posterior import (
     find_joint_posterior,
     find_posterior_of_one_place,
 )
-from proxy.play.afford import afford_test
+from proxy.play.afford import find_affordable_test
 from proxy.play.building import DAYS_A_WEEK, NOBODY, WORKING_DAYS, Building
 from proxy.play.floor_plan import OPEN_TO_STUDENTS, Counts, RegionKind
 from proxy.play.published import TTL_MINUTES
@@ -57,7 +57,7 @@ class Attacker(Enum):
     ADMINISTRATOR = "administrator"
 
 
-class Seen(Enum):
+class PublishedForm(Enum):
     """The published form of each region's count: itself, with Laplace noise, by Keyhole, or not at all.
 
     A further form is devices whose salt lives two minutes.
@@ -112,25 +112,25 @@ class AttackedDay:
         plan = self.building.plan
         if self.attacker is Attacker.EXTERNAL:
             return plan.regions
-        offices = plan.of_kind(RegionKind.OFFICE)[:_OFFICES_OF_ADMINISTRATORS]
+        offices = plan.list_regions_of_kind(RegionKind.OFFICE)[:_OFFICES_OF_ADMINISTRATORS]
         seen = set(offices) if self.attacker is Attacker.ADMINISTRATOR else set()
         return tuple(
             number for number in plan.regions if plan.places[number].kind not in OPEN_TO_STUDENTS and number not in seen
         )
 
-    def counts(self) -> Counts:
+    def count_closed_regions(self) -> Counts:
         """Return true counts of the closed regions, of shape (regions, ticks)."""
         at = self.building.days_known + WEDNESDAY
         return np.array([self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed])
 
-    def prior(self) -> Floats:
+    def compute_prior(self) -> Floats:
         """Return where somebody in a closed region is, by tick of the day: of shape (regions, ticks)."""
         days = [day for day in range(self.building.days_known) if day % DAYS_A_WEEK < WORKING_DAYS]
         known = self.building.known[:, days].sum(axis=1, dtype=np.int64)
         before = np.array([self.building.plan.add_up(known, number) for number in self.closed]) + _NOBODY_BEFORE
         return np.asarray(before / before.sum(axis=0))
 
-    def region_of(self, person: int, tick: int) -> int | None:
+    def find_region(self, person: int, tick: int) -> int | None:
         """Return the region of somebody, None outside and where the attacker sees them."""
         room = int(self.building.places[person, tick])
         if room == NOBODY:
@@ -138,10 +138,10 @@ class AttackedDay:
         places = self.building.plan.places
         return next((one for one in self.closed if places[one].start <= room < places[one].stop), None)
 
-    def hidden(self, tick: int) -> tuple[int, ...]:
+    def list_hidden_people(self, tick: int) -> tuple[int, ...]:
         """Return the people in a closed region."""
         return tuple(
-            person for person in range(len(self.building.roles)) if self.region_of(person, tick) is not None
+            person for person in range(len(self.building.roles)) if self.find_region(person, tick) is not None
         )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ class PublishedChannel:
     good as one tick at `ticks * epsilon`, at the most.
     """
 
-    seen: Seen
+    seen: PublishedForm
     epsilon: Fraction | None
     ticks: int
 
@@ -168,19 +168,19 @@ class PublishedChannel:
             generator: how long people stay, which `TTL` depends on.
         """
         match self.seen:
-            case Seen.TRUE:
+            case PublishedForm.TRUE:
                 return [float(count) for count in counts], [[int(count)] for count in counts]
-            case Seen.NOTHING:
+            case PublishedForm.NOTHING:
                 return [None] * counts.size, [[] for _ in counts]
-            case Seen.LAPLACE:
+            case PublishedForm.LAPLACE:
                 drawn = noise.draw_discrete_laplace(rate=self._epsilon, size=self.ticks * counts.size)
                 released = (counts + drawn.reshape(self.ticks, -1)).T.tolist()
                 return [float(np.mean(values)) for values in released], released
-            case Seen.TTL:
+            case PublishedForm.TTL:
                 seen = count_resalted(np.tile(counts, (self.ticks, 1)), period=TTL_MINUTES, generator=generator)
                 released = seen.T.tolist()
                 return [float(np.mean(values)) for values in released], released
-            case Seen.KEYHOLE:
+            case PublishedForm.KEYHOLE:
                 test = self._test
                 drawn = noise.draw_discrete_laplace(rate=test.rate, size=self.ticks * counts.size)
                 above = counts + drawn.reshape(self.ticks, -1) - np.array(cuts) + test.shift
@@ -188,18 +188,18 @@ class PublishedChannel:
                 keys = ((above > 0) | ((above == 0) & ties)).T.astype(int).tolist()
                 return [float(np.mean(values)) for values in keys], keys
 
-    def likelihood(self, released: Sequence[int], *, cut: int, most: int) -> Floats:
+    def compute_likelihood(self, released: Sequence[int], *, cut: int, most: int) -> Floats:
         """Return the likelihood of one region's release, for true counts from 0 to the most."""
         match self.seen:
-            case Seen.NOTHING:
+            case PublishedForm.NOTHING:
                 return list_likelihoods_of_nothing(most=most)
-            case Seen.TRUE:
+            case PublishedForm.TRUE:
                 return list_likelihoods_of_exact(released[0], most=most)
-            case Seen.LAPLACE:
+            case PublishedForm.LAPLACE:
                 each = [list_likelihoods_of_noisy(value, rate=float(self._epsilon), most=most) for value in released]
-            case Seen.TTL:
-                each = [_likelihood_of_resalted(value, most=most) for value in released]
-            case Seen.KEYHOLE:
+            case PublishedForm.TTL:
+                each = [_compute_resalted_likelihood(value, most=most) for value in released]
+            case PublishedForm.KEYHOLE:
                 each = [
                     list_likelihoods_of_key(self._test, cut=cut, most=most, is_returned=bool(value)) for value in
                     released
@@ -213,9 +213,9 @@ class PublishedChannel:
     @property
     def loss(self) -> float | None:
         """Return the loss of somebody's presence at all these ticks, None without a bound."""
-        if self.seen in (Seen.TRUE, Seen.TTL):
+        if self.seen in (PublishedForm.TRUE, PublishedForm.TTL):
             return None
-        return 0.0 if self.seen is Seen.NOTHING else self.ticks * float(self._epsilon)
+        return 0.0 if self.seen is PublishedForm.NOTHING else self.ticks * float(self._epsilon)
 
     @property
     def _epsilon(self) -> Fraction:
@@ -224,25 +224,27 @@ class PublishedChannel:
 
     @property
     def _test(self) -> FunctionalTest:
-        return afford_test(self._epsilon)
+        return find_affordable_test(self._epsilon)
 
 
-def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: int, noise: Noise) -> Belief:
+def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: int, noise: Noise) -> Belief:
     """Return the attacker's belief about a victim.
 
     Raises:
         ValueError: at that tick the victim is out, or where the attacker sees them.
     """
-    true_region = day.region_of(victim, tick)
+    true_region = day.find_region(victim, tick)
     if true_region is None:
         raise ValueError("the victim is out at that time, or in a region that the attacker sees")
     regions = day.closed
-    counts, prior = day.counts()[:, tick], day.prior()[:, tick]
+    counts, prior = day.count_closed_regions()[:, tick], day.compute_prior()[:, tick]
     people = int(counts.sum())
-    cuts = _cuts(day)
-    shown, released = channel.publish(counts, cuts, noise, _stays(day, tick))
-    likelihoods = [channel.likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)]
-    posterior = _each_by_itself(likelihoods, prior, people)
+    cuts = _choose_thresholds(day)
+    shown, released = channel.publish(counts, cuts, noise, _make_stay_generator(day, tick))
+    likelihoods = [
+        channel.compute_likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)
+    ]
+    posterior = _combine_independent(likelihoods, prior, people)
     at = regions.index(true_region)
     loss = channel.loss
     bounds = (1.0, 1.0) if loss is None else tuple(
@@ -263,7 +265,7 @@ def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: i
 
 def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
     """Return the number of hidden people that are localised over the day, by class, at every so many ticks."""
-    counts, prior, cuts = day.counts(), day.prior(), _cuts(day)
+    counts, prior, cuts = day.count_closed_regions(), day.compute_prior(), _choose_thresholds(day)
     believed, raised = [0] * len(CONFIDENCES), [0] * len(CONFIDENCES)
     hidden = 0
     ticks = range(0, counts.shape[1], every)
@@ -272,9 +274,11 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
         people = int(now.sum())
         if not people:
             continue
-        _, released = channel.publish(now, cuts, noise, _stays(day, tick))
-        likelihoods = [channel.likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)]
-        after = _each_by_itself(likelihoods, prior[:, tick], people)
+        _, released = channel.publish(now, cuts, noise, _make_stay_generator(day, tick))
+        likelihoods = [
+            channel.compute_likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)
+        ]
+        after = _combine_independent(likelihoods, prior[:, tick], people)
         hidden += people
         for count, then, later in zip(now.tolist(), prior[:, tick].tolist(), after.tolist(), strict=True):
             reached = find_confidence_class(later)
@@ -283,12 +287,12 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
     return Localised(hidden, tuple(believed), tuple(raised), len(ticks))
 
 
-def _stays(day: AttackedDay, tick: int) -> np.random.Generator:
+def _make_stay_generator(day: AttackedDay, tick: int) -> np.random.Generator:
     """Return how long people stay at a tick: the same however often it is looked at."""
     return np.random.default_rng((day.building.seed, tick))
 
 
-def _likelihood_of_resalted(seen: int, *, most: int) -> Floats:
+def _compute_resalted_likelihood(seen: int, *, most: int) -> Floats:
     """Return the exact likelihood: everybody is counted at least once, so no more are there than were counted."""
     table = tabulate_resalted(TTL_MINUTES, 1 << max(6, seen.bit_length()))
     found = np.zeros(most + 1)
@@ -297,12 +301,12 @@ def _likelihood_of_resalted(seen: int, *, most: int) -> Floats:
     return found
 
 
-def _cuts(day: AttackedDay) -> tuple[int, ...]:
+def _choose_thresholds(day: AttackedDay) -> tuple[int, ...]:
     """Return the thresholds of Keyhole's question about each region: half of what the fire code allows."""
     return tuple(day.building.plan.places[number].capacity // 2 for number in day.closed)
 
 
-def _each_by_itself(likelihoods: Sequence[Floats], prior: Floats, people: int) -> Floats:
+def _combine_independent(likelihoods: Sequence[Floats], prior: Floats, people: int) -> Floats:
     return np.array(
         [
             find_posterior_of_one_place(seen, share, people=people)

@@ -14,8 +14,8 @@ from mechanisms.protocol import Noise
 from proxy.play.building import DAYS_A_WEEK, Building
 from proxy.play.key_sets import answer_by_keys
 from proxy.play.published import Publisher, Publishing
-from proxy.play.tasks import GameTask, TaskAnswer, TaskKind, draw_task, measure, solve
-from proxy.play.world import World, draw_plants
+from proxy.play.tasks import GameTask, TaskAnswer, TaskKind, draw_task, measure_distance, solve_task
+from proxy.play.world import PrivateDays, draw_planted_events
 
 _NOON, _EVENING, _MORNING = 12 * 60, 18 * 60, 6 * 60  # minutes of a day
 _EVENT_MINUTES = 60  # what a bot takes an event to last
@@ -55,17 +55,17 @@ def play_rounds(
     """
     errors, wrong = [], 0
     for number in range(rounds):
-        plants = draw_plants(building, number=number)
-        world = World(building, plants)
+        plants = draw_planted_events(building, number=number)
+        world = PrivateDays(building, plants)
         task = draw_task(kind, building, plants, number=number)
-        truth = solve(task, world)
+        truth = solve_task(task, world)
         for _ in range(draws):
             if way is Publishing.KEYHOLE:
                 assert epsilon is not None, "a key set has an epsilon"
                 answer = answer_by_keys(task, world, epsilon=epsilon, noise=noise).read
             else:
                 answer = answer_by_counts(task, Publisher(world, way, epsilon, noise, generator))
-            distance = measure(task, answer, truth, world)
+            distance = measure_distance(task, answer, truth, world)
             errors.append(distance.error)
             wrong += distance.wrong_day
     return BotError(kind, float(np.mean(errors)), float(np.median(errors)), wrong / len(errors), len(errors))
@@ -76,29 +76,29 @@ def answer_by_counts(task: GameTask, publisher: Publisher) -> TaskAnswer:
     building = publisher.world.building
     match task.kind:
         case TaskKind.EXCESS:
-            return TaskAnswer(count=int((_series(publisher, task.where, [task.on_day]) > task.above).sum()))
+            return TaskAnswer(count=int((_read_series(publisher, task.where, [task.on_day]) > task.above).sum()))
         case TaskKind.NIGHT:
-            return TaskAnswer(place=_busiest(publisher, task.on_day))
+            return TaskAnswer(place=_find_busiest(publisher, task.on_day))
         case TaskKind.SENSOR:
             at = _find_silence(task, publisher)
             return TaskAnswer(day=at // building.ticks_a_day, tick=at % building.ticks_a_day)
         case TaskKind.EVENT:
             days = range(task.on_weekday, publisher.world.days, DAYS_A_WEEK)
-            summed = _series(publisher, task.where, days).reshape(len(days), -1).sum(axis=0)
+            summed = _read_series(publisher, task.where, days).reshape(len(days), -1).sum(axis=0)
             noon = _NOON // building.tick_minutes
             part = summed[:noon] if task.morning else summed[noon:]
             return TaskAnswer(tick=_find_rise(part, building) + (0 if task.morning else noon))
         case TaskKind.MEETING:
-            series = _series(publisher, task.where, range(publisher.world.days))
+            series = _read_series(publisher, task.where, range(publisher.world.days))
             at = _find_rise(series.reshape(-1, DAYS_A_WEEK * building.ticks_a_day).sum(axis=0), building)
             return TaskAnswer(day=at // building.ticks_a_day, tick=at % building.ticks_a_day)
 
 
-def _series(publisher: Publisher, number: int, days: Sequence[int]) -> Floats:
+def _read_series(publisher: Publisher, number: int, days: Sequence[int]) -> Floats:
     return np.concatenate([publisher.publish((number,), day)[number] for day in days]).astype(np.float64)
 
 
-def _busiest(publisher: Publisher, day: int) -> int:
+def _find_busiest(publisher: Publisher, day: int) -> int:
     building = publisher.world.building
     regions = building.plan.regions
     evening, morning = (minutes // building.tick_minutes for minutes in (_EVENING, _MORNING))
@@ -113,8 +113,8 @@ def _find_silence(task: GameTask, publisher: Publisher) -> int:
     """
     building = publisher.world.building
     days = range(publisher.world.days)
-    series = _series(publisher, task.where, days)
-    usual = np.tile(building.known_week(task.where), publisher.world.days // DAYS_A_WEEK)
+    series = _read_series(publisher, task.where, days)
+    usual = np.tile(building.average_known_week(task.where), publisher.world.days // DAYS_A_WEEK)
     # the loss of squares that calling a tick usual saves against calling it silent
     return min(int(np.argmax(np.cumsum(usual * (2 * series - usual)))) + 1, series.size - 1)
 

@@ -109,12 +109,12 @@ class Building:
         """The counts of the days that everybody knows."""
         return self.counts[:, : self.days_known]
 
-    def known_week(self, number: int) -> Floats:
+    def average_known_week(self, number: int) -> Floats:
         """Return the mean number of people at a place, by tick of the week, in the known past."""
         past = self.plan.add_up(self.known, number)
         return np.asarray(past.reshape(-1, DAYS_A_WEEK * self.ticks_a_day).mean(axis=0))
 
-    def known_usual(self, number: int) -> tuple[float, float]:
+    def measure_known_usual(self, number: int) -> tuple[float, float]:
         """Mean and standard deviation of how many are at a place by day, on working days of the known past."""
         past = self.plan.add_up(self.known, number)
         start, stop = (minutes // self.tick_minutes for minutes in BY_DAY)
@@ -148,7 +148,7 @@ def draw_building(*, seed: int, people: int, tick_minutes: int, days_known: int,
     remembered = np.full((people, ticks), NOBODY, dtype=np.int16)
     for day in range(days):
         who, where = population.draw_day(day % DAYS_A_WEEK, lectures, tick_minutes=tick_minutes, rng=rng)
-        _count(where, counts[:, day])
+        _count_people(where, counts[:, day])
         if day == days - WORKING_DAYS:  # the Wednesday of the last week
             remembered[who] = where
     return Building(
@@ -170,7 +170,7 @@ class _Population:
         sizes = [round(people * role.share) for role in _ROLES[1:]]
         self.roles = np.repeat(np.arange(len(_ROLES)), [people - sum(sizes), *sizes]).tolist()
         role = np.array(self.roles)
-        rooms = {kind: _rooms_of(plan, kind) for kind in RegionKind}
+        rooms = {kind: _list_rooms(plan, kind) for kind in RegionKind}
         self._own = np.zeros(people, dtype=np.int64)
         for number, kind in _OWN_PLACE.items():
             mine = np.flatnonzero(role == number)
@@ -198,18 +198,18 @@ class _Population:
         inside = (minutes >= arrives[:, None]) & (minutes < leaves[:, None])
         overnight = (rng.random(who.size) < _OVERNIGHT) & (self._role[who] == 1)
         inside |= overnight[:, None] & (minutes < rng.uniform(30, 240, size=who.size)[:, None])
-        where = self._wander(who, ticks, tick_minutes=tick_minutes, rng=rng)
+        where = self._draw_walks(who, ticks, tick_minutes=tick_minutes, rng=rng)
         where[~inside] = NOBODY
         for lecture in lectures:
             if lecture.weekday == weekday:
                 there = (self._group[who] == lecture.group) & (rng.random(who.size) < _ATTENDING)
-                where[there, lecture.start : lecture.stop] = self._room(lecture)
+                where[there, lecture.start : lecture.stop] = self._draw_lecture_room(lecture)
         return who, where
 
-    def _room(self, lecture: Lecture) -> int:
+    def _draw_lecture_room(self, lecture: Lecture) -> int:
         return int(self._floors.places[lecture.region].start)
 
-    def _wander(self, who: Counts, ticks: int, *, tick_minutes: int, rng: np.random.Generator) -> Rooms:
+    def _draw_walks(self, who: Counts, ticks: int, *, tick_minutes: int, rng: np.random.Generator) -> Rooms:
         """Draw a room for each person at each tick, each held for a while."""
         drawn = rng.random((who.size, ticks))
         chosen = np.zeros(drawn.shape, dtype=np.int16)
@@ -223,7 +223,7 @@ class _Population:
         return np.take_along_axis(chosen, since, axis=1)
 
 
-def _rooms_of(plan: FloorPlan, kind: RegionKind) -> Counts:
+def _list_rooms(plan: FloorPlan, kind: RegionKind) -> Counts:
     return np.array([plan.places[number].start for number in plan.rooms if plan.places[number].kind is kind])
 
 
@@ -241,7 +241,7 @@ def _accumulate_likes(likes: tuple[float, ...], rooms: dict[RegionKind, Counts],
 
 def _draw_lectures(plan: FloorPlan, *, tick_minutes: int, rng: np.random.Generator) -> tuple[Lecture, ...]:
     """Draw a lecture for each group on each morning and each afternoon; no class room has two in either."""
-    class_rooms = plan.of_kind(RegionKind.CLASS_ROOM)
+    class_rooms = plan.list_regions_of_kind(RegionKind.CLASS_ROOM)
     found = []
     for weekday in range(WORKING_DAYS):
         for earliest in (8 * 60, 13 * 60):
@@ -253,7 +253,7 @@ def _draw_lectures(plan: FloorPlan, *, tick_minutes: int, rng: np.random.Generat
     return tuple(found)
 
 
-def _count(where: Rooms, into: Rooms) -> None:
+def _count_people(where: Rooms, into: Rooms) -> None:
     """Count the people in each room at each tick; `into` has shape (rooms, ticks)."""
     rooms, ticks = into.shape
     people, at = np.nonzero(where != NOBODY)

@@ -89,18 +89,18 @@ class FloorPlan:
     @cached_property
     def rooms(self) -> tuple[int, ...]:
         """The numbers of the places that are rooms."""
-        return self.at(Level.ROOM)
+        return self.list_level(Level.ROOM)
 
     @cached_property
     def regions(self) -> tuple[int, ...]:
         """The numbers of the places that are regions."""
-        return self.at(Level.REGION)
+        return self.list_level(Level.REGION)
 
-    def at(self, level: Level) -> tuple[int, ...]:
+    def list_level(self, level: Level) -> tuple[int, ...]:
         """Return the numbers of the places of a level."""
         return tuple(number for number, place in enumerate(self.places) if place.level is level)
 
-    def of_kind(self, kind: RegionKind) -> tuple[int, ...]:
+    def list_regions_of_kind(self, kind: RegionKind) -> tuple[int, ...]:
         """Return the numbers of the regions of a kind."""
         return tuple(number for number in self.regions if self.places[number].kind is kind)
 
@@ -135,7 +135,7 @@ def draw_floor_plan() -> FloorPlan:
         capacity = 0
         for share, number in content:
             each = share.capacities[number % len(share.capacities)]
-            name = _name(share, number, floor)
+            name = _name_region(share, number, floor)
             stop = start + share.rooms
             region = first_region + len(regions)
             whole = each * share.rooms
@@ -152,7 +152,7 @@ def draw_floor_plan() -> FloorPlan:
     return FloorPlan(places=(building, *floors, *regions, *rooms))
 
 
-def _name(share: _Share, number: int, floor: int) -> str:
+def _name_region(share: _Share, number: int, floor: int) -> str:
     """Return the sign on the door: its kind, and a number that begins with the floor."""
     if share.kind is RegionKind.MEETING_ROOM and number == 0:
         return "Main conference room"

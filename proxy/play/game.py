@@ -20,11 +20,11 @@ import numpy as np
 from mechanisms.protocol import Noise
 from proxy.play.bots import answer_by_counts
 from proxy.play.building import Building
-from proxy.play.key_sets import AlarmAnswer, KeysRead, answer_by_keys, watch_day
+from proxy.play.key_sets import AlarmAnswer, KeySetAnswer, answer_by_keys, watch_day
 from proxy.play.published import Publisher, Publishing, Values
-from proxy.play.scoring import Points, score
-from proxy.play.tasks import Distance, GameTask, TaskAnswer, TaskKind, draw_task, measure, solve
-from proxy.play.world import World, draw_plants
+from proxy.play.scoring import Points, score_answer
+from proxy.play.tasks import Distance, GameTask, TaskAnswer, TaskKind, draw_task, measure_distance, solve_task
+from proxy.play.world import PrivateDays, draw_planted_events
 
 SESSION_S = 600.0
 """Ten minutes."""
@@ -41,7 +41,7 @@ MOST_DAYS = 7  # that are looked at together: with all places a megabyte of JSON
 _KEYHOLE_BESIDE = Fraction(1, 10)  # where a round's way has no epsilon, what Keyhole's answer beside it has
 
 
-class NotNow(Exception):
+class NotAllowedNow(Exception):
     """Asked for what the state of a session does not allow; the message is for the player."""
 
 
@@ -53,9 +53,9 @@ class Round:
     task: GameTask
     way: Publishing
     epsilon: Fraction | None
-    world: World
+    world: PrivateDays
     publisher: Publisher | None
-    keys: KeysRead | None
+    keys: KeySetAnswer | None
     began: float
 
 
@@ -73,7 +73,7 @@ class Feedback:
     distance: Distance
     points: Points
     seconds: float
-    keys: KeysRead
+    keys: KeySetAnswer
     keys_distance: Distance
     alarm: AlarmAnswer | None
     counts_answer: TaskAnswer | None
@@ -106,21 +106,21 @@ class GameSession:
         """Return True if the time is up, or the player has ended it."""
         return self.ended or now - self.began >= SESSION_S
 
-    def seconds_left(self, now: float) -> float:
+    def get_seconds_left(self, now: float) -> float:
         """Return the seconds until the time is up."""
         return 0.0 if self.ended else max(0.0, SESSION_S - (now - self.began))
 
     def begin_round(self, now: float) -> Round:
-        """Begin the next round. Raise NotNow in a round, when the session is over, and after so many."""
-        self._insist_on_time(now)
+        """Begin the next round. Raise NotAllowedNow in a round, when the session is over, and after so many."""
+        self._check_time(now)
         if self.round is not None:
-            raise NotNow("a round is open: answer it, or give it up")
+            raise NotAllowedNow("a round is open: answer it, or give it up")
         if self._begun >= MOST_ROUNDS:
-            raise NotNow(f"a session has {MOST_ROUNDS} rounds at most")
+            raise NotAllowedNow(f"a session has {MOST_ROUNDS} rounds at most")
         number = self._begun
         kind, way, epsilon = plan_round(self.building.seed, number)
-        plants = draw_plants(self.building, number=number)
-        world = World(self.building, plants)
+        plants = draw_planted_events(self.building, number=number)
+        world = PrivateDays(self.building, plants)
         task = draw_task(kind, self.building, plants, number=number)
         publisher = keys = None
         if way is Publishing.KEYHOLE:
@@ -130,39 +130,39 @@ class GameSession:
             publisher = Publisher(world, way, epsilon, self.noise, self.generator)
         self._begun += 1
         self.round = Round(number, task, way, epsilon, world, publisher, keys, now)
-        self.note(now, "round", number=number, task=kind.value, way=way.value, epsilon=_number(epsilon))
+        self.note_action(now, "round", number=number, task=kind.value, way=way.value, epsilon=_convert_epsilon(epsilon))
         return self.round
 
-    def look(self, now: float, places: tuple[int, ...], days: range) -> Mapping[int, Mapping[int, Values]]:
+    def read_published(self, now: float, places: tuple[int, ...], days: range) -> Mapping[int, Mapping[int, Values]]:
         """Return the published values of places on days, by day and place.
 
         Raises:
             NotNow: outside a round, and where Keyhole answers, who publishes no counts.
             ValueError: places or days that there are not, or too many.
         """
-        at = self._open(now)
+        at = self._require_open_round(now)
         if at.publisher is None:
-            raise NotNow("in this round Keyhole answers: there are keys, and no counts")
+            raise NotAllowedNow("in this round Keyhole answers: there are keys, and no counts")
         known = len(self.building.plan.places)
         if not 1 <= len(places) <= MOST_PLACES or not all(0 <= number < known for number in places):
             raise ValueError(f"one looks at 1 to {MOST_PLACES} places that there are")
         if not 1 <= len(days) <= MOST_DAYS or days.start < 0 or days.stop > at.world.days:
             raise ValueError(f"one looks at 1 to {MOST_DAYS} of the {at.world.days} days")
-        self.note(now, "look", places=list(places), days=[days.start, days.stop])
+        self.note_action(now, "look", places=list(places), days=[days.start, days.stop])
         return {day: at.publisher.publish(places, day) for day in days}
 
-    def answer(self, now: float, answer: TaskAnswer) -> Feedback:
+    def answer_round(self, now: float, answer: TaskAnswer) -> Feedback:
         """Answer the round, which ends it.
 
         Raises:
             NotNow: there is no round, or the time was up before.
             ValueError: the answer is none to this task; the round stays open.
         """
-        at = self._open(now)
-        truth = solve(at.task, at.world)
-        distance = measure(at.task, answer, truth, at.world)
+        at = self._require_open_round(now)
+        truth = solve_task(at.task, at.world)
+        distance = measure_distance(at.task, answer, truth, at.world)
         seconds = now - at.began
-        points = score(at.task.kind, distance, truth, seconds=seconds, rounds_done=self.rounds_done)
+        points = score_answer(at.task.kind, distance, truth, seconds=seconds, rounds_done=self.rounds_done)
         beside = at.epsilon or _KEYHOLE_BESIDE
         keys = at.keys or answer_by_keys(at.task, at.world, epsilon=beside, noise=self.noise)
         alarm = None
@@ -172,7 +172,7 @@ class GameSession:
         self.round = None
         self.rounds_done += 1
         self.points = round(self.points + points.points, 2)
-        self.note(
+        self.note_action(
             now,
             "answer",
             number=at.number,
@@ -180,40 +180,40 @@ class GameSession:
             wrong_day=distance.wrong_day,
             seconds=round(seconds, 2),
             points=points.points,
-            answer=list(_given(answer)),
-            truth=list(_given(truth)),
+            answer=list(_list_given_numbers(answer)),
+            truth=list(_list_given_numbers(truth)),
         )
-        keys_distance = measure(at.task, keys.read, truth, at.world)
+        keys_distance = measure_distance(at.task, keys.read, truth, at.world)
         return Feedback(
             at, answer, truth, distance, points, seconds, keys, keys_distance, alarm, counts, beside
         )  # fmt: skip
 
-    def give_up(self, now: float) -> None:
-        """End the round without an answer: no points, and it counts as no round. Raise NotNow without one."""
-        at = self._open(now)
+    def give_up_round(self, now: float) -> None:
+        """End the round without an answer: no points, and it counts as no round. Raise NotAllowedNow without one."""
+        at = self._require_open_round(now)
         self.round = None
-        self.note(now, "give up", number=at.number)
+        self.note_action(now, "give up", number=at.number)
 
     def end(self, now: float) -> None:
         """End the session; an open round is void."""
         if not self.ended:
-            self.note(now, "end", points=self.points, rounds=self.rounds_done, seed=self.building.seed)
+            self.note_action(now, "end", points=self.points, rounds=self.rounds_done, seed=self.building.seed)
         self.ended, self.round = True, None
 
-    def note(self, now: float, action: str, **what: Any) -> None:
+    def note_action(self, now: float, action: str, **what: Any) -> None:
         """Add an action to the trace; after `MOST_ACTIONS` nothing but answers and the end is."""
         if len(self.trace) < MOST_ACTIONS or action in ("answer", "end"):
             self.trace.append({"at_s": round(now - self.began, 2), "action": action, **what})
 
-    def _open(self, now: float) -> Round:
-        self._insist_on_time(now)
+    def _require_open_round(self, now: float) -> Round:
+        self._check_time(now)
         if self.round is None:
-            raise NotNow("no round is open")
+            raise NotAllowedNow("no round is open")
         return self.round
 
-    def _insist_on_time(self, now: float) -> None:
+    def _check_time(self, now: float) -> None:
         if self.is_over(now):
-            raise NotNow("the session is over")
+            raise NotAllowedNow("the session is over")
 
 
 def plan_round(seed: int, number: int) -> tuple[TaskKind, Publishing, Fraction | None]:
@@ -229,9 +229,9 @@ def _shuffle(seed: int, purpose: int, cycle: int, size: int) -> list[int]:
     return [int(place) for place in np.random.default_rng((seed, purpose, cycle)).permutation(size)]
 
 
-def _given(answer: TaskAnswer) -> Iterable[int]:
+def _list_given_numbers(answer: TaskAnswer) -> Iterable[int]:
     return (number for number in (answer.count, answer.place, answer.day, answer.tick) if number is not None)
 
 
-def _number(epsilon: Fraction | None) -> float | None:
+def _convert_epsilon(epsilon: Fraction | None) -> float | None:
     return None if epsilon is None else float(epsilon)

@@ -16,7 +16,7 @@ import numpy as np
 
 from mechanisms.protocol import Noise
 from proxy.play.building import Building, draw_building
-from proxy.play.game import GameSession, NotNow
+from proxy.play.game import GameSession, NotAllowedNow
 from proxy.play.leader_board import LeaderBoard, Score
 
 MOST_SESSIONS = 24  # six megabytes each at most
@@ -33,7 +33,7 @@ ATTACKED_PEOPLE, ATTACKED_MINUTES, ATTACKED_KNOWN = 420, 10, 84
 _MOST_BUILDINGS = 4  # each a dozen megabytes
 
 
-class Buildings:
+class BuildingCache:
     """Buildings by seed, drawn one at a time."""
 
     def __init__(self) -> None:
@@ -42,24 +42,24 @@ class Buildings:
 
     def find_played(self, seed: int) -> Building:
         """Return the building of the game."""
-        return self._find(seed, attacked=False)
+        return self._find_building(seed, attacked=False)
 
     def find_attacked(self, seed: int) -> Building:
         """Return the building of the attackers, with other people on other days: it reveals nothing about a game's."""
-        return self._find(seed, attacked=True)
+        return self._find_building(seed, attacked=True)
 
-    def _find(self, seed: int, *, attacked: bool) -> Building:
+    def _find_building(self, seed: int, *, attacked: bool) -> Building:
         if not 0 <= seed < SEEDS:
             raise ValueError(f"a seed is a whole number from 0 to {SEEDS - 1}")
         with self._lock:
-            found = self._kept.pop((seed, attacked), None) or _draw(seed, attacked=attacked)
+            found = self._kept.pop((seed, attacked), None) or _draw_from_seed(seed, attacked=attacked)
             self._kept[seed, attacked] = found
             if len(self._kept) > _MOST_BUILDINGS:
                 self._kept.popitem(last=False)
             return found
 
 
-def _draw(seed: int, *, attacked: bool) -> Building:
+def _draw_from_seed(seed: int, *, attacked: bool) -> Building:
     if attacked:
         return draw_building(
             seed=seed, people=ATTACKED_PEOPLE, tick_minutes=ATTACKED_MINUTES, days_known=ATTACKED_KNOWN, days_played=7
@@ -70,18 +70,18 @@ def _draw(seed: int, *, attacked: bool) -> Building:
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
-    """A session with whose it is, and the lock under which it is touched. `shared_seed`: the player named the seed."""
+class SessionEntry:
+    """A session, its player, and the lock that every access takes. `has_shared_seed`: the player named the seed."""
 
     key: str
     player: str
     session: GameSession
-    shared_seed: bool
-    written: bool = False
+    has_shared_seed: bool
+    is_on_board: bool = False
     lock: RLock = field(default_factory=RLock)
 
 
-class Hall:
+class GameSessions:
     """All sessions of a process.
 
     Parameters:
@@ -90,16 +90,16 @@ class Hall:
     """
 
     def __init__(
-        self, board: LeaderBoard, *, noise: Noise, clock: Callable[[], float], buildings: Buildings | None = None
+        self, board: LeaderBoard, *, noise: Noise, clock: Callable[[], float], buildings: BuildingCache | None = None
     ) -> None:
         self.board = board
         self.noise = noise
         self.clock = clock
-        self.buildings = buildings or Buildings()
-        self._seats: OrderedDict[str, Seat] = OrderedDict()
+        self.buildings = buildings or BuildingCache()
+        self._seats: OrderedDict[str, SessionEntry] = OrderedDict()
         self._lock = Lock()
 
-    def begin(self, player: str, *, name: str, teaching: bool, seed: int | None) -> Seat:
+    def begin(self, player: str, *, name: str, teaching: bool, seed: int | None) -> SessionEntry:
         """Begin a new session.
 
         Parameters:
@@ -123,27 +123,27 @@ class Hall:
             generator=np.random.default_rng(),
             began=self.clock(),
         )
-        seat = Seat(secrets.token_urlsafe(16), player, session, shared_seed=seed is not None)
+        seat = SessionEntry(secrets.token_urlsafe(16), player, session, has_shared_seed=seed is not None)
         with self._lock:
             self._seats[seat.key] = seat
         return seat
 
-    def find(self, player: str, key: str) -> Seat:
-        """Return a session by its key, no matter who began it. Raise NotNow if there is none."""
+    def find(self, player: str, key: str) -> SessionEntry:
+        """Return a session by its key, no matter who began it. Raise NotAllowedNow if there is none."""
         with self._lock:
             seat = self._seats.get(key)
         if seat is None or seat.player != player:
-            raise NotNow("there is no such session any more: begin another one")
+            raise NotAllowedNow("there is no such session any more: begin another one")
         return seat
 
-    def finish(self, seat: Seat) -> None:
+    def finish(self, seat: SessionEntry) -> None:
         """End a session; what it won is written on the board once, if it has answered anything."""
         with seat.lock:
             session = seat.session
             session.end(self.clock())
-            if seat.written or not session.rounds_done:
+            if seat.is_on_board or not session.rounds_done:
                 return
-            seat.written = True
+            seat.is_on_board = True
             at = datetime.now(UTC).isoformat(timespec="seconds")
             score = Score(session.name, session.points, session.rounds_done, session.building.seed, at)
             self.board.add(score, session.trace)
@@ -163,5 +163,5 @@ class Hall:
             if len(self._seats) >= MOST_SESSIONS:
                 over = next((seat for seat in self._seats.values() if seat.session.is_over(now)), None)
                 if over is None:
-                    raise NotNow("as many play as may at once: try again in a few minutes")
+                    raise NotAllowedNow("as many play as may at once: try again in a few minutes")
                 del self._seats[over.key]

@@ -28,11 +28,11 @@ from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.protocol import FunctionalTest, Noise
 from mechanisms.ranking.run import rank_keys
-from proxy.play.afford import afford_alarm, afford_ranking, afford_test
+from proxy.play.afford import find_affordable_alarm, find_affordable_ranking, find_affordable_test
 from proxy.play.building import BY_DAY, DAYS_A_WEEK, MINUTES_A_DAY, WORKING_DAYS, Building
 from proxy.play.floor_plan import Counts
 from proxy.play.tasks import WEEKDAYS, GameTask, TaskAnswer, TaskKind, name_day
-from proxy.play.world import World
+from proxy.play.world import PrivateDays
 
 _QUIET = 0.3  # of a region's usual hour by day: below it is hardly ever an hour with a sensor that works
 _CROWDED = 0.25  # of what the fire code allows, more than which an event is taken for one
@@ -44,7 +44,7 @@ _NOON = 12 * 60  # minutes of a day
 
 
 @dataclass(frozen=True, slots=True)
-class KeysRead:
+class KeySetAnswer:
     """An answer with what it promises.
 
     `keys` are numbers of ticks of the day in T1, of the place in T2, and of the ticks at which slots begin: since the
@@ -69,7 +69,7 @@ class AlarmAnswer:
     looks: int
 
 
-def answer_by_keys(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> KeysRead:
+def answer_by_keys(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noise: Noise) -> KeySetAnswer:
     """Return Keyhole's answer to a task.
 
     Parameters:
@@ -80,23 +80,23 @@ def answer_by_keys(task: GameTask, world: World, *, epsilon: Fraction, noise: No
     """
     match task.kind:
         case TaskKind.EXCESS:
-            return _excess(task, world, epsilon, noise)
+            return _answer_excess(task, world, epsilon, noise)
         case TaskKind.NIGHT:
-            return _night(task, world, epsilon, noise)
+            return _answer_night(task, world, epsilon, noise)
         case TaskKind.SENSOR:
-            return _sensor(task, world, epsilon, noise)
+            return _answer_sensor(task, world, epsilon, noise)
         case TaskKind.EVENT | TaskKind.MEETING:
-            return _weekly(task, world, epsilon, noise)
+            return _answer_weekly(task, world, epsilon, noise)
 
 
-def watch_day(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
+def watch_day(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
     """Run the alarm of a monitor on T1's room and day for the same loss, with a look at every tick.
 
     Anybody who comes and goes raises any of the day's counts by one at most, and loses `epsilon` for all of them
     together.
     """
-    counts = world.counts(task.where)[task.on_day]
-    alarm = afford_alarm(epsilon, looks=counts.size, cut=task.above, regime=Regime.COMING_AND_GOING)
+    counts = world.count_place(task.where)[task.on_day]
+    alarm = find_affordable_alarm(epsilon, looks=counts.size, cut=task.above, regime=Regime.COMING_AND_GOING)
     states = draw_alarms(keys=1, noise=noise)
     for look in range(1, counts.size + 1):
         states = look_at_values(alarm, states, counts[look - 1 : look], look=look, noise=noise)
@@ -104,35 +104,35 @@ def watch_day(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) 
     return AlarmAnswer(rang - 1 if rang else None, alarm.task.tolerance, alarm.worst_case_epsilon, counts.size)
 
 
-def _excess(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
-    test = afford_test(epsilon)
-    passed = decide(test, world.counts(task.where)[task.on_day], task.above, noise)
+def _answer_excess(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: Noise) -> KeySetAnswer:
+    test = find_affordable_test(epsilon)
+    passed = decide_thresholds(test, world.count_place(task.where)[task.on_day], task.above, noise)
     name = world.building.plan.places[task.where].name
     sql = (
         f"SELECT tick FROM presence WHERE place = '{name}' AND day = '{name_day(task.on_day)}'\n"
         f"GROUP BY tick HAVING count(*) > {task.threshold}"
     )
-    return _key_set(np.flatnonzero(passed), sql, test, TaskAnswer(count=int(passed.sum())))
+    return _make_answer(np.flatnonzero(passed), sql, test, TaskAnswer(count=int(passed.sum())))
 
 
-def _night(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
+def _answer_night(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: Noise) -> KeySetAnswer:
     regions = world.building.plan.regions
-    ranking = afford_ranking(epsilon, keys=len(regions))
-    ranked = rank_keys(ranking, world.nights(task.on_day), taking_part=None, keeps_path=False, noise=noise)
+    ranking = find_affordable_ranking(epsilon, keys=len(regions))
+    ranked = rank_keys(ranking, world.count_nights(task.on_day), taking_part=None, keeps_path=False, noise=noise)
     first = regions[int(ranked.ranked[0])]
     sql = (
         f"SELECT region FROM presence WHERE night = '{name_day(task.on_day)}'\n"
         "GROUP BY region ORDER BY count(*) DESC LIMIT 1"
     )
-    return KeysRead((first,), sql, ranking.task.tolerance, ranking.worst_case_epsilon, TaskAnswer(place=first))
+    return KeySetAnswer((first,), sql, ranking.task.tolerance, ranking.worst_case_epsilon, TaskAnswer(place=first))
 
 
-def _sensor(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
-    building, test = world.building, afford_test(epsilon)
-    usual, _ = building.known_usual(task.where)
+def _answer_sensor(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: Noise) -> KeySetAnswer:
+    building, test = world.building, find_affordable_test(epsilon)
+    usual, _ = building.measure_known_usual(task.where)
     slot = _choose_slot(_QUIET * usual, test, _SENSOR_MINUTES, building)
     cut = int(_QUIET * usual * slot)
-    summed = world.counts(task.where).reshape(-1, slot).sum(axis=1)
+    summed = world.count_place(task.where).reshape(-1, slot).sum(axis=1)
     a_day = building.ticks_a_day // slot
     start, stop = (minutes // building.tick_minutes // slot for minutes in BY_DAY)
     slots = np.array(
@@ -143,7 +143,7 @@ def _sensor(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
             for number in range(start, stop)
         ]
     )
-    passed = slots[decide(test, summed[slots], cut, noise)]
+    passed = slots[decide_thresholds(test, summed[slots], cut, noise)]
     later = slots[slots > (int(passed[-1]) if passed.size else -1)]
     first = (int(later[0]) if later.size else int(slots[-1])) * slot
     sql = (
@@ -151,16 +151,16 @@ def _sensor(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
         f"GROUP BY day, slot HAVING count(*) > {cut}  -- slots of {slot * building.tick_minutes} minutes by day"
     )
     read = TaskAnswer(day=first // building.ticks_a_day, tick=first % building.ticks_a_day)
-    return _key_set(passed * slot, sql, test, read)
+    return _make_answer(passed * slot, sql, test, read)
 
 
-def _weekly(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
-    building, test = world.building, afford_test(epsilon)
+def _answer_weekly(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: Noise) -> KeySetAnswer:
+    building, test = world.building, find_affordable_test(epsilon)
     weeks = world.days // DAYS_A_WEEK
     crowded = weeks * _CROWDED * building.plan.places[task.where].capacity
     slot = _choose_slot(crowded, test, _EVENT_MINUTES, building)
     cut = int(crowded * slot)
-    summed = world.counts(task.where).reshape(weeks, -1, slot).sum(axis=(0, 2))
+    summed = world.count_place(task.where).reshape(weeks, -1, slot).sum(axis=(0, 2))
     asked = np.arange(summed.size)
     sql = f"SELECT weekday, slot FROM presence WHERE place = '{building.plan.places[task.where].name}'"
     if task.kind is TaskKind.EVENT:
@@ -168,12 +168,12 @@ def _weekly(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
         begin = task.on_weekday * a_day + (0 if task.morning else noon)
         asked = np.arange(begin, begin + noon)
         sql += f" AND weekday = '{WEEKDAYS[task.on_weekday]}' AND half = '{'morning' if task.morning else 'afternoon'}'"
-    passed = asked[decide(test, summed[asked], cut, noise)] * slot
+    passed = asked[decide_thresholds(test, summed[asked], cut, noise)] * slot
     at = find_beginning(passed, ticks=_MINUTES_AN_HOUR // building.tick_minutes)
     day, tick = divmod(int(asked[asked.size // 2]) * slot if at is None else at, building.ticks_a_day)
     read = TaskAnswer(tick=tick) if task.kind is TaskKind.EVENT else TaskAnswer(day=day, tick=tick)
     sql += f"\nGROUP BY weekday, slot HAVING count(*) > {cut}  -- slots of {slot * building.tick_minutes} minutes"
-    return _key_set(passed, sql, test, read)
+    return _make_answer(passed, sql, test, read)
 
 
 def _choose_slot(cut: float, test: FunctionalTest, minutes: Sequence[int], building: Building) -> int:
@@ -197,11 +197,11 @@ def find_beginning(keys: npt.NDArray[np.int64], *, ticks: int) -> int | None:
     return int(keys[int(np.argmax(within))])
 
 
-def _key_set(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, read: TaskAnswer) -> KeysRead:
-    return KeysRead(tuple(keys.tolist()), sql, test.tolerance, test.epsilon, read)
+def _make_answer(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, read: TaskAnswer) -> KeySetAnswer:
+    return KeySetAnswer(tuple(keys.tolist()), sql, test.tolerance, test.epsilon, read)
 
 
-def decide(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
+def decide_thresholds(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
     """Decide which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
     noisy = values + noise.draw_discrete_laplace(rate=test.rate, size=values.size)
     boundary = cut - test.shift

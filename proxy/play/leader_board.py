@@ -43,7 +43,7 @@ class LeaderBoard:
         """Write a result and its trace, and forget what is beyond the bounds."""
         header = {"name": score.name, "points": score.points, "rounds": score.rounds, "ended_at": score.ended_at}
         lines = "\n".join(json.dumps(line) for line in ({"action": "session", **header}, *trace))
-        with closing(self._open()) as connection, connection:
+        with closing(self._open_database()) as connection, connection:
             connection.execute(
                 "INSERT INTO scores (name, points, rounds, seed, ended_at) VALUES (?, ?, ?, ?, ?)",
                 (score.name, score.points, score.rounds, score.seed, score.ended_at),
@@ -57,20 +57,20 @@ class LeaderBoard:
                 "DELETE FROM traces WHERE id NOT IN (SELECT id FROM traces ORDER BY id DESC LIMIT ?)", (MOST_TRACES,)
             )
 
-    def best(self, limit: int) -> tuple[Score, ...]:
+    def list_best(self, limit: int) -> tuple[Score, ...]:
         """Return the best results, the best one first; of equals the earlier."""
-        with closing(self._open()) as connection:
+        with closing(self._open_database()) as connection:
             found = connection.execute(
                 "SELECT name, points, rounds, seed, ended_at FROM scores ORDER BY points DESC, id LIMIT ?", (limit,)
             )
             return tuple(Score(*row) for row in found)
 
-    def traces(self) -> Iterator[str]:
+    def read_traces(self) -> Iterator[str]:
         """Yield every kept trace as JSON lines; each begins with a line about its session."""
-        with closing(self._open()) as connection:
+        with closing(self._open_database()) as connection:
             yield from (f"{lines}\n" for (lines,) in connection.execute("SELECT lines FROM traces ORDER BY id"))
 
-    def _open(self) -> sqlite3.Connection:
+    def _open_database(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self._path, timeout=10)
         with connection:

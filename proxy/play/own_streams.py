@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.protocol import Noise
-from proxy.play.afford import afford_test
+from proxy.play.afford import find_affordable_test
 from proxy.play.floor_plan import Counts
-from proxy.play.key_sets import decide
+from proxy.play.key_sets import decide_thresholds
 from proxy.play.published import Publishing, Values, publish_streams
 
 OWN_WAYS = (
@@ -52,7 +52,7 @@ class OwnStreams:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnSeen:
+class PublishedPlace:
     """The published view of a place: counts, or the times that are keys."""
 
     published: Values | None
@@ -60,7 +60,7 @@ class OwnSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnError:
+class WayError:
     """The error of somebody who takes the published values of a place for true: means over `draws` of noise.
 
     `mean_error` is of a count, None where there are no counts. Of the times: `missed` are above the threshold and
@@ -76,14 +76,16 @@ class OwnError:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnComparison:
+class WayComparison:
     """Every way on one place's counts; `tolerance` is Keyhole's, and what is slack for all of them."""
 
     tolerance: int
-    ways: tuple[OwnError, ...]
+    ways: tuple[WayError, ...]
 
 
-def see_stream(counts: Counts, way: Publishing, *, epsilon: Fraction, threshold: int, noise: Noise) -> OwnSeen:
+def publish_place(
+    counts: Counts, way: Publishing, *, epsilon: Fraction, threshold: int, noise: Noise
+) -> PublishedPlace:
     """Return one place's counts, of shape (times,), as a way publishes them.
 
     Parameters:
@@ -96,28 +98,30 @@ def see_stream(counts: Counts, way: Publishing, *, epsilon: Fraction, threshold:
     if way not in OWN_WAYS:
         raise ValueError("a table of one's own is published by a way that needs no floor plan")
     if way is Publishing.KEYHOLE:
-        return OwnSeen(None, decide(afford_test(epsilon), counts, threshold, noise))
+        return PublishedPlace(None, decide_thresholds(find_affordable_test(epsilon), counts, threshold, noise))
     rate = epsilon if way.has_epsilon else None
-    return OwnSeen(publish_streams(counts[None, :], way, rate, noise=noise)[0], None)
+    return PublishedPlace(publish_streams(counts[None, :], way, rate, noise=noise)[0], None)
 
 
-def compare_ways(counts: Counts, *, epsilon: Fraction, threshold: int, noise: Noise) -> OwnComparison:
+def compare_ways(counts: Counts, *, epsilon: Fraction, threshold: int, noise: Noise) -> WayComparison:
     """Run every way on one place's counts, at one epsilon. Parameters and errors as above."""
-    tolerance = afford_test(epsilon).tolerance
-    return OwnComparison(
+    tolerance = find_affordable_test(epsilon).tolerance
+    return WayComparison(
         tolerance,
-        tuple(_judge(counts, way, tolerance, epsilon=epsilon, threshold=threshold, noise=noise) for way in OWN_WAYS),
+        tuple(
+            _measure_way(counts, way, tolerance, epsilon=epsilon, threshold=threshold, noise=noise) for way in OWN_WAYS
+        ),
     )
 
 
-def _judge(
+def _measure_way(
     counts: Counts, way: Publishing, tolerance: int, *, epsilon: Fraction, threshold: int, noise: Noise
-) -> OwnError:
+) -> WayError:
     draws = min(_MOST_DRAWS, max(1, _TICKS_DRAWN // counts.size))
     above, beyond = counts > threshold, counts <= threshold - tolerance
     errors, sums = [], np.zeros(3)
     for _ in range(draws):
-        seen = see_stream(counts, way, epsilon=epsilon, threshold=threshold, noise=noise)
+        seen = publish_place(counts, way, epsilon=epsilon, threshold=threshold, noise=noise)
         if seen.keys is not None:
             taken = seen.keys
         else:
@@ -126,4 +130,4 @@ def _judge(
             errors.append(float(np.abs(seen.published - counts).mean()))
         sums += [(above & ~taken).sum(), (taken & ~above & ~beyond).sum(), (taken & beyond).sum()]
     missed, slack, wrong = (sums / draws).tolist()
-    return OwnError(way, float(np.mean(errors)) if errors else None, missed, slack, wrong, draws)
+    return WayError(way, float(np.mean(errors)) if errors else None, missed, slack, wrong, draws)

@@ -3,7 +3,7 @@
 import math
 
 from proxy.play.afford import FNR, FPR
-from proxy.play.tradeoff import affordable_tolerance
+from proxy.play.tradeoff import compute_alarm_tolerance
 
 _THRESHOLD = 60  # rows at least: a threshold of fewer tolerances than ten is no clear one
 
@@ -14,7 +14,7 @@ def write_policy(*, epsilon: float, looks: int) -> str:
     It names a table that the owner has to have; `keyhole check` says what is missing.
     """
     every = max(1, 1440 // looks)
-    tolerance = math.ceil(affordable_tolerance(epsilon, looks=looks))
+    tolerance = math.ceil(compute_alarm_tolerance(epsilon, looks=looks))
     return f"""\
 # One row is one presence of one person in one region; a day has {looks} looks.
 # At {epsilon:g} a region and day, a monitor affords a tolerance of {tolerance} rows.

@@ -19,7 +19,7 @@ from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.tick_laplace import TickLaplace
 from proxy.play.floor_plan import Counts
 from proxy.play.resalted import count_resalted
-from proxy.play.world import World
+from proxy.play.world import PrivateDays
 
 TTL_MINUTES = 2.0
 """How long a salt lives."""
@@ -68,7 +68,7 @@ class Publisher:
         generator: how long people stay, which `TTL` depends on.
     """
 
-    world: World
+    world: PrivateDays
     way: Publishing
     epsilon: Fraction | None
     noise: Noise
@@ -83,7 +83,7 @@ class Publisher:
     def publish(self, numbers: tuple[int, ...], day: int) -> dict[int, Values]:
         """Return the published values of some places on a day: one for each tick."""
         if self.way is Publishing.HS_PEGASUS:
-            self._draw(numbers, day)
+            self._publish_missing(numbers, day)
             return {number: self._kept[number, day] for number in numbers}
         plan = self.world.building.plan
         first_room = plan.rooms[0]
@@ -91,30 +91,30 @@ class Publisher:
             number: range(first_room + plan.places[number].start, first_room + plan.places[number].stop)
             for number in numbers
         }
-        self._draw(tuple(sorted({room for rooms in inside.values() for room in rooms})), day)
+        self._publish_missing(tuple(sorted({room for rooms in inside.values() for room in rooms})), day)
         return {
             number: np.asarray(sum((self._kept[room, day] for room in rooms), np.zeros(1, dtype=np.float32)))
             for number, rooms in inside.items()
         }
 
-    def _true(self, numbers: tuple[int, ...], day: int) -> Counts:
-        return np.array([self.world.rooms_on(number, day).sum(axis=0) for number in numbers], dtype=np.int64)
+    def _read_true_counts(self, numbers: tuple[int, ...], day: int) -> Counts:
+        return np.array([self.world.count_rooms(number, day).sum(axis=0) for number in numbers], dtype=np.int64)
 
-    def _draw(self, numbers: tuple[int, ...], day: int) -> None:
+    def _publish_missing(self, numbers: tuple[int, ...], day: int) -> None:
         """Publish those that are not published yet, side by side."""
         missing = tuple(number for number in numbers if (number, day) not in self._kept)
         if missing:
-            for number, values in zip(missing, self._run(self._true(missing, day)), strict=True):
+            for number, values in zip(missing, self._run_way(self._read_true_counts(missing, day)), strict=True):
                 self._kept[number, day] = values
 
-    def _run(self, counts: Counts) -> Values:
+    def _run_way(self, counts: Counts) -> Values:
         """Run the way on true counts, of shape (streams, ticks)."""
         match self.way:
             case Publishing.TTL:
                 return count_resalted(counts, period=TTL_MINUTES, generator=self.generator).astype(np.float32)
             case Publishing.HS_PEGASUS:
                 levels = self.world.building.plan.hierarchy.levels
-                pegasus = Pegasus(epsilon=_given(self.epsilon) / levels, sensitivity=1)
+                pegasus = Pegasus(epsilon=_require_epsilon(self.epsilon) / levels, sensitivity=1)
                 return _run_pegasus(pegasus, counts, self.noise)
             case _:
                 return publish_streams(counts, self.way, self.epsilon, noise=self.noise)
@@ -132,16 +132,18 @@ def publish_streams(counts: Counts, way: Publishing, epsilon: Fraction | None, *
         case Publishing.ZEROS:
             return np.zeros(counts.shape, dtype=np.float32)
         case Publishing.TICK_LAPLACE:
-            rate = TickLaplace(epsilon=_given(epsilon), sensitivity=1).rate
+            rate = TickLaplace(epsilon=_require_epsilon(epsilon), sensitivity=1).rate
             return add_noise(counts, rate=rate, noise=noise).astype(np.float32)
         case Publishing.PEGASUS | Publishing.PEGASUS_SMOOTH:
             theta = Fraction(40 if way is Publishing.PEGASUS_SMOOTH else 5)
-            return _run_pegasus(Pegasus(epsilon=_given(epsilon), sensitivity=1, theta_factor=theta), counts, noise)
+            return _run_pegasus(
+                Pegasus(epsilon=_require_epsilon(epsilon), sensitivity=1, theta_factor=theta), counts, noise
+            )
         case _:
             raise ValueError(f"{way.value} does not publish each stream by itself")
 
 
-def _given(epsilon: Fraction | None) -> Fraction:
+def _require_epsilon(epsilon: Fraction | None) -> Fraction:
     assert epsilon is not None, "this way has one"
     return epsilon
 

@@ -29,11 +29,11 @@ def count_resalted(counts: Integers, *, period: float, generator: np.random.Gene
     >>> count_resalted(np.array([0, 3]), period=20.0, generator=np.random.default_rng(0)).tolist()
     [0, 3]
     """
-    found = [int(times_seen(generator.uniform(0, LONGEST_STAY, count), period).sum()) for count in counts.ravel()]
+    found = [int(count_salts(generator.uniform(0, LONGEST_STAY, count), period).sum()) for count in counts.ravel()]
     return np.array(found, dtype=np.int64).reshape(counts.shape)
 
 
-def times_seen(stays: Floats, period: float) -> Integers:
+def count_salts(stays: Floats, period: float) -> Integers:
     """Return the number of salts by which a stay is counted."""
     return np.asarray(1 + np.floor(stays / period), dtype=np.int64)
 

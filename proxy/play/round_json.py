@@ -1,7 +1,7 @@
 """The JSON for players: of a round before it is answered only what was published, all of it after.
 
-Guarantee, kept by tests/proxy/play/test_telling.py: nothing that `tell_round`, `tell_series` and `tell_heat` return
-depends on true counts otherwise than through what was published, nor names the seed.
+Guarantee, kept by tests/proxy/play/test_telling.py: what `write_round`, `write_series` and `write_heat_map` return
+depends on true counts only through what was published, and never names the seed.
 """
 
 import json
@@ -18,9 +18,9 @@ from proxy.play.building import DAYS_A_WEEK, MINUTES_A_DAY, Building
 from proxy.play.floor_plan import FloorPlan
 from proxy.play.game import Feedback, GameSession, Round
 from proxy.play.heat_map import colour_counts
-from proxy.play.key_sets import KeysRead
+from proxy.play.key_sets import KeySetAnswer
 from proxy.play.published import SENTENCES, Publisher, Publishing, Values
-from proxy.play.tasks import WEEKDAYS, GameTask, TaskAnswer, TaskKind, name_day, tell
+from proxy.play.tasks import WEEKDAYS, GameTask, TaskAnswer, TaskKind, describe_task, name_day
 from proxy.play.tradeoff import Tradeoff
 
 SLOT_MINUTES = 15
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
 
-def tell_plan(plan: FloorPlan) -> list[Json]:
+def write_plan(plan: FloorPlan) -> list[Json]:
     """Return the places, in order of their numbers."""
     return [
         {
@@ -48,25 +48,25 @@ def tell_plan(plan: FloorPlan) -> list[Json]:
     ]
 
 
-def tell_session(session: GameSession, *, key: str, now: float, shared_seed: bool) -> Json:
+def write_session(session: GameSession, *, key: str, now: float, shared_seed: bool) -> Json:
     """Return the state of a session. Its seed is shown if the player named it, and once it has ended."""
     over = session.is_over(now)
     return {
         "key": key,
         "name": session.name,
         "teaching": session.teaching,
-        "seconds_left": round(session.seconds_left(now), 2),
+        "seconds_left": round(session.get_seconds_left(now), 2),
         "over": over,
         "points": session.points,
         "rounds": session.rounds_done,
         "days": [name_day(day) for day in range(session.building.days_played)],
         "tick_minutes": session.building.tick_minutes,
         "seed": session.building.seed if shared_seed or over else None,
-        "round": None if session.round is None or over else tell_round(session, session.round, now=now),
+        "round": None if session.round is None or over else write_round(session, session.round, now=now),
     }
 
 
-def tell_round(session: GameSession, at: Round, *, now: float) -> Json:
+def write_round(session: GameSession, at: Round, *, now: float) -> Json:
     """Return a round that is open.
 
     In teaching mode the way and epsilon are shown; a key set shows its way by what it is.
@@ -74,20 +74,20 @@ def tell_round(session: GameSession, at: Round, *, now: float) -> Json:
     told: Json = {
         "number": at.number,
         "task": at.task.kind.value,
-        "text": tell(at.task, session.building),
+        "text": describe_task(at.task, session.building),
         "place": at.task.place,
         "day": at.task.day,
         "weekday": at.task.weekday,
         "threshold": at.task.threshold,
         "seconds": round(now - at.began, 2),
-        "keys": None if at.keys is None else tell_keys(at.keys, at.task, session.building),
+        "keys": None if at.keys is None else write_key_set(at.keys, at.task, session.building),
     }
     if session.teaching or at.keys is not None:
-        told |= _way(at)
+        told |= _write_way(at)
     return told
 
 
-def tell_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: int) -> Json:
+def write_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: int) -> Json:
     """Return the published values of places, by place, over days one after the other.
 
     Of each day the ticks from `start` on.
@@ -105,20 +105,20 @@ def tell_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: i
     }
 
 
-def tell_heat(building: Building, seen: Mapping[int, Values]) -> Json:
+def write_heat_map(building: Building, seen: Mapping[int, Values]) -> Json:
     """Return a day's heat map: of each place the mean published count and its colour, by quarter of an hour."""
     ticks = SLOT_MINUTES // building.tick_minutes
     regions, values, colours = [], [], []
     for number, series in seen.items():
         means = series.astype(np.float64).reshape(-1, ticks).mean(axis=1)
-        mean, spread = building.known_usual(number)
+        mean, spread = building.measure_known_usual(number)
         regions.append(number)
         values.append(np.round(means, 1).tolist())
         colours.append(colour_counts(means, mean=mean, spread=spread).tolist())
     return {"slot_minutes": SLOT_MINUTES, "places": regions, "values": values, "colours": colours}
 
 
-def tell_keys(keys: KeysRead, task: GameTask, building: Building) -> Json:
+def write_key_set(keys: KeySetAnswer, task: GameTask, building: Building) -> Json:
     """Return a key set with its question, its contract, and its reading."""
     return {
         "sql": keys.sql,
@@ -130,14 +130,14 @@ def tell_keys(keys: KeysRead, task: GameTask, building: Building) -> Json:
     }
 
 
-def tell_feedback(feedback: Feedback, session: GameSession) -> Json:
+def write_feedback(feedback: Feedback, session: GameSession) -> Json:
     """Return all about an answered round, the true series among it."""
     at, building = feedback.round, session.building
     points = feedback.points
     told: Json = {
         "number": at.number,
         "task": at.task.kind.value,
-        "text": tell(at.task, building),
+        "text": describe_task(at.task, building),
         "answer": _name_answer(feedback.answer, at.task, building),
         "truth": _name_answer(feedback.truth, at.task, building),
         "error": feedback.distance.error,
@@ -150,12 +150,12 @@ def tell_feedback(feedback: Feedback, session: GameSession) -> Json:
         "bonus": points.bonus,
         "total": session.points,
         "rounds": session.rounds_done,
-        "keys": tell_keys(feedback.keys, at.task, building),
+        "keys": write_key_set(feedback.keys, at.task, building),
         "keys_error": feedback.keys_distance.error,
         "keys_epsilon": float(feedback.beside),
         "bot": None if feedback.counts_answer is None else _name_answer(feedback.counts_answer, at.task, building),
         "alarm": None,
-        "overlay": _overlay(feedback, building),
+        "overlay": _write_overlay(feedback, building),
     }
     if feedback.alarm is not None:
         rang = feedback.alarm.rang_at
@@ -165,10 +165,10 @@ def tell_feedback(feedback: Feedback, session: GameSession) -> Json:
             "loss": feedback.alarm.loss,
             "looks": feedback.alarm.looks,
         }
-    return told | _way(at)
+    return told | _write_way(at)
 
 
-def tell_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) -> Json:
+def write_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) -> Json:
     """Return an attacker's belief, the likeliest regions first."""
     places = day.building.plan.places
     at = belief.regions.index(belief.true_region)
@@ -196,7 +196,7 @@ def tell_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) -> 
     }
 
 
-def tell_localised(found: Localised) -> Json:
+def write_localised(found: Localised) -> Json:
     """Return people of a day by class of confidence."""
     return {
         "classes": [f"to {100 * end:g} %" for end in CONFIDENCES],
@@ -206,7 +206,7 @@ def tell_localised(found: Localised) -> Json:
     }
 
 
-def tell_tradeoff(found: Tradeoff) -> Json:
+def write_tradeoff(found: Tradeoff) -> Json:
     """Return what an epsilon buys, and what it gives away."""
     return {
         "epsilon": found.epsilon,
@@ -227,7 +227,7 @@ def tell_tradeoff(found: Tradeoff) -> Json:
     }
 
 
-def tell_errors(way: Publishing, found: Sequence[BotError]) -> Json:
+def write_errors(way: Publishing, found: Sequence[BotError]) -> Json:
     """Return the errors of bots by one way of publishing."""
     return {
         "way": way.value,
@@ -237,7 +237,7 @@ def tell_errors(way: Publishing, found: Sequence[BotError]) -> Json:
     }
 
 
-def tell_action(action: Mapping[str, Any]) -> str:
+def write_action(action: Mapping[str, Any]) -> str:
     """Return an action of a trace, as a line of JSON."""
     return json.dumps(action)
 
@@ -248,7 +248,7 @@ def name_tick(tick: int, building: Building) -> str:
     return f"{hours:02}:{minutes:02}"
 
 
-def _way(at: Round) -> Json:
+def _write_way(at: Round) -> Json:
     return {
         "way": at.way.value,
         "way_text": SENTENCES[at.way],
@@ -283,15 +283,15 @@ def _name_answer(answer: TaskAnswer, task: GameTask, building: Building) -> str:
             return f"{WEEKDAYS[(answer.day or 0) % DAYS_A_WEEK]}, {name_tick(answer.tick or 0, building)}"
 
 
-def _overlay(feedback: Feedback, building: Building) -> Json:
+def _write_overlay(feedback: Feedback, building: Building) -> Json:
     """Return the true series that the task is about, with its published values and marks at the answers."""
     at, task = feedback.round, feedback.round.task
     if task.kind is TaskKind.NIGHT:
-        return _nights(feedback, building)
+        return _write_nights(feedback, building)
     days = [task.on_day] if task.kind is TaskKind.EXCESS else list(range(at.world.days))
     if task.kind is TaskKind.EVENT:
         days = list(range(task.on_weekday, at.world.days, DAYS_A_WEEK))
-    true = at.world.counts(task.where)[days].astype(np.float64)
+    true = at.world.count_place(task.where)[days].astype(np.float64)
     published = None if at.publisher is None else _read_published(at.publisher, task.where, days)
     ticks, first = building.ticks_a_day, 0
     match task.kind:
@@ -304,16 +304,16 @@ def _overlay(feedback: Feedback, building: Building) -> Json:
             labels = [name_tick(tick, building) for tick in range(ticks)]
             shown = [true.mean(axis=0), None if published is None else published.mean(axis=0)]
             width, first = 1, task.on_weekday * ticks
-            marks = _marks(feedback, lambda answer: answer.tick or 0)
+            marks = _list_marks(feedback, lambda answer: answer.tick or 0)
         case TaskKind.MEETING:
             width = SLOT_MINUTES // building.tick_minutes
-            shown = [_weekly_slots(series, width) for series in (true, published)]
+            shown = [_average_week(series, width) for series in (true, published)]
             slots = ticks // width
             labels = [
                 f"{WEEKDAYS[slot // slots][:2]} {name_tick(slot % slots * width, building)}"
                 for slot in range(DAYS_A_WEEK * slots)
             ]
-            marks = _marks(feedback, lambda answer: ((answer.day or 0) * ticks + (answer.tick or 0)) // width)
+            marks = _list_marks(feedback, lambda answer: ((answer.day or 0) * ticks + (answer.tick or 0)) // width)
         case _:
             width = _HOUR // building.tick_minutes
             shown = [None if series is None else series.reshape(-1, width).mean(axis=1) for series in (true, published)]
@@ -321,23 +321,23 @@ def _overlay(feedback: Feedback, building: Building) -> Json:
             labels = [
                 f"{name_day(slot // hours)}, {slot % hours:02}:00" for slot in range(len(days) * hours)
             ]  # fmt: skip
-            marks = _marks(feedback, lambda answer: ((answer.day or 0) * ticks + (answer.tick or 0)) // width)
+            marks = _list_marks(feedback, lambda answer: ((answer.day or 0) * ticks + (answer.tick or 0)) // width)
     keys = [] if feedback.keys is None else sorted({(key - first) // width for key in feedback.keys.keys})
     return {
         "kind": "line",
         "labels": labels,
-        "true": _round(shown[0]),
-        "published": None if shown[1] is None else _round(shown[1]),
+        "true": _round_numbers(shown[0]),
+        "published": None if shown[1] is None else _round_numbers(shown[1]),
         "threshold": task.threshold,
         "marks": marks,
         "keys": keys,
     }
 
 
-def _nights(feedback: Feedback, building: Building) -> Json:
+def _write_nights(feedback: Feedback, building: Building) -> Json:
     at, day = feedback.round, feedback.round.task.on_day
     regions = building.plan.regions
-    nights = at.world.nights(day)
+    nights = at.world.count_nights(day)
     shown = np.argsort(-nights, kind="stable")[:_BUSIEST].tolist()
     chosen = None if feedback.answer.place is None else regions.index(feedback.answer.place)
     if chosen is not None and chosen not in shown:
@@ -363,7 +363,7 @@ def _nights(feedback: Feedback, building: Building) -> Json:
     }
 
 
-def _marks(feedback: Feedback, place: Callable[[TaskAnswer], int]) -> list[Json]:
+def _list_marks(feedback: Feedback, place: Callable[[TaskAnswer], int]) -> list[Json]:
     return [
         {"at": place(feedback.truth), "name": "truth"},
         {"at": place(feedback.answer), "name": "your answer"},
@@ -374,7 +374,7 @@ def _read_published(publisher: Publisher, number: int, days: Sequence[int]) -> F
     return np.array([publisher.publish((number,), day)[number] for day in days], dtype=np.float64)
 
 
-def _weekly_slots(series: Floats | None, width: int) -> Floats | None:
+def _average_week(series: Floats | None, width: int) -> Floats | None:
     """Return the mean week, by slot."""
     if series is None:
         return None
@@ -382,5 +382,5 @@ def _weekly_slots(series: Floats | None, width: int) -> Floats | None:
     return np.asarray(series.reshape(weeks, -1, width).mean(axis=(0, 2)))
 
 
-def _round(series: Floats | None) -> list[float]:
+def _round_numbers(series: Floats | None) -> list[float]:
     return [] if series is None else np.round(series, 2).tolist()

@@ -38,7 +38,7 @@ class Points:
         return round(100.0 * self.accuracy * self.speed * self.bonus, 2)
 
 
-def score(kind: TaskKind, distance: Distance, truth: TaskAnswer, *, seconds: float, rounds_done: int) -> Points:
+def score_answer(kind: TaskKind, distance: Distance, truth: TaskAnswer, *, seconds: float, rounds_done: int) -> Points:
     """Return the points of one answer.
 
     Parameters:

@@ -18,7 +18,7 @@ import numpy as np
 
 from proxy.play.building import DAYS_A_WEEK, WORKING_DAYS, Building
 from proxy.play.floor_plan import Counts
-from proxy.play.world import Plants, World
+from proxy.play.world import PlantedEvents, PrivateDays
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NOON = 12 * 60  # minutes of a day
@@ -52,22 +52,22 @@ class GameTask:
     @property
     def where(self) -> int:
         """The place, of a task that is about one."""
-        return _given(self.place)
+        return _require_number(self.place)
 
     @property
     def on_day(self) -> int:
         """The day, of a task that is about one."""
-        return _given(self.day)
+        return _require_number(self.day)
 
     @property
     def on_weekday(self) -> int:
         """The weekday, of a task that is about one."""
-        return _given(self.weekday)
+        return _require_number(self.weekday)
 
     @property
     def above(self) -> int:
         """The threshold, of the task that has one."""
-        return _given(self.threshold)
+        return _require_number(self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def name_day(day: int) -> str:
     return f"{WEEKDAYS[day % DAYS_A_WEEK]} of week {day // DAYS_A_WEEK + 1}"
 
 
-def draw_task(kind: TaskKind, building: Building, plants: Plants, *, number: int) -> GameTask:
+def draw_task(kind: TaskKind, building: Building, plants: PlantedEvents, *, number: int) -> GameTask:
     """Return the task of a kind for a round, with brackets drawn by the building's seed."""
     rng = np.random.default_rng((building.seed, building.tick_minutes, number, len(TaskKind)))
     match kind:
@@ -123,7 +123,7 @@ def draw_task(kind: TaskKind, building: Building, plants: Plants, *, number: int
             return GameTask(kind, plants.meeting.region, None, None, None, None)
 
 
-def tell(task: GameTask, building: Building) -> str:
+def describe_task(task: GameTask, building: Building) -> str:
     """Return the task in a sentence."""
     name = building.plan.places[task.where].name if task.place is not None else ""
     match task.kind:
@@ -143,24 +143,24 @@ def tell(task: GameTask, building: Building) -> str:
             return f"There is a weekly meeting in {name}. On which weekday, and when does it begin?"
 
 
-def solve(task: GameTask, world: World) -> TaskAnswer:
+def solve_task(task: GameTask, world: PrivateDays) -> TaskAnswer:
     """Return the true answer, from the true counts and the timetable."""
     ticks = world.building.ticks_a_day
     match task.kind:
         case TaskKind.EXCESS:
-            return TaskAnswer(count=int((world.counts(task.where)[task.on_day] > task.above).sum()))
+            return TaskAnswer(count=int((world.count_place(task.where)[task.on_day] > task.above).sum()))
         case TaskKind.NIGHT:
-            return TaskAnswer(place=world.building.plan.regions[int(np.argmax(world.nights(task.on_day)))])
+            return TaskAnswer(place=world.building.plan.regions[int(np.argmax(world.count_nights(task.on_day)))])
         case TaskKind.SENSOR:
-            last = int(np.flatnonzero(world.counts(task.where).ravel())[-1])
+            last = int(np.flatnonzero(world.count_place(task.where).ravel())[-1])
             return TaskAnswer(day=(last + 1) // ticks, tick=(last + 1) % ticks)
         case TaskKind.EVENT:
-            return TaskAnswer(tick=_lecture_start(task, world.building))
+            return TaskAnswer(tick=_find_lecture_start(task, world.building))
         case TaskKind.MEETING:
             return TaskAnswer(day=world.plants.meeting.weekday, tick=world.plants.meeting.start)
 
 
-def measure(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, world: World) -> Distance:
+def measure_distance(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, world: PrivateDays) -> Distance:
     """Return the distance of an answer from the truth.
 
     Raises:
@@ -169,27 +169,31 @@ def measure(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, world: World)
     ticks = world.building.ticks_a_day
     match task.kind:
         case TaskKind.EXCESS:
-            return Distance(abs(_within(answer.count, ticks + 1) - _within(truth.count, ticks + 1)), wrong_day=False)
+            return Distance(
+                abs(_check_within(answer.count, ticks + 1) - _check_within(truth.count, ticks + 1)), wrong_day=False
+            )
         case TaskKind.NIGHT:
             if answer.place not in world.building.plan.regions:
                 raise ValueError("the answer is a region")
-            return Distance(_rank(world.nights(task.on_day), world, answer.place), wrong_day=False)
+            return Distance(_rank_region(world.count_nights(task.on_day), world, answer.place), wrong_day=False)
         case TaskKind.SENSOR:
-            at, true = (_within(one.day, world.days) * ticks + _within(one.tick, ticks) for one in (answer, truth))
+            at, true = (
+                _check_within(one.day, world.days) * ticks + _check_within(one.tick, ticks) for one in (answer, truth)
+            )
             return Distance(abs(at - true), wrong_day=False)
         case TaskKind.EVENT:
-            return Distance(abs(_within(answer.tick, ticks) - _within(truth.tick, ticks)), wrong_day=False)
+            return Distance(abs(_check_within(answer.tick, ticks) - _check_within(truth.tick, ticks)), wrong_day=False)
         case TaskKind.MEETING:
-            wrong = _within(answer.day, DAYS_A_WEEK) != truth.day
-            return Distance(abs(_within(answer.tick, ticks) - _within(truth.tick, ticks)), wrong_day=wrong)
+            wrong = _check_within(answer.day, DAYS_A_WEEK) != truth.day
+            return Distance(abs(_check_within(answer.tick, ticks) - _check_within(truth.tick, ticks)), wrong_day=wrong)
 
 
-def _rank(nights: Counts, world: World, region: int) -> int:
+def _rank_region(nights: Counts, world: PrivateDays, region: int) -> int:
     """Return the number of regions that are more occupied."""
     return int((nights > nights[world.building.plan.regions.index(region)]).sum())
 
 
-def _lecture_start(task: GameTask, building: Building) -> int:
+def _find_lecture_start(task: GameTask, building: Building) -> int:
     for lecture in building.lectures:
         morning = lecture.start * building.tick_minutes < _NOON
         if (lecture.region, lecture.weekday, morning) == (task.where, task.on_weekday, task.morning):
@@ -197,12 +201,12 @@ def _lecture_start(task: GameTask, building: Building) -> int:
     raise AssertionError("the fourth task is about a lecture of the timetable")
 
 
-def _within(number: int | None, stop: int) -> int:
+def _check_within(number: int | None, stop: int) -> int:
     if number is None or not 0 <= number < stop:
         raise ValueError(f"the answer has a number from 0 to {stop - 1} that is missing or outside")
     return number
 
 
-def _given(number: int | None) -> int:
+def _require_number(number: int | None) -> int:
     assert number is not None, "a task has the brackets of its kind"
     return number

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechanisms.protocol import Noise
 from proxy.play.afford import FNR, FPR
-from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, Seen, count_raised
+from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, PublishedForm, count_raised
 from proxy.play.bots import BotError, play_rounds
 from proxy.play.building import Building
 from proxy.play.published import Publishing
@@ -43,7 +43,7 @@ class Tradeoff:
     looks: int
 
 
-def weigh(
+def weigh_epsilon(
     played: Building,
     attacked: Building,
     *,
@@ -61,7 +61,7 @@ def weigh(
         raise ValueError(f"epsilon lies between {float(LEAST_EPSILON)} and {MOST_EPSILON}, looks up to {MOST_LOOKS}")
     day = AttackedDay(attacked, attacker)
     raised = []
-    for seen in (Seen.TRUE, Seen.TTL, Seen.LAPLACE, Seen.KEYHOLE):
+    for seen in (PublishedForm.TRUE, PublishedForm.TTL, PublishedForm.LAPLACE, PublishedForm.KEYHOLE):
         channel = PublishedChannel(seen, epsilon, ticks=1)
         found = count_raised(day, channel, every=_EVERY, noise=noise)
         raised.append((seen.value, sum(found.raised) / found.ticks))
@@ -70,7 +70,7 @@ def weigh(
         laplace=count_errors(played, Publishing.TICK_LAPLACE, epsilon, noise=noise),
         keyhole=count_errors(played, Publishing.KEYHOLE, epsilon, noise=noise),
         raised=tuple(raised),
-        tolerance=affordable_tolerance(float(epsilon), looks=looks),
+        tolerance=compute_alarm_tolerance(float(epsilon), looks=looks),
         looks=looks,
     )
 
@@ -94,7 +94,7 @@ def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *,
     )
 
 
-def affordable_tolerance(epsilon: float, *, looks: int) -> float:
+def compute_alarm_tolerance(epsilon: float, *, looks: int) -> float:
     """Return `tau = ln(N / (4 a b)) / epsilon - 1`.
 
     It is of a monitor over counts that only grow, looked at N times a window.

@@ -49,7 +49,7 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True)
-class Plants:
+class PlantedEvents:
     """One of each, in three regions."""
 
     broken: BrokenSensor
@@ -63,40 +63,43 @@ class Plants:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class World:
+class PrivateDays:
     """The private days of a building with what is planted in them; places by their number in the plan."""
 
     building: Building
-    plants: Plants
+    plants: PlantedEvents
 
     @property
     def days(self) -> int:
         """Return the number of days."""
         return self.building.days_played
 
-    def rooms_on(self, number: int, day: int) -> Counts:
+    def count_rooms(self, number: int, day: int) -> Counts:
         """Return true counts of the rooms of a place on a day, of shape (rooms, ticks)."""
-        return self._rooms(number, slice(day, day + 1))[:, 0]
+        return self._count_rooms_over_days(number, slice(day, day + 1))[:, 0]
 
-    def counts(self, number: int) -> Counts:
+    def count_place(self, number: int) -> Counts:
         """Return true counts of a place, of shape (days, ticks)."""
-        return np.asarray(self._rooms(number, slice(0, self.days)).sum(axis=0))
+        return np.asarray(self._count_rooms_over_days(number, slice(0, self.days)).sum(axis=0))
 
-    def nights(self, day: int) -> Counts:
+    def count_nights(self, day: int) -> Counts:
         """Return the person-ticks of each region in the night that begins on a day, in the plan's order."""
-        regions = [self.counts(number) for number in self.building.plan.regions]
+        regions = [self.count_place(number) for number in self.building.plan.regions]
         evening, morning = (minutes // self.building.tick_minutes for minutes in _NIGHT)
         return np.array([region[day, evening:].sum() + region[day + 1, :morning].sum() for region in regions])
 
-    def _rooms(self, number: int, days: slice) -> Counts:
+    def _count_rooms_over_days(self, number: int, days: slice) -> Counts:
         place = self.building.plan.places[number]
         found = self.building.played[place.rooms, days].astype(np.int64)
         chosen = range(self.days)[days]
         meeting, crowd, broken = self.plants.meeting, self.plants.crowd, self.plants.broken
         for at, day in enumerate(chosen):
-            if day % DAYS_A_WEEK == meeting.weekday and (room := self._room(meeting.region, number)) is not None:
+            if (
+                day % DAYS_A_WEEK == meeting.weekday
+                and (room := self._find_first_room(meeting.region, number)) is not None
+            ):
                 found[room, at, meeting.start : meeting.stop] += meeting.people[day // DAYS_A_WEEK]
-            if day == crowd.day and (room := self._room(crowd.region, number)) is not None:
+            if day == crowd.day and (room := self._find_first_room(crowd.region, number)) is not None:
                 found[room, at, crowd.start : crowd.start + len(crowd.people)] = crowd.people
             if day >= broken.day:
                 silent = self.building.plan.places[broken.region]
@@ -106,21 +109,23 @@ class World:
                     found[start - place.start : stop - place.start, at, from_tick:] = 0
         return found
 
-    def _room(self, region: int, number: int) -> int | None:
+    def _find_first_room(self, region: int, number: int) -> int | None:
         """Return the place of a region's first room among those of a place, None if it is not among them."""
         place, room = self.building.plan.places[number], self.building.plan.places[region].start
         return room - place.start if place.start <= room < place.stop else None
 
 
-def draw_plants(building: Building, *, number: int) -> Plants:
+def draw_planted_events(building: Building, *, number: int) -> PlantedEvents:
     """Draw the plants in a building for the round of that number, by the building's seed."""
     rng = np.random.default_rng((building.seed, building.tick_minutes, number))
     minutes = building.tick_minutes
     weeks = building.days_played // DAYS_A_WEEK
     plan = building.plan
-    lively = find_lively(building)
-    meeting_rooms = [region for region in plan.of_kind(RegionKind.MEETING_ROOM) if plan.places[region].capacity < 60]
-    crowded = [*plan.of_kind(RegionKind.CLASS_ROOM), *plan.of_kind(RegionKind.MEETING_ROOM)]
+    lively = find_lively_regions(building)
+    meeting_rooms = [
+        region for region in plan.list_regions_of_kind(RegionKind.MEETING_ROOM) if plan.places[region].capacity < 60
+    ]
+    crowded = [*plan.list_regions_of_kind(RegionKind.CLASS_ROOM), *plan.list_regions_of_kind(RegionKind.MEETING_ROOM)]
     meeting_region = int(rng.choice(meeting_rooms))
     crowd_region = int(rng.choice([region for region in crowded if region != meeting_region]))
     broken_region = int(rng.choice([region for region in lively if region not in (meeting_region, crowd_region)]))
@@ -147,11 +152,11 @@ def draw_plants(building: Building, *, number: int) -> Plants:
         day=int(rng.choice(working)),
         tick=int(rng.integers(10 * 60 // minutes, 16 * 60 // minutes)),
     )
-    return Plants(broken=broken, meeting=meeting, crowd=crowd)
+    return PlantedEvents(broken=broken, meeting=meeting, crowd=crowd)
 
 
 @lru_cache(maxsize=4)
-def find_lively(building: Building) -> tuple[int, ...]:
+def find_lively_regions(building: Building) -> tuple[int, ...]:
     """Return the regions whose sensor may break: by day, on the working days that are played, people are there."""
     days = [day for day in range(building.days_played) if day % DAYS_A_WEEK < WORKING_DAYS]
     start, stop = (minutes // building.tick_minutes for minutes in BY_DAY)

@@ -21,8 +21,8 @@ from proxy.endpoint.cancel_requests import SiblingWorkers
 from proxy.endpoint.login_probe import check_login_begins, find_local_address
 from proxy.endpoint.server import Endpoint
 from proxy.monitors.notifications import AlertHub
-from proxy.monitors.reading import Readings
-from proxy.monitors.runner import MonitorRunner, looking
+from proxy.monitors.reading import CurrentMonitorReader
+from proxy.monitors.runner import MonitorRunner, run_looks
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.login_secret import list_secret_folders
 from proxy.open_policy.moved_data import DataWatch
@@ -85,7 +85,7 @@ async def serve_process(
     rest_tls = tls if tls is not None and tls.covers_rest else None
     failures = FailedLogins(rest.failed_logins_per_minute)
     labels = LabelReader(lambda: _find_shadow(generations))
-    hub = AlertHub(Readings(generations, labels))
+    hub = AlertHub(CurrentMonitorReader(generations, labels))
     endpoint = Endpoint(
         newest.backing,
         tls=tls,
@@ -98,7 +98,7 @@ async def serve_process(
     )
     _, port = accepting.postgresql.getsockname()[:2]
     watch = DataWatch(seen)
-    monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.wake())
+    monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.poll_now())
     seen.add_gauges(*list_gauge_readings(generations, endpoint, ready, watch), *monitors.readings)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
@@ -131,7 +131,7 @@ async def serve_process(
             _watch_data(generations, watch),
             _follow_data_versions(generations),
             _close_hub_at_end(hub),  # before REST ends, which waits for its streams of events
-            looking(monitors) if looks else nullcontext(),
+            run_looks(monitors) if looks else nullcontext(),
         ):
             host, port = accepting.postgresql.getsockname()[:2]
             addresses = Addresses(

@@ -34,7 +34,7 @@ from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.dashboard.plan_report import PlanReport
 from proxy.dashboard.tolerance_split import plan_in_turn
 from proxy.monitors.notifications import AlertHub
-from proxy.monitors.reading import Readings
+from proxy.monitors.reading import CurrentMonitorReader
 from proxy.open_policy.service import Service, Serving
 from proxy.pipeline.answering import explain_as_document
 from proxy.report import budget
@@ -88,7 +88,7 @@ class RestServices:
     gate: Gate
     limits: RestSection
     threads: int
-    readings: Readings
+    readings: CurrentMonitorReader
     hub: AlertHub
     ready: Readiness
     labels: LabelReader | None
@@ -133,7 +133,7 @@ def create_app(
     app.router.route_class = _make_route_class(serving, gate, threads=threads)
     analyst = _make_login_dependency()
     _add_routes(app, serving, limits, analyst, grammar, labels)
-    readings = Readings(serving, labels)
+    readings = CurrentMonitorReader(serving, labels)
     hub = AlertHub(readings) if hub is None else hub
     add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_make_admission, serving))
     ready = ready or make_readiness(serving, None)

@@ -17,9 +17,9 @@ from starlette.responses import StreamingResponse
 
 from accountant.monitor_model import MonitorState
 from planner.errors import KeyholeError
-from proxy.monitors.alert_json import alert_document, clearing_document
-from proxy.monitors.notifications import AlertHub, MonitorNews, Wanted
-from proxy.monitors.reading import Readings
+from proxy.monitors.alert_json import make_alert_document, make_clearing_document
+from proxy.monitors.notifications import AlertHub, MonitorNews, NewsRequest
+from proxy.monitors.reading import CurrentMonitorReader
 from proxy.rest.middleware import HEAD
 from proxy.rest.models import AlertsOut, MonitorOut, MonitorsOut
 from proxy.rest.problems import READING
@@ -72,7 +72,12 @@ class EventPlace:
 
 
 def add_monitor_routes(
-    app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn, *, admission_of: Callable[[Request], Admission]
+    app: FastAPI,
+    readings: CurrentMonitorReader,
+    hub: AlertHub,
+    analyst: LetIn,
+    *,
+    admission_of: Callable[[Request], Admission],
 ) -> None:
     """Add the routes below /v1/monitors.
 
@@ -83,14 +88,14 @@ def add_monitor_routes(
     @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
     def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """List the monitors that you may read: their progress, and their promises. Spends nothing."""
-        with readings.using() as reading:
-            return {"monitors": [reading.status(one).document() for one in reading.readable(who)]}
+        with readings.use_reader() as reading:
+            return {"monitors": [reading.read_status(one).document() for one in reading.list_readable(who)]}
 
     @app.get("/v1/monitors/{name}", response_model=MonitorOut, responses=describe_problems(*READING, 400, 404))
     def show_monitor(name: str, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """Show one monitor: its progress, and its promise. Spends nothing."""
-        with readings.using() as reading:
-            return reading.status(reading.find(name, analyst=who)).document()
+        with readings.use_reader() as reading:
+            return reading.read_status(reading.find_readable(name, analyst=who)).document()
 
     @app.get(
         "/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 400, 403, 404)
@@ -102,13 +107,15 @@ def add_monitor_routes(
 
         The first reading counts towards your own cap.
         """
-        with readings.using() as reading:
-            read = reading.alerts(reading.find(name, analyst=who), analyst=who, after=after, most=page_size)
+        with readings.use_reader() as reading:
+            read = reading.read_alert_page(
+                reading.find_readable(name, analyst=who), analyst=who, after=after, most=page_size
+            )
             return {
-                "alerts": [alert_document(alert) for alert in read.alerts],
-                "cleared": [clearing_document(one) for one in read.cleared],
+                "alerts": [make_alert_document(alert) for alert in read.alerts],
+                "cleared": [make_clearing_document(one) for one in read.cleared],
                 "look": read.last_look,
-                "next": read.last_look if read.more else None,
+                "next": read.last_look if read.has_more else None,
             }
 
     @app.get(EVENTS, responses=_STREAMED | describe_problems(*READING, 400, 403, 404))
@@ -127,7 +134,7 @@ def add_monitor_routes(
 
 
 async def open_stream(
-    readings: Readings,
+    readings: CurrentMonitorReader,
     hub: AlertHub,
     *,
     name: str,
@@ -143,9 +150,9 @@ async def open_stream(
     """
 
     def begin() -> tuple[int, str]:
-        with readings.using() as reading:
-            monitor = reading.find(name, analyst=analyst)
-            return reading.begin(monitor, analyst=analyst), reading.status(monitor).state
+        with readings.use_reader() as reading:
+            monitor = reading.find_readable(name, analyst=analyst)
+            return reading.begin_reading(monitor, analyst=analyst), reading.read_status(monitor).state
 
     last, state = await asyncio.to_thread(begin)
     if is_headless:
@@ -153,7 +160,7 @@ async def open_stream(
     if state == MonitorState.ENDED and place is not None and place.look >= last:
         return Response(status_code=204)  # which tells a browser not to come again
     begun = place or EventPlace(last)
-    wanted = Wanted(name, analyst, begun.look)
+    wanted = NewsRequest(name, analyst, begun.look)
     stream = _Stream(hub, wanted, admitted, skipped=begun.events, state="" if place is None else state)
     return StreamingResponse(stream.stream_events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
 
@@ -167,7 +174,7 @@ class _Stream:
     reader knows, if any. `admitted` is checked at every reading of the ledger, before anything of it is sent.
     """
 
-    def __init__(self, hub: AlertHub, wanted: Wanted, admitted: Admission, *, skipped: int, state: str) -> None:
+    def __init__(self, hub: AlertHub, wanted: NewsRequest, admitted: Admission, *, skipped: int, state: str) -> None:
         self._hub = hub
         self._wanted = wanted
         self._admitted = admitted
@@ -232,7 +239,7 @@ class _Stream:
             elif self._wanted.after != news.last_look or news.state != self._state:
                 found.set_result(news)
 
-        stop = self._hub.wait_for(self._wanted, take)
+        stop = self._hub.subscribe(self._wanted, take)
         try:
             return await found
         finally:
@@ -241,9 +248,9 @@ class _Stream:
     def _write_events(self, news: MonitorNews) -> Iterator[str]:
         by_look: defaultdict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
         for alert in news.alerts:
-            by_look[alert.number].append(("alert", alert_document(alert)))
+            by_look[alert.number].append(("alert", make_alert_document(alert)))
         for gone in news.cleared:
-            by_look[gone.number].append(("cleared", clearing_document(gone)))
+            by_look[gone.number].append(("cleared", make_clearing_document(gone)))
         for window in news.closed:
             closed = {"monitor": news.monitor, "window": window.start.isoformat(), "look": window.number}
             by_look[window.number].append(("closed", closed))
@@ -260,7 +267,7 @@ class _Stream:
             told = {"monitor": news.monitor, "state": news.state, "reason": news.reason}
             yield _write_event(news.state, told, id_=str(news.last_look))
         self._state = news.state
-        self._wanted = Wanted(self._wanted.monitor, self._wanted.analyst, news.last_look)
+        self._wanted = NewsRequest(self._wanted.monitor, self._wanted.analyst, news.last_look)
 
 
 def _write_event(kind: str, told: dict[str, Any], *, id_: str) -> str:

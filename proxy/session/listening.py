@@ -17,8 +17,8 @@ from typing import Any
 from planner.errors import KeyholeError
 from planner.statements.listening import name_channel
 from proxy.concurrency.cancellable_work import QuestionWork
-from proxy.monitors.alert_json import clearing_document, write_iso
-from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
+from proxy.monitors.alert_json import make_clearing_document, write_iso
+from proxy.monitors.notifications import AdmittedMonitor, AlertHub, AlertNotice, Change, MonitorNews, NewsRequest
 from proxy.session.error_fields import encode_notice
 from proxy.shadow.answers import ExpectedAnswer
 from proxy.shadow.exchange import ShadowExchange
@@ -60,7 +60,7 @@ class NotificationListener:
         self._is_idle: Callable[[], bool] = bool
         self._known = 0
         self._question: _ChannelQuery | None = None
-        self._admitted: dict[bytes, Admitted] = {}
+        self._admitted: dict[bytes, AdmittedMonitor] = {}
         self._heard: dict[bytes, Callable[[], None]] = {}
         self._pending: deque[Change | KeyholeError] = deque()
 
@@ -121,10 +121,10 @@ class NotificationListener:
                 self._heard.pop(channel)()
                 self._drop_pending(admitted.monitor)
 
-    def _subscribe(self, channel: bytes, admitted: Admitted) -> None:
+    def _subscribe(self, channel: bytes, admitted: AdmittedMonitor) -> None:
         assert self._hub is not None
-        wanted = Wanted(admitted.monitor, self._analyst, admitted.after)
-        self._admitted[channel] = Admitted(admitted.monitor, None)  # another LISTEN begins where it says itself
+        wanted = NewsRequest(admitted.monitor, self._analyst, admitted.after)
+        self._admitted[channel] = AdmittedMonitor(admitted.monitor, None)  # another LISTEN begins where it says itself
 
         def take(news: MonitorNews | KeyholeError | None) -> None:
             match news:
@@ -135,7 +135,7 @@ class NotificationListener:
                     self._pending.append(news)
             self.update()
 
-        self._heard[channel] = self._hub.wait_for(wanted, take)
+        self._heard[channel] = self._hub.subscribe(wanted, take)
 
     def _drop_pending(self, monitor: str) -> None:
         kept = [one for one in self._pending if isinstance(one, KeyholeError) or one.monitor != monitor]
@@ -158,12 +158,12 @@ def encode_payload(change: Change) -> bytes:
 
     A key that is too long is left out.
     """
-    told = _make_alert_payload(change) if isinstance(change, ToldAlert) else clearing_document(change)
+    told = _make_alert_payload(change) if isinstance(change, AlertNotice) else make_clearing_document(change)
     payload = json.dumps(told).encode()
     return payload if len(payload) <= MOST_PAYLOAD_BYTES else json.dumps(told | {"key": None}).encode()
 
 
-def _make_alert_payload(alert: ToldAlert) -> dict[str, Any]:
+def _make_alert_payload(alert: AlertNotice) -> dict[str, Any]:
     return {
         "monitor": alert.monitor,
         "key": dict(alert.key),

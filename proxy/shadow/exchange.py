@@ -217,7 +217,7 @@ class ShadowExchange:
         return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
 
     def ask_values(self, bound: Bind, types: tuple[int, ...], casts: tuple[ParameterCast, ...]) -> ExpectedAnswer:
-        """Ask for the parameters of a bound portal, and for casts of them; after `settle`, `decode_values` reads both."""
+        """Ask for the parameters of a bound portal and for casts of them. `decode_values` reads the reply."""
         given = [(f"${number}", oid) for number, oid in enumerate(types, start=1)]
         self.parse(VALUES, write_values_query((*given, *map(_write_cast, casts))).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))

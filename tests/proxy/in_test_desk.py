@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from planner.errors import KeyholeError
-from proxy.monitors.notifications import Admitted, MonitorNews, ToldAlert, Wanted
+from proxy.monitors.notifications import AdmittedMonitor, AlertNotice, MonitorNews, NewsRequest
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def alert(number: int, country: str) -> ToldAlert:
+def alert(number: int, country: str) -> AlertNotice:
     """What the monitor `crowded` alerts at an hourly look."""
-    return ToldAlert(
+    return AlertNotice(
         "crowded",
         number,
         (("country", country),),
@@ -27,7 +27,7 @@ def alert(number: int, country: str) -> ToldAlert:
 class InTestDesk:
     """The monitor `crowded`, which ada may read and bob may not. `refusal` is what reading it ends with from now on."""
 
-    told: list[ToldAlert] = field(default_factory=list)
+    told: list[AlertNotice] = field(default_factory=list)
     last_look: int = 0
     refusal: KeyholeError | None = None
     readings: int = 0
@@ -39,18 +39,18 @@ class InTestDesk:
             self.told += [alert(number, country) for country in countries]
             self.last_look = number
 
-    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         if channel != "keyhole_crowded" or analyst != "ada":
             return None
         if self.refusal is not None:
             raise self.refusal
         with self.lock:
-            return Admitted("crowded", self.last_look)
+            return AdmittedMonitor("crowded", self.last_look)
 
-    def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+    def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
         with self.lock:
             self.readings += 1
-            found: dict[Wanted, MonitorNews | KeyholeError] = {}
+            found: dict[NewsRequest, MonitorNews | KeyholeError] = {}
             for one in wanted:
                 if self.refusal is not None:
                     found[one] = self.refusal

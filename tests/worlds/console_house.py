@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from planner.policy.sections import ConsoleSection, RestSection
 from proxy.console.app import console_pages
 from proxy.open_policy.service import Service, Serving
-from proxy.play.hall import Hall
+from proxy.play.hall import GameSessions
 from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import MockUsers
@@ -41,7 +41,7 @@ def console_app(
     limits: RestSection = UNHURRIED,
     failures: FailedLogins | None = None,
     secret: bytes = SECRET,
-    play: Hall | None = None,
+    play: GameSessions | None = None,
     ended: Sequence[Path] = (),
 ) -> FastAPI:
     """REST with the console on it."""

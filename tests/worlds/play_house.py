@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from proxy.play.hall import Buildings, Hall
+from proxy.play.hall import BuildingCache, GameSessions
 from proxy.play.leader_board import LeaderBoard
 from tests.seeded_noise import SeededNoise
 
-BUILDINGS = Buildings()
+BUILDINGS = BuildingCache()
 SEED = 1
 
 
@@ -20,7 +20,7 @@ class Clock:
         return self.now
 
 
-def open_playground(directory: Path, clock: Clock) -> Hall:
+def open_playground(directory: Path, clock: Clock) -> GameSessions:
     """Sessions with a leader board in a folder, and noise that is the same in each run."""
     board = LeaderBoard(directory / "play" / "board.sqlite")
-    return Hall(board, noise=SeededNoise(1), clock=clock, buildings=BUILDINGS)
+    return GameSessions(board, noise=SeededNoise(1), clock=clock, buildings=BUILDINGS)

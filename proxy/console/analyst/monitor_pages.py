@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Request, Response
 from proxy.console.guarded_routes import holds_session
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
-from proxy.monitors.alert_json import alert_document, clearing_document
+from proxy.monitors.alert_json import make_alert_document, make_clearing_document
 from proxy.rest.middleware import HEAD
 from proxy.rest.monitor_routes import MOST_ALERTS, EventPlace, open_stream
 
@@ -18,23 +18,23 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.get("/console/monitors")
     def show_monitors(request: Request) -> Response:
-        with parts.readings.using() as reading:
-            found = [reading.status(one).document() for one in reading.readable(request.state.analyst)]
+        with parts.readings.use_reader() as reading:
+            found = [reading.read_status(one).document() for one in reading.list_readable(request.state.analyst)]
         return page(request, "analyst/monitors.html", section="monitors", monitors=found)
 
     @router.get("/console/monitors/{name}")
     def show_monitor(request: Request, name: str) -> Response:
         who = request.state.analyst
-        with parts.readings.using() as reading:
-            monitor = reading.find(name, analyst=who)
-            status = reading.status(monitor).document()
-            read = reading.alerts(monitor, analyst=who, most=MOST_ALERTS)
+        with parts.readings.use_reader() as reading:
+            monitor = reading.find_readable(name, analyst=who)
+            status = reading.read_status(monitor).document()
+            read = reading.read_alert_page(monitor, analyst=who, most=MOST_ALERTS)
         told: dict[str, Any] = {
             "name": name,
             "keys": status["keys"],
             "look": read.last_look,
-            "alerts": [alert_document(alert) for alert in read.alerts],
-            "cleared": [clearing_document(one) for one in read.cleared],
+            "alerts": [make_alert_document(alert) for alert in read.alerts],
+            "cleared": [make_clearing_document(one) for one in read.cleared],
         }
         return page(request, "analyst/monitor.html", section="monitors", monitor=status, told=told)
 

@@ -16,8 +16,8 @@ from proxy.console.owner.decided import decision_rows, grant_rows
 from proxy.console.owner.ledger_commands import ledger_commands
 from proxy.console.owner.question_pages import waiting_rows
 from proxy.console.page import page
-from proxy.monitors.notifications import ToldAlert
-from proxy.monitors.reading import MonitorReading
+from proxy.monitors.notifications import AlertNotice
+from proxy.monitors.reading import MonitorReader
 from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service
 from proxy.owner.decisions import Cap
@@ -98,16 +98,16 @@ def show_windows(request: Request, service: Service, told: DecisionTold) -> Resp
 
 def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionTold) -> Response:
     """Return the page of the policy's monitors: their progress, cost and possible actions."""
-    reading = MonitorReading(service, labels)
+    reading = MonitorReader(service, labels)
     found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
     return _show(request, "monitors", told, monitors=found)
 
 
-def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, Any]:
+def _describe_monitor(reading: MonitorReader, monitor: Monitor) -> dict[str, Any]:
     known = {"name": monitor.name, "shown": make_visible(monitor.name), "comment": make_visible(monitor.comment or "")}
     try:
-        status, plan = reading.status(monitor), reading.plan(monitor)
-        alerts = reading.alerts_for_owner(monitor).alerts
+        status, plan = reading.read_status(monitor), reading.plan_monitor(monitor)
+        alerts = reading.read_alerts_for_owner(monitor).alerts
     except KeyholeError as error:  # keyhole check says it, too; the others can be looked at all the same
         if error.code == "KH502":
             raise
@@ -129,7 +129,7 @@ def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, An
     }
 
 
-def _describe_alert(alert: ToldAlert) -> tuple[str, str, str, str]:
+def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
     key = ", ".join(f"{name} {'NULL' if value is None else quote_in_row(value)}" for name, value in alert.key)
     window = "" if alert.window_start is None else f"{alert.window_start:%Y-%m-%d %H:%M}"
     cleared = "" if alert.cleared_at is None else f"{alert.cleared_at:%Y-%m-%d %H:%M:%S}"

@@ -5,16 +5,16 @@ from pathlib import Path
 
 from mechanisms.noise.exact import make_system_noise
 from planner.policy.file import Policy
-from proxy.play.hall import Hall
+from proxy.play.hall import GameSessions
 from proxy.play.leader_board import LeaderBoard
 
 
-def open_playground(policy: Policy) -> Hall | None:
+def open_playground(policy: Policy) -> GameSessions | None:
     """Return the playground of a policy, None if it has none. Of the policy only `[server.play]` is read."""
     play = policy.server.play
     return open_hall(policy.directory / play.scores) if play.enabled else None
 
 
-def open_hall(scores: Path) -> Hall:
+def open_hall(scores: Path) -> GameSessions:
     """Open a playground whose leader board is in a file, which is made when somebody looks at it."""
-    return Hall(LeaderBoard(scores), noise=make_system_noise(), clock=time.monotonic)
+    return GameSessions(LeaderBoard(scores), noise=make_system_noise(), clock=time.monotonic)

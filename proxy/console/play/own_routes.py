@@ -16,7 +16,7 @@ from planner.errors import KeyholeError
 from proxy.console.console_refusals import from_another_site
 from proxy.console.page import page
 from proxy.console.play.routes import Epsilon, told_problems
-from proxy.play.own_streams import OWN_WAYS, OwnStreams, compare_ways, see_stream
+from proxy.play.own_streams import OWN_WAYS, OwnStreams, compare_ways, publish_place
 from proxy.play.published import SENTENCES, Publishing
 from proxy.rest.request_refusals import HttpRefusal
 
@@ -94,7 +94,7 @@ def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begi
     @router.get(f"{begin}/api/own/seen")
     def tell_seen(place: Place, way: Publishing, epsilon: Epsilon, threshold: Threshold) -> dict[str, Any]:
         with told_problems():
-            seen = see_stream(
+            seen = publish_place(
                 streams.counts[_within(place)], way, epsilon=_rate(epsilon), threshold=threshold, noise=noise
             )
         return {

@@ -16,16 +16,23 @@ from starlette.responses import PlainTextResponse
 from proxy.console.page import page
 from proxy.console.play.asked import AnswerIn, BeginIn, NothingIn
 from proxy.play import round_json
-from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
+from proxy.play.attacker_beliefs import (
+    AttackedDay,
+    Attacker,
+    PublishedChannel,
+    PublishedForm,
+    compute_belief,
+    count_raised,
+)
 from proxy.play.bots import BotError
 from proxy.play.floor_plan import draw_floor_plan
-from proxy.play.game import EPSILONS, MOST_DAYS, MOST_PLACES, SESSION_S, NotNow
-from proxy.play.hall import SEEDS, Hall, Seat
+from proxy.play.game import EPSILONS, MOST_DAYS, MOST_PLACES, SESSION_S, NotAllowedNow
+from proxy.play.hall import SEEDS, GameSessions, SessionEntry
 from proxy.play.policy_text import write_policy
 from proxy.play.published import SENTENCES, Publishing
 from proxy.play.scoring import SECONDS
 from proxy.play.tasks import WEEKDAYS
-from proxy.play.tradeoff import LEAST_EPSILON, MOST_EPSILON, MOST_LOOKS, Tradeoff, count_errors, weigh
+from proxy.play.tradeoff import LEAST_EPSILON, MOST_EPSILON, MOST_LOOKS, Tradeoff, count_errors, weigh_epsilon
 from proxy.rest.request_refusals import HttpRefusal
 
 BEGIN = "/console/play"
@@ -50,7 +57,9 @@ def name_owner(_: Request) -> str:
     return "the owner"
 
 
-def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin: str, own: bool = False) -> None:
+def add_play_routes(
+    router: APIRouter, hall: GameSessions, player_of: PlayerOf, *, begin: str, own: bool = False
+) -> None:
     """Add the game, the attackers, the slider, and the pages of all three, at an address.
 
     With `own` they lead to the page about a table of the owner's own, which another module adds.
@@ -66,7 +75,7 @@ def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin
 
 def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
     told = {
-        "places": round_json.tell_plan(draw_floor_plan()),
+        "places": round_json.write_plan(draw_floor_plan()),
         "weekdays": list(WEEKDAYS),
         "session_s": SESSION_S,
         "round_s": SECONDS,
@@ -88,12 +97,12 @@ def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
     router.get("/rules")(show("rules"))
 
 
-def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
-    def tell_session(seat: Seat) -> dict[str, Any]:
-        return round_json.tell_session(seat.session, key=seat.key, now=hall.clock(), shared_seed=seat.shared_seed)
+def _add_game(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> None:
+    def tell_session(seat: SessionEntry) -> dict[str, Any]:
+        return round_json.write_session(seat.session, key=seat.key, now=hall.clock(), shared_seed=seat.has_shared_seed)
 
     @contextmanager
-    def seated(request: Request, key: str) -> Iterator[Seat]:
+    def seated(request: Request, key: str) -> Iterator[SessionEntry]:
         """Yield a session, for one request at a time."""
         with told_problems():
             seat = hall.find(player_of(request), key)
@@ -128,26 +137,26 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
         stop: Annotated[int, Query(ge=1, le=288)] = 288,
     ) -> dict[str, Any]:
         with seated(request, key) as seat:
-            seen = seat.session.look(hall.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
-            return round_json.tell_series(seen, start=start, stop=stop)
+            seen = seat.session.read_published(hall.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
+            return round_json.write_series(seen, start=start, stop=stop)
 
     @router.get("/api/sessions/{key}/heat")
     def tell_heat(request: Request, key: str, day: Annotated[int, Query(ge=0, lt=1000)]) -> dict[str, Any]:
         with seated(request, key) as seat:
             building = seat.session.building
-            seen = seat.session.look(hall.clock(), building.plan.regions, range(day, day + 1))
-            return round_json.tell_heat(building, seen[day])
+            seen = seat.session.read_published(hall.clock(), building.plan.regions, range(day, day + 1))
+            return round_json.write_heat_map(building, seen[day])
 
     @router.post("/api/sessions/{key}/answer")
     def answer(request: Request, key: str, body: AnswerIn) -> dict[str, Any]:
         with seated(request, key) as seat:
-            feedback = seat.session.answer(hall.clock(), body.answer())
-            return {"feedback": round_json.tell_feedback(feedback, seat.session), "session": tell_session(seat)}
+            feedback = seat.session.answer_round(hall.clock(), body.answer())
+            return {"feedback": round_json.write_feedback(feedback, seat.session), "session": tell_session(seat)}
 
     @router.post("/api/sessions/{key}/give-up")
     def give_up(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
         with seated(request, key) as seat:
-            seat.session.give_up(hall.clock())
+            seat.session.give_up_round(hall.clock())
             return tell_session(seat)
 
     @router.post("/api/sessions/{key}/end")
@@ -157,13 +166,13 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
             return tell_session(seat)
 
 
-def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
+def _add_results(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> None:
     @router.get("/api/board")
     def tell_board() -> dict[str, Any]:
         return {
             "best": [
                 {"name": score.name, "points": score.points, "rounds": score.rounds, "ended_at": score.ended_at}
-                for score in hall.board.best(_BOARD)
+                for score in hall.board.list_best(_BOARD)
             ]
         }
 
@@ -173,30 +182,30 @@ def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
             seat = hall.find(player_of(request), key)
             with seat.lock:
                 if not seat.session.is_over(hall.clock()):
-                    raise NotNow("the trace is told when the session is over: it has the ways and the truths")
-                lines = "".join(f"{round_json.tell_action(action)}\n" for action in seat.session.trace)
+                    raise NotAllowedNow("the trace is told when the session is over: it has the ways and the truths")
+                lines = "".join(f"{round_json.write_action(action)}\n" for action in seat.session.trace)
         return PlainTextResponse(lines, media_type=_JSON_LINES)
 
     @router.get("/api/traces")
     def export_traces() -> Response:
-        return PlainTextResponse("".join(hall.board.traces()), media_type=_JSON_LINES)
+        return PlainTextResponse("".join(hall.board.read_traces()), media_type=_JSON_LINES)
 
 
-def _add_attackers(router: APIRouter, hall: Hall) -> None:
+def _add_attackers(router: APIRouter, hall: GameSessions) -> None:
     @router.get("/api/attack/hidden")
     def tell_hidden(seed: Seed, attacker: Attacker, tick: Annotated[int, Query(ge=0, le=143)]) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         roles = day.building.roles
         return {
             "open": len(day.building.plan.regions) - len(day.closed),
-            "people": [{"person": person, "role": roles[person]} for person in day.hidden(tick)],
+            "people": [{"person": person, "role": roles[person]} for person in day.list_hidden_people(tick)],
         }
 
     @router.get("/api/attack")
     def attack(
         seed: Seed,
         attacker: Attacker,
-        seen: Seen,
+        seen: PublishedForm,
         epsilon: Epsilon,
         tick: Annotated[int, Query(ge=0, le=143)],
         victim: Annotated[int, Query(ge=0, lt=10_000)],
@@ -207,21 +216,21 @@ def _add_attackers(router: APIRouter, hall: Hall) -> None:
         with told_problems():
             if victim >= len(day.building.roles):
                 raise ValueError("there is no such person")
-            belief = believe(day, channel, victim=victim, tick=tick, noise=hall.noise)
-        return round_json.tell_belief(day, belief, channel)
+            belief = compute_belief(day, channel, victim=victim, tick=tick, noise=hall.noise)
+        return round_json.write_belief(day, belief, channel)
 
     @router.get("/api/attack/day")
-    def attack_day(seed: Seed, attacker: Attacker, seen: Seen, epsilon: Epsilon) -> dict[str, Any]:
+    def attack_day(seed: Seed, attacker: Attacker, seen: PublishedForm, epsilon: Epsilon) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
-        return round_json.tell_localised(count_raised(day, channel, every=_EVERY, noise=hall.noise))
+        return round_json.write_localised(count_raised(day, channel, every=_EVERY, noise=hall.noise))
 
 
-def _add_slider(router: APIRouter, hall: Hall) -> None:
+def _add_slider(router: APIRouter, hall: GameSessions) -> None:
     @lru_cache(maxsize=256)
     def find(seed: int, attacker: Attacker, epsilon: Fraction, looks: int) -> Tradeoff:
         buildings = hall.buildings
-        return weigh(
+        return weigh_epsilon(
             buildings.find_played(seed),
             buildings.find_attacked(seed),
             attacker=attacker,
@@ -241,7 +250,7 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
         rate = Fraction(epsilon).limit_denominator(100_000) if way.has_epsilon else None
         with one_at_a_time:
             found = find_errors(seed, way, rate)
-        return round_json.tell_errors(way, found)
+        return round_json.write_errors(way, found)
 
     @router.get("/api/tradeoff")
     def tell_tradeoff(
@@ -252,7 +261,7 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
     ) -> dict[str, Any]:
         with told_problems():
             found = find(seed, attacker, Fraction(epsilon).limit_denominator(100_000), looks)
-        return round_json.tell_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
+        return round_json.write_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
 
 
 @contextmanager
@@ -260,7 +269,7 @@ def told_problems() -> Iterator[None]:
     """Answer the game's refusals as REST does."""
     try:
         yield
-    except NotNow as refusal:
+    except NotAllowedNow as refusal:
         raise HttpRefusal("KH408", str(refusal), hint="Read the session again, or begin one.", status=409) from None
     except ValueError as refusal:
         raise HttpRefusal("KH408", str(refusal), hint="Send what the page sends.", status=400) from None

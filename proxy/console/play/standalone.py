@@ -27,7 +27,7 @@ from proxy.console.play.open import open_hall
 from proxy.console.play.own_routes import OwnersKey, add_own_routes
 from proxy.console.play.routes import BEGIN, add_play_routes
 from proxy.console.static_files import PLACE, StaticFolder
-from proxy.play.hall import Hall
+from proxy.play.hall import GameSessions
 from proxy.play.own_streams import OwnStreams
 from proxy.report.report_refusals import make_internal_error
 from proxy.rest import uvicorn_server
@@ -44,7 +44,7 @@ _RECEIVE_TIMEOUT_MS = 10_000  # for so little, on loopback
 _HOST = "127.0.0.1"
 
 
-def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> FastAPI:
+def play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> FastAPI:
     """Return the application over some sessions and their leader board, and over a table of the owner's own."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     key = None if own is None else own[1]

@@ -77,7 +77,7 @@ def test_the_same_alerts(sail: Sail, tmp_path: Path, kind: str) -> None:
             _add_file(folder, rows)
             for clinic in clinics:
                 clinic.now = START + hours * HOUR
-                clinic.runner().look_around()
+                clinic.runner().make_due_looks()
         alerts = [clinic.alerts(run) for clinic, run in zip(clinics, runs, strict=True)]
         assert alerts[0] == alerts[1]
         assert {ward for _, _, ward in alerts[0]} >= {"A", "C"}

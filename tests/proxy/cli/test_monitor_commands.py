@@ -49,7 +49,7 @@ def test_alerts_are_watched_for_and_scripts_learn_of_the_first(wards: Clinic) ->
     run = wards.start()
     wards.arrive(visits("B", 900, at=START + HOUR))
     wards.now = START + 6 * HOUR
-    wards.runner().look_around()
+    wards.runner().make_due_looks()
     seen = _monitor(wards, "watch", "crowded", "--until-alert")
     assert seen.exit_code == 0
     assert seen.stdout == "2026-03-01 06:00:00  look 1  ward B, day 2026-03-01\n"

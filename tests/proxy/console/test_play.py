@@ -15,8 +15,8 @@ from proxy.console.play.standalone import MOST_BODY_BYTES, play_app
 from proxy.open_policy.service import Service
 from proxy.play import tradeoff
 from proxy.play.game import SESSION_S
-from proxy.play.hall import Hall
-from proxy.play.tasks import TaskAnswer, solve
+from proxy.play.hall import GameSessions
+from proxy.play.tasks import TaskAnswer, solve_task
 from tests.effort import rounds
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
 from tests.worlds.play_house import SEED, Clock, open_playground
@@ -33,12 +33,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def hall(tmp_path: Path, clock: Clock) -> Hall:
+def hall(tmp_path: Path, clock: Clock) -> GameSessions:
     return open_playground(tmp_path, clock)
 
 
 @pytest.fixture
-def browser(hall: Hall) -> Browser:
+def browser(hall: GameSessions) -> Browser:
     return Browser(play_app(hall), site=LOCAL)
 
 
@@ -54,16 +54,16 @@ def _begin(browser: Browser, **more: Any) -> str:
     return f"{API}/sessions/{told.json()['key']}"
 
 
-def _truth(hall: Hall, session: str) -> dict[str, int]:
+def _truth(hall: GameSessions, session: str) -> dict[str, int]:
     """The true answer, which only a test can look at."""
     (seat,) = [seat for seat in hall._seats.values() if session.endswith(seat.key)]
     assert seat.session.round is not None
-    answer: TaskAnswer = solve(seat.session.round.task, seat.session.round.world)
+    answer: TaskAnswer = solve_task(seat.session.round.task, seat.session.round.world)
     known = {"count": answer.count, "place": answer.place, "day": answer.day, "tick": answer.tick}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def test_a_session_from_its_start_to_the_leader_board(browser: Browser, hall: Hall, clock: Clock) -> None:
+def test_a_session_from_its_start_to_the_leader_board(browser: Browser, hall: GameSessions, clock: Clock) -> None:
     session = _begin(browser)
     for number in range(3):
         begun = browser.post(f"{session}/rounds", json={}).json()
@@ -106,7 +106,7 @@ def test_a_page_is_under_the_consoles_policy(browser: Browser, page: str) -> Non
     assert browser.get("/").headers["location"] == "/console/play"
 
 
-def test_names_stay_text(browser: Browser, hall: Hall) -> None:
+def test_names_stay_text(browser: Browser, hall: GameSessions) -> None:
     name = "<img src=x onerror=alert(1)>"
     session = _begin(browser, name=name)
     browser.post(f"{session}/rounds", json={})
@@ -149,7 +149,7 @@ def test_rounds_follow_one_another(browser: Browser, clock: Clock) -> None:
     assert browser.post(f"{session}/answer", json={"count": 1}).status_code == 409
 
 
-def test_other_sites_and_other_names_get_nothing(hall: Hall) -> None:
+def test_other_sites_and_other_names_get_nothing(hall: GameSessions) -> None:
     begin = {"name": "Ada", "seed": SEED}
     browser = Browser(play_app(hall), site=LOCAL)
     foreign = {"Origin": "http://evil.example"}
@@ -206,7 +206,7 @@ def test_the_slider_tells_how_wrong_every_way_leaves_a_bot(browser: Browser, few
     assert browser.get(f"{API}/errors?seed={SEED}&epsilon=1&way=none").status_code == 400
 
 
-def test_owners_have_a_playground_of_their_own(service: Service, hall: Hall) -> None:
+def test_owners_have_a_playground_of_their_own(service: Service, hall: GameSessions) -> None:
     app = console_app(service, play=hall)
     owner, analyst = Browser(app), Browser(app)
     assert owner.log_owner_in().status_code == analyst.log_in().status_code == 303
@@ -239,7 +239,7 @@ def test_the_slider_gives_a_policy_that_can_be_read(browser: Browser, few_rounds
     assert "crowded" in Policy.load(path).monitors
 
 
-def test_the_console_has_a_tab_where_the_policy_has_a_playground(service: Service, hall: Hall) -> None:
+def test_the_console_has_a_tab_where_the_policy_has_a_playground(service: Service, hall: GameSessions) -> None:
     without, playing = Browser(console_app(service)), Browser(console_app(service, play=hall))
     for browser in (without, playing):
         browser.log_in()
@@ -249,7 +249,7 @@ def test_the_console_has_a_tab_where_the_policy_has_a_playground(service: Servic
     assert playing.get("/console/play").status_code == 200
 
 
-def test_in_the_console_one_plays_after_a_login_and_alone(service: Service, hall: Hall) -> None:
+def test_in_the_console_one_plays_after_a_login_and_alone(service: Service, hall: GameSessions) -> None:
     app = console_app(service, play=hall)
     stranger, ada, bob = Browser(app), Browser(app), Browser(app)
     assert stranger.get("/console/play").status_code == 303
@@ -285,5 +285,5 @@ def test_a_policy_opens_a_playground_when_it_says_so(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8") + "\n[server.play]\nenabled = true\nscores = 'board.sqlite'\n")
     hall = open_playground_of(Policy.load(path))
     assert hall is not None
-    assert hall.board.best(1) == ()
+    assert hall.board.list_best(1) == ()
     assert (tmp_path / "board.sqlite").exists()

@@ -64,7 +64,7 @@ def both(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> I
 
 def _look(wards: Clinic, number: int) -> None:
     wards.now = START + number * HOUR + DUE
-    wards.runner().look_around()
+    wards.runner().make_due_looks()
 
 
 def _arrive(wards: Clinic, ward: str, count: int, *, hour: float, late: timedelta = timedelta(0)) -> None:
@@ -79,7 +79,7 @@ def _in_answer(wards: Clinic, run: str) -> str:
 def test_rows_come_and_leave_and_come_again(both: Clinic) -> None:
     run, seen = both.start(), []
     both.now = START + HOUR + LATENESS
-    both.runner().look_around()
+    both.runner().make_due_looks()
     assert both.service.ledger.monitors.list_open_windows(run) == (), "what is being added has another minute"
     for look in range(1, 12):
         if look in (2, 8):

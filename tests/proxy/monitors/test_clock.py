@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from accountant.monitor_model import MonitorState
 from planner.errors import KeyholeError
-from proxy.monitors.clock import ClockReading, WatchedClock, wait_after_jump
-from proxy.monitors.monitor_refusals import looks_in_the_future
+from proxy.monitors.clock import ClockReading, WatchedClock, get_wait_after_jump
+from proxy.monitors.monitor_refusals import refuse_future_looks
 from proxy.observe.telemetry import Telemetry
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
 
@@ -44,7 +44,7 @@ def test_a_clock_that_jumps_and_comes_back_is_trusted_again(jump: timedelta) -> 
     machine.wait(MINUTE)
     assert clock.read(every=HOUR) == ClockReading(machine.now, jump)
     machine.wait(MINUTE, jump=-jump)
-    assert clock.read(every=HOUR) == ClockReading(machine.now, is_over=True, has_moved=True)
+    assert clock.read(every=HOUR) == ClockReading(machine.now, is_over=True, was_set=True)
 
 
 def test_a_clock_that_goes_on_evenly_is_trusted_after_the_wait() -> None:
@@ -56,7 +56,7 @@ def test_a_clock_that_goes_on_evenly_is_trusted_after_the_wait() -> None:
     machine.wait(HOUR - SECOND)
     assert clock.read(every=HOUR).jumped_by == DAY
     machine.wait(SECOND)
-    assert clock.read(every=HOUR) == ClockReading(machine.now, is_over=True, has_moved=True)
+    assert clock.read(every=HOUR) == ClockReading(machine.now, is_over=True, was_set=True)
 
 
 def test_a_clock_that_jumps_again_is_watched_from_there() -> None:
@@ -80,11 +80,11 @@ def test_small_steps_and_long_waits_are_no_jumps() -> None:
     clock.read(every=HOUR)
     for length, step in ((3 * DAY, timedelta(0)), (SECOND, HOUR), (SECOND, -HOUR)):
         machine.wait(length, jump=step)
-        assert clock.read(every=HOUR) == ClockReading(machine.now, has_moved=step != timedelta(0))
+        assert clock.read(every=HOUR) == ClockReading(machine.now, was_set=step != timedelta(0))
 
 
 def test_waits_are_ten_minutes_to_an_hour() -> None:
-    assert [wait_after_jump(one) for one in (SECOND, 20 * MINUTE, DAY)] == [10 * MINUTE, 20 * MINUTE, HOUR]
+    assert [get_wait_after_jump(one) for one in (SECOND, 20 * MINUTE, DAY)] == [10 * MINUTE, 20 * MINUTE, HOUR]
 
 
 @pytest.fixture
@@ -99,22 +99,22 @@ def test_a_clock_that_jumps_forward_and_back_closes_no_window(wards: Clinic) -> 
     run, passed = wards.start(), [0.0]
     wards.service.telemetry = Telemetry(log=structlog.get_logger())
     runner = wards.runner(seconds=lambda: passed[0])
-    runner.look_around()
+    runner.make_due_looks()
     with capture_logs() as logged:
         for _ in range(2):
             wards.now += 3 * DAY if wards.now == START else MINUTE
             passed[0] += 60
-            runner.look_around()
+            runner.make_due_looks()
         assert runner.readings[1].read() == {"": pytest.approx((3 * DAY - MINUTE).total_seconds(), abs=61)}
         wards.now = START + 3 * MINUTE
         passed[0] += 60
-        runner.look_around()
+        runner.make_due_looks()
     assert [line["event"] for line in logged] == ["clock jumped", "clock settled"]
     assert wards.service.ledger.monitors.list_closed_windows(run) == frozenset()
     assert wards.service.ledger.monitors.list_begun_windows(run) == frozenset()
     wards.arrive(visits("A", 900, at=START + HOUR))
     wards.now, passed[0] = START + 6 * HOUR, 6 * 3600
-    runner.look_around()
+    runner.make_due_looks()
     assert wards.alerts(run) == [(1, 0, "A")]
 
 
@@ -123,15 +123,15 @@ def test_looks_that_lie_in_the_future_are_said_to_lie_there(wards: Clinic) -> No
     """The process was started while the clock was ahead, so nothing could be held against it."""
     run = wards.start()
     wards.now = START + DAY + 12 * HOUR
-    wards.runner().look_around()
+    wards.runner().make_due_looks()
     looked = wards.now
     wards.now = START + 6 * HOUR
-    refused = looks_in_the_future(NAME, looked)
+    refused = refuse_future_looks(NAME, looked)
     wards.service.telemetry = Telemetry(log=structlog.get_logger())
     runner = wards.runner()
     with capture_logs() as logged:
         for _ in range(3):
-            runner.look_around()
+            runner.make_due_looks()
             wards.now += 10 * SECOND
     said = [(line["code"], line["why"]) for line in logged if line["event"] == "monitor cannot be looked at"]
     assert said == [(refused.code, refused.message)] == [("KH604", refused.message)]
@@ -147,10 +147,10 @@ def test_a_monitor_past_its_horizon_ends(wards: Clinic) -> None:
     wards.service.telemetry = Telemetry(log=structlog.get_logger())
     for hours in range(6, 73, 6):
         wards.now = START + hours * HOUR
-        wards.runner().look_around()
+        wards.runner().make_due_looks()
     assert [one.state for one in wards.service.ledger.monitors.list_runs()] == [MonitorState.RUNNING]
     with capture_logs() as logged:
-        wards.runner().look_around()
+        wards.runner().make_due_looks()
     (ended,) = wards.service.ledger.monitors.list_runs()
     assert (ended.run, ended.state, ended.reason) == (run, MonitorState.ENDED, "its horizon is over")
     assert [line["event"] for line in logged] == ["monitor is over"]

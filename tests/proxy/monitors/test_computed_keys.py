@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from proxy.cli.main import app
-from proxy.monitors.places import Places
+from proxy.monitors.places import CellPlaces
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
 from proxy.report.budget import make_document
@@ -62,7 +62,7 @@ def wings(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterat
                     (ward, START + hour * HOUR, cost),
                 )
             opened.now = START + (hour + 5) * HOUR
-            opened.runner().look_around()
+            opened.runner().make_due_looks()
         opened.now = START + 24 * HOUR
         with serve_in_background(opened.service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses:
             yield Wings(opened, run, addresses)
@@ -113,12 +113,12 @@ def test_each_value_of_a_class_is_charged(wings: Wings) -> None:
     assert sorted(len(values) for _, values in run.charge.cells.columns) == [3, 3, 3]
     spent = most_spent(make_document(wings.clinic.service, None), "visits")
     assert spent == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
-    places = Places.of(plan, run)
+    places = CellPlaces.find_for_run(plan, run)
     marked = np.zeros(plan.keys.size, dtype=np.bool_)
     for group in range(plan.keys.size):
         marked[:] = False
         marked[group] = True
-        assert places.marks(places.of_keys(marked)).tolist() == marked.tolist()
+        assert places.mark_keys(places.find_places(marked)).tolist() == marked.tolist()
     losses = np.arange(plan.keys.size) / 4
-    laid = places.lay_out(losses)
+    laid = places.expand_to_cells(losses)
     assert sorted((laid / 10**9).tolist()) == sorted([*losses.tolist(), *losses[:3].tolist()])

@@ -23,7 +23,7 @@ from planner.monitors.build import plan_monitor
 from planner.question.plan import Rewritten
 from proxy.monitors.look import WatchedRun
 from proxy.monitors.runner import MonitorRunner
-from proxy.monitors.schedule import list_due
+from proxy.monitors.schedule import list_due_looks
 from proxy.monitors.start import start_monitor
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
@@ -44,7 +44,7 @@ def wards(tmp_path: Path, postgres_url: str) -> Iterator[Clinic]:
 
 def _advance(wards: Clinic, hours: float) -> None:
     wards.now = START + hours * HOUR
-    wards.runner().look_around()
+    wards.runner().make_due_looks()
 
 
 def test_a_ward_is_in_the_answer_from_the_look_at_which_it_crosses(wards: Clinic) -> None:
@@ -129,7 +129,7 @@ def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> Non
     wards.arrive(visits("A", 900, at=START + HOUR))
     wards.now = START + 6 * HOUR
     plan, (standing_run,) = wards.plan, wards.service.ledger.monitors.list_runs()
-    due = list_due(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
+    due = list_due_looks(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
     drawn = plan.standing.draw_state(keys=3, noise=wards.service.noise)
     state = wards.service.ledger.monitors.begin_window(run, 0, drawn)
     looks = [WatchedRun(wards.service, plan, standing_run, who).prepare(due[0], state) for who in ("one", "other")]
@@ -148,12 +148,12 @@ def test_a_source_that_is_gone_makes_a_look_late_and_nothing_else(wards: Clinic)
         source.execute("ALTER TABLE visits RENAME TO elsewhere")
         wards.now = START + 6 * HOUR
         runner = wards.runner()
-        runner.look_around()
+        runner.make_due_looks()
         assert wards.alerts(run) == []
         wards.now += timedelta(minutes=10)
         assert runner.readings[0].read() == {NAME: 600.0}
         source.execute("ALTER TABLE elsewhere RENAME TO visits")
-    runner.look_around()
+    runner.make_due_looks()
     assert wards.alerts(run) == [(1, 0, "A")]
     assert runner.readings[0].read() == {NAME: 0.0}
 
@@ -203,14 +203,14 @@ until = "2026-03-03"
         runner = wards.runner()
         with monkeypatch.context() as breaking:
             breaking.setattr(source, "aggregates", break_at_three)
-            runner.look_around()
+            runner.make_due_looks()
         crowded, later = wards.service.ledger.monitors.list_runs()
         assert wards.alerts(crowded.run) == []
         assert wards.alerts(later.run) == [(1, 0, "A")]
         told = wards.service.telemetry.write_prometheus_text().decode()
         assert 'keyhole_monitor_looks_total{monitor="crowded",outcome="failed"} 1.0' in told
         wards.now += timedelta(minutes=1)
-        runner.look_around()
+        runner.make_due_looks()
         assert wards.alerts(crowded.run) == [(1, 0, "A")]
 
 
@@ -257,11 +257,11 @@ def test_another_monitor_under_the_same_name_is_not_looked_at(tmp_path: Path, po
         wards.policy.write_text(policy.replace("> 400", "> 500"), encoding="utf-8")
         with Service.open(wards.policy) as other:
             wards.now = START + 6 * HOUR
-            wards.runner(other).look_around()
+            wards.runner(other).make_due_looks()
         assert wards.alerts(run) == []
         wards.policy.write_text(policy.replace('analysts = ["ada"]', "analysts = []"), encoding="utf-8")
         with Service.open(wards.policy) as same:
-            wards.runner(same).look_around()
+            wards.runner(same).make_due_looks()
         assert wards.alerts(run) == [(1, 0, "A")]
 
 
@@ -292,19 +292,19 @@ def test_a_runner_looks_by_the_policy_that_answers_now(wards: Clinic) -> None:
         since=lambda _: START.replace(tzinfo=UTC),
     )
     wards.now = START + 6 * HOUR
-    runner.look_around()
+    runner.make_due_looks()
     assert wards.alerts(old) == [(1, 0, "A")]
     wards.policy.write_text(policy.replace("> 400", "> 500"), encoding="utf-8")
     with Service.open(wards.policy) as service:
         answering.service = service
         wards.arrive(visits("C", 900, at=START + 7 * HOUR))
         wards.now = START + 12 * HOUR
-        runner.look_around()
+        runner.make_due_looks()
         assert wards.alerts(old) == [(1, 0, "A")]
         service.ledger.monitors.end(old, by="tests", why="changed")
         plan = plan_monitor(service.catalog, service.catalog.monitors[0], dialect=service.source.dialect)
         new = start_monitor(service, plan, by="tests", why="to see").run
-        runner.look_around()
+        runner.make_due_looks()
         assert wards.alerts(new) == [(2, 0, "A"), (2, 0, "C")]
 
 
@@ -323,10 +323,10 @@ def test_a_monitor_that_is_put_right_is_looked_at_as_soon_as_the_policy_answers(
             seconds=lambda: wards.now.timestamp(),
             since=lambda _: START.replace(tzinfo=UTC),
         )
-        runner.look_around()
+        runner.make_due_looks()
         assert wards.alerts(run) == []
         answering.service = wards.service
-        runner.look_around()
+        runner.make_due_looks()
     assert wards.alerts(run) == [(1, 0, "A")]
 
 
@@ -469,7 +469,7 @@ def test_a_monitor_that_the_policy_lost_or_changed_is_told_of_and_late(tmp_path:
         with Service.open(wards.policy) as other:
             wards.now = START + 6 * HOUR
             runner = wards.runner(other)
-            runner.look_around()
+            runner.make_due_looks()
             wards.now += HOUR
             assert runner.readings[0].read() == {NAME: 3600.0}
         wards.policy.write_text(policy.partition("[monitors.crowded]")[0], encoding="utf-8")
@@ -479,5 +479,5 @@ def test_a_monitor_that_the_policy_lost_or_changed_is_told_of_and_late(tmp_path:
         ):
             runner = wards.runner(without)
             for _ in range(3):
-                runner.look_around()
+                runner.make_due_looks()
         assert [line["monitor"] for line in logged if line["event"] == "monitor cannot be looked at"] == [NAME]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.monitors.monitor_plan import WindowPlan
-from proxy.monitors.schedule import DueLook, count_moments, list_due, next_moment, number_of
+from proxy.monitors.schedule import DueLook, count_moments, find_look_number, find_next_moment, list_due_looks
 
 _START = datetime(2026, 3, 1)
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
@@ -47,7 +47,7 @@ def _due(
     early: bool = True,
     windows: WindowPlan | None = None,
 ) -> tuple[DueLook, ...]:
-    return list_due(windows or _days(), since=since, now=now, made=made or {}, closed=closed, early=early)
+    return list_due_looks(windows or _days(), since=since, now=now, made=made or {}, closed=closed, early=early)
 
 
 def test_nothing_is_due_before_the_first_moment() -> None:
@@ -104,7 +104,7 @@ def test_hopping_windows_are_looked_at_one_at_a_time() -> None:
 def test_the_next_moment_is_when_something_comes_due(half_hours: int, windows: WindowPlan) -> None:
     now = _START + half_hours * _HOUR / 2
     made = {one.window: one.look for one in _due(now, windows=windows)}
-    moment = next_moment(windows, now=now)
+    moment = find_next_moment(windows, now=now)
     if moment is None:
         assert now >= windows.find_close(len(windows.starts) - 1) + windows.lateness
         return
@@ -116,13 +116,16 @@ def test_the_next_moment_is_when_something_comes_due(half_hours: int, windows: W
 def test_the_next_moment_comes_after_a_look_that_was_made_in_the_future() -> None:
     """By a clock that was ahead: the ledger has the fifth look, so the sixth comes next, whatever the time is now."""
     windows = _days(lateness=timedelta(minutes=10))
-    assert next_moment(windows, now=_START, newest=5) == _START + 6 * _HOUR + windows.delay
-    assert next_moment(windows, now=_START + 8 * _HOUR + windows.delay, newest=5) == _START + 9 * _HOUR + windows.delay
+    assert find_next_moment(windows, now=_START, newest=5) == _START + 6 * _HOUR + windows.delay
+    assert (
+        find_next_moment(windows, now=_START + 8 * _HOUR + windows.delay, newest=5)
+        == _START + 9 * _HOUR + windows.delay
+    )
 
 
 def test_numbers_count_all_moments_of_a_horizon() -> None:
     assert count_moments(_days()) == 72
-    assert number_of(_days(), _START + 2 * _DAY) == 48
+    assert find_look_number(_days(), _START + 2 * _DAY) == 48
 
 
 @pytest.mark.parametrize("early", [True, False])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog.catalog import RELEASED_BY
-from proxy.monitors.reading import MonitorReading
+from proxy.monitors.reading import MonitorReader
 from proxy.report.budget import make_document
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
 from tests.worlds.house import most_spent
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.server
 
 def _advance(wards: Clinic, hours: float) -> None:
     wards.now = START + hours * HOUR
-    wards.runner().look_around()
+    wards.runner().make_due_looks()
 
 
 @pytest.mark.parametrize("name", ["pegasus", "signed_tree"])
@@ -61,8 +61,8 @@ def _says_no_bound(wards: Clinic) -> None:
     assert (wording.fnr, wording.fpr) == (None, None)
     assert wording.guarantee is not None
     assert wording.guarantee.startswith("no bound on missed or wrong: ")
-    reading = MonitorReading(wards.service)
-    (row,) = [reading.status(one).row() for one in reading.readable("ada")]
+    reading = MonitorReader(wards.service)
+    (row,) = [reading.read_status(one).make_row() for one in reading.list_readable("ada")]
     assert row[8:10] == (None, None)  # fnr and fpr in keyhole.monitors
     assert any("no bound on missed or wrong" in line for line in reading.explain(NAME, analyst="ada", form="text"))
     wards.service.ledger.verify()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from proxy.play.building import Building
-from proxy.play.hall import Buildings, Hall
+from proxy.play.hall import BuildingCache, GameSessions
 from tests.worlds.play_house import BUILDINGS, Clock, open_playground
 
 
@@ -14,12 +14,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
-def buildings() -> Buildings:
+def buildings() -> BuildingCache:
     return BUILDINGS
 
 
 @pytest.fixture
-def hall(tmp_path: Path, clock: Clock) -> Hall:
+def hall(tmp_path: Path, clock: Clock) -> GameSessions:
     return open_playground(tmp_path, clock)
 
 

@@ -8,9 +8,9 @@ from proxy.play.bots import answer_by_counts, play_rounds
 from proxy.play.building import Building
 from proxy.play.key_sets import answer_by_keys, watch_day
 from proxy.play.published import Publisher, Publishing
-from proxy.play.tasks import TaskKind, draw_task, measure, solve
+from proxy.play.tasks import TaskKind, draw_task, measure_distance, solve_task
 from proxy.play.tradeoff import count_errors
-from proxy.play.world import World, draw_plants
+from proxy.play.world import PrivateDays, draw_planted_events
 from tests.seeded_noise import SeededNoise
 
 EPSILONS = tuple(Fraction(1, inverse) for inverse in (100, 20, 10, 2, 1))
@@ -59,11 +59,11 @@ def test_error_falls_with_epsilon(draw: Callable[[int], Building], kind: TaskKin
 def test_without_noise_nothing_is_wrong(draw: Callable[[int], Building], kind: TaskKind) -> None:
     for number in range(4):
         building = draw(1)
-        plants = draw_plants(building, number=number)
-        world = World(building, plants)
+        plants = draw_planted_events(building, number=number)
+        world = PrivateDays(building, plants)
         task = draw_task(kind, building, plants, number=number)
         publisher = Publisher(world, Publishing.TRUE, None, SeededNoise(0), np.random.default_rng(0))
-        distance = measure(task, answer_by_counts(task, publisher), solve(task, world), world)
+        distance = measure_distance(task, answer_by_counts(task, publisher), solve_task(task, world), world)
         assert distance.error <= 2
         assert not distance.wrong_day
 
@@ -76,11 +76,11 @@ def test_a_key_set_keeps_its_rates(draw: Callable[[int], Building]) -> None:
     building, noise = draw(1), SeededNoise(9)
     missed, wrong, true, false = 0, 0, 0, 0
     for number in range(30):
-        plants = draw_plants(building, number=number)
-        world = World(building, plants)
+        plants = draw_planted_events(building, number=number)
+        world = PrivateDays(building, plants)
         task = draw_task(TaskKind.EXCESS, building, plants, number=number)
         answer = answer_by_keys(task, world, epsilon=Fraction(1, 4), noise=noise)
-        counts = world.counts(task.where)[task.on_day]
+        counts = world.count_place(task.where)[task.on_day]
         returned = np.isin(np.arange(counts.size), answer.keys)
         above, below = counts > task.above, counts <= task.above - answer.tolerance
         missed, true = missed + int((above & ~returned).sum()), true + int(above.sum())
@@ -96,20 +96,20 @@ def test_the_alarm_rings_where_the_room_is_too_full(draw: Callable[[int], Buildi
     """Missed in one of twenty at most at the first look, and next to never after eighteen; noise is seeded."""
     building = draw(1)
     for number in range(10):
-        plants = draw_plants(building, number=number)
-        world = World(building, plants)
+        plants = draw_planted_events(building, number=number)
+        world = PrivateDays(building, plants)
         task = draw_task(TaskKind.EXCESS, building, plants, number=number)
         alarm = watch_day(task, world, epsilon=Fraction(2), noise=SeededNoise(number))
         assert alarm.loss <= 2
         assert alarm.rang_at is not None
-        counts = world.counts(task.where)[task.on_day]
+        counts = world.count_place(task.where)[task.on_day]
         assert counts[alarm.rang_at] > task.above - alarm.tolerance
 
 
 @pytest.mark.parametrize("way", [way for way in Publishing if way is not Publishing.KEYHOLE])
 def test_what_was_published_stays(draw: Callable[[int], Building], way: Publishing) -> None:
     building = draw(1)
-    world = World(building, draw_plants(building, number=0))
+    world = PrivateDays(building, draw_planted_events(building, number=0))
     epsilon = Fraction(1, 10) if way.has_epsilon else None
     publisher = Publisher(world, way, epsilon, SeededNoise(0), np.random.default_rng(0))
     room, region, floor = building.plan.rooms[0], building.plan.regions[1], 1
@@ -125,7 +125,7 @@ def test_what_was_published_stays(draw: Callable[[int], Building], way: Publishi
 
 def test_zeros_tell_nothing(draw: Callable[[int], Building]) -> None:
     building = draw(1)
-    world = World(building, draw_plants(building, number=0))
+    world = PrivateDays(building, draw_planted_events(building, number=0))
     publisher = Publisher(world, Publishing.ZEROS, None, SeededNoise(0), np.random.default_rng(0))
     assert not any(values.any() for values in publisher.publish(building.plan.regions, 3).values())
 

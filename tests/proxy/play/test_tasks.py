@@ -4,31 +4,40 @@ import numpy as np
 import pytest
 
 from proxy.play.building import Building
-from proxy.play.scoring import score
-from proxy.play.tasks import Distance, GameTask, TaskAnswer, TaskKind, draw_task, measure, solve, tell
-from proxy.play.world import World, draw_plants
+from proxy.play.scoring import score_answer
+from proxy.play.tasks import (
+    Distance,
+    GameTask,
+    TaskAnswer,
+    TaskKind,
+    describe_task,
+    draw_task,
+    measure_distance,
+    solve_task,
+)
+from proxy.play.world import PrivateDays, draw_planted_events
 
-Asked = tuple[GameTask, World]
+Asked = tuple[GameTask, PrivateDays]
 
 
 @pytest.fixture(params=list(TaskKind), ids=lambda kind: kind.value)
 def asked(request: pytest.FixtureRequest, draw: Callable[[int], Building]) -> Asked:
     building = draw(1)
-    plants = draw_plants(building, number=3)
+    plants = draw_planted_events(building, number=3)
     task = draw_task(request.param, building, plants, number=3)
     assert task == draw_task(request.param, building, plants, number=3)
-    return task, World(building, plants)
+    return task, PrivateDays(building, plants)
 
 
 def test_the_true_answer_is_right(asked: Asked) -> None:
     task, world = asked
-    truth = solve(task, world)
-    assert measure(task, truth, truth, world) == Distance(0, wrong_day=False)
+    truth = solve_task(task, world)
+    assert measure_distance(task, truth, truth, world) == Distance(0, wrong_day=False)
 
 
 def test_a_task_is_told_with_its_brackets(asked: Asked) -> None:
     task, world = asked
-    told = tell(task, world.building)
+    told = describe_task(task, world.building)
     if task.place is not None:
         assert world.building.plan.places[task.place].name in told
     assert "None" not in told
@@ -42,20 +51,20 @@ def test_an_answer_without_what_is_asked_for_is_refused(asked: Asked) -> None:
         TaskAnswer(10**6, 10**6, 10**6, 10**6),
     ):
         with pytest.raises(ValueError, match="the answer"):
-            measure(task, answer, solve(task, world), world)
+            measure_distance(task, answer, solve_task(task, world), world)
 
 
 def test_ranks_are_how_many_regions_are_more_occupied(draw: Callable[[int], Building]) -> None:
     building = draw(1)
-    world = World(building, draw_plants(building, number=0))
+    world = PrivateDays(building, draw_planted_events(building, number=0))
     task = GameTask(TaskKind.NIGHT, None, 1, None, None, None)
-    nights = world.nights(1)
+    nights = world.count_nights(1)
     regions = building.plan.regions
     for rank in (0, 1, 5):
         region = regions[int(np.argsort(-nights, kind="stable")[rank])]
         expected = int((nights > np.sort(nights)[-1 - rank]).sum())
-        assert measure(task, TaskAnswer(place=region), solve(task, world), world).error == expected
-    evening = world.counts(regions[0])[1, 216:].sum() + world.counts(regions[0])[2, :72].sum()
+        assert measure_distance(task, TaskAnswer(place=region), solve_task(task, world), world).error == expected
+    evening = world.count_place(regions[0])[1, 216:].sum() + world.count_place(regions[0])[2, :72].sum()
     assert nights[0] == evening
 
 
@@ -99,4 +108,6 @@ def test_points(
     points: float,
 ) -> None:
     distance = Distance(error, wrong_day)
-    assert score(kind, distance, TaskAnswer(count=true_count), seconds=seconds, rounds_done=rounds).points == points
+    assert (
+        score_answer(kind, distance, TaskAnswer(count=true_count), seconds=seconds, rounds_done=rounds).points == points
+    )

@@ -13,8 +13,8 @@ from proxy.play.building import Building
 from proxy.play.floor_plan import Level, RegionKind
 from proxy.play.game import GameSession
 from proxy.play.published import Publishing
-from proxy.play.tasks import TaskKind, solve
-from proxy.play.world import find_lively
+from proxy.play.tasks import TaskKind, solve_task
+from proxy.play.world import find_lively_regions
 from tests.seeded_noise import SeededNoise
 
 ROUND = {"number", "task", "text", "place", "day", "weekday", "threshold", "seconds", "keys"}
@@ -35,18 +35,18 @@ def _session(building: Building, *, teaching: bool = False) -> GameSession:
 
 def _until(session: GameSession, way: Publishing) -> None:
     while session.begin_round(0.0).way is not way:
-        session.give_up(0.0)
+        session.give_up_round(0.0)
 
 
 def _told(session: GameSession, day: int) -> str:
     """All that is told of an open round."""
     regions = session.building.plan.regions
-    seen = session.look(1.0, regions, range(day, day + 1))
+    seen = session.read_published(1.0, regions, range(day, day + 1))
     return json.dumps(
         [
-            round_json.tell_session(session, key="key", now=1.0, shared_seed=False),
-            round_json.tell_series(seen, start=0, stop=288),
-            round_json.tell_heat(session.building, seen[day]),
+            round_json.write_session(session, key="key", now=1.0, shared_seed=False),
+            round_json.write_series(seen, start=0, stop=288),
+            round_json.write_heat_map(session.building, seen[day]),
         ]
     )
 
@@ -55,13 +55,12 @@ def _told(session: GameSession, day: int) -> str:
 def test_what_is_told_depends_on_what_was_published_alone(draw: Callable[[int], Building], way: Publishing) -> None:
     """Two buildings whose private days differ, to which the same was published, look the same."""
     building = draw(1)
-    lounge = next(
-        number for number in building.plan.of_kind(RegionKind.LOUNGE) if number in find_lively(building)
-    )  # fmt: skip
+    lounges, lively = building.plan.list_regions_of_kind(RegionKind.LOUNGE), find_lively_regions(building)
+    lounge = next(number for number in lounges if number in lively)
     counts = building.counts.copy()
     counts[building.plan.places[lounge].rooms, building.days_known :] += 7
     other = replace(building, counts=counts)
-    assert find_lively(other) == find_lively(building)
+    assert find_lively_regions(other) == find_lively_regions(building)
 
     here, there = _session(building), _session(other)
     for session in (here, there):
@@ -80,7 +79,7 @@ def test_what_is_told_depends_on_what_was_published_alone(draw: Callable[[int], 
 def test_an_open_round_tells_neither_truth_nor_way_nor_seed(draw: Callable[[int], Building], way: Publishing) -> None:
     session = _session(draw(1))
     _until(session, way)
-    told = round_json.tell_session(session, key="key", now=1.0, shared_seed=False)
+    told = round_json.write_session(session, key="key", now=1.0, shared_seed=False)
     assert set(told) == SESSION
     assert told["seed"] is None
     if way is Publishing.KEYHOLE:
@@ -96,15 +95,15 @@ def test_true_counts_are_told_where_they_are_published_alone(draw: Callable[[int
         session = _session(draw(1))
         _until(session, way)
         assert session.round is not None
-        seen = round_json.tell_series(session.look(1.0, (0,), range(2, 3)), start=0, stop=288)
-        true = session.round.world.counts(0)[2].tolist()
+        seen = round_json.write_series(session.read_published(1.0, (0,), range(2, 3)), start=0, stop=288)
+        true = session.round.world.count_place(0)[2].tolist()
         assert (seen["places"]["0"] == true) is (way is Publishing.TRUE)
 
 
 def test_teaching_tells_the_way_before(draw: Callable[[int], Building]) -> None:
     session = _session(draw(1), teaching=True)
     _until(session, Publishing.TICK_LAPLACE)
-    told = round_json.tell_session(session, key="key", now=1.0, shared_seed=True)
+    told = round_json.write_session(session, key="key", now=1.0, shared_seed=True)
     assert told["round"]["way"] == "tick_laplace"
     assert told["round"]["epsilon"] > 0
     assert told["seed"] == 1
@@ -114,11 +113,11 @@ def test_teaching_tells_the_way_before(draw: Callable[[int], Building]) -> None:
 def test_feedback_has_the_true_series_and_is_json(draw: Callable[[int], Building], kind: TaskKind) -> None:
     session = _session(draw(1))
     while session.begin_round(0.0).task.kind is not kind:
-        session.give_up(0.0)
+        session.give_up_round(0.0)
     assert session.round is not None
     task, world = session.round.task, session.round.world
-    truth = solve(task, world)
-    told: dict[str, Any] = json.loads(json.dumps(round_json.tell_feedback(session.answer(9.0, truth), session)))
+    truth = solve_task(task, world)
+    told: dict[str, Any] = json.loads(json.dumps(round_json.write_feedback(session.answer_round(9.0, truth), session)))
     assert told["error"] == 0
     assert told["truth"] == told["answer"]
     overlay = told["overlay"]
@@ -137,7 +136,7 @@ def test_a_heat_map_has_ten_colours_for_every_region(draw: Callable[[int], Build
     session = _session(draw(1))
     _until(session, Publishing.TRUE)
     building = session.building
-    heat = round_json.tell_heat(building, session.look(1.0, building.plan.regions, range(1, 2))[1])
+    heat = round_json.write_heat_map(building, session.read_published(1.0, building.plan.regions, range(1, 2))[1])
     assert len(heat["colours"]) == 64
     assert {len(row) for row in heat["colours"]} == {96}
     assert {colour for row in heat["colours"] for colour in row} <= set(range(10))

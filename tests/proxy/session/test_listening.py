@@ -196,7 +196,14 @@ def test_a_batch_that_is_not_ended_is_not_broken_into(listening: Running, hub: A
             pass
         ada.send(Execute(b"", 0), Sync())
         kinds = [type(message).__name__ for message in ada.until_ready()]
-        assert kinds == ["Signal", "Signal", "DataRow", "CommandComplete", "NotificationResponse", "ReadyForQuery"]
+        assert kinds == [
+            "EmptyMessage",
+            "EmptyMessage",
+            "DataRow",
+            "CommandComplete",
+            "NotificationResponse",
+            "ReadyForQuery",
+        ]
 
 
 def test_what_is_unlistened_is_not_told_any_more(listening: Running, desk: InTestDesk) -> None:

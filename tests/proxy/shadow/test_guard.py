@@ -20,9 +20,9 @@ _KEEPER = """
 import sys, time
 from pathlib import Path
 from proxy.shadow.embedded import EmbeddedShadow
-from proxy.shadow.guard import guarded
+from proxy.shadow.guard import stop_server_with_process
 directory = Path(sys.argv[1]) / "shadow"
-with guarded(directory), EmbeddedShadow(directory):
+with stop_server_with_process(directory), EmbeddedShadow(directory):
     print((directory / "postmaster.pid").read_text().split()[0], flush=True)
     sys.stdin.read()
 """
@@ -66,10 +66,10 @@ def test_a_shadow_ends_however_its_keeper_ends(tmp_path_factory: pytest.TempPath
 _MAKER = """
 import subprocess, sys
 from pathlib import Path
-from proxy.shadow.guard import guarded
+from proxy.shadow.guard import stop_server_with_process
 directory = Path(sys.argv[1]) / "shadow"
 making = 'trap "" QUIT; while true; do mkdir -p "$1/base"; sleep 0.01; done'
-with guarded(directory):
+with stop_server_with_process(directory):
     maker = subprocess.Popen((str(directory.parent / "initdb"), "-c", making, "sh", str(directory)))
     print(maker.pid, flush=True)
     sys.stdin.read()
