@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from deploy.demo.build import HERE, install
-from proxy.cli.presets import Purpose, Unit, preset
+from proxy.cli.presets import Purpose, Unit, choose_preset
 
 _QUESTION = re.compile(r"^-- ([a-z]+)\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _ANALYST = "[analysts.demo]" + (HERE / "keyhole.toml").read_text(encoding="utf-8").partition("[analysts.demo]")[2]
@@ -54,7 +54,7 @@ class World:
     @property
     def text(self) -> str:
         """The policy: the preset's budgets and accuracy, the rest as the owner filled it in."""
-        chosen = preset(self.unit, Purpose.DASHBOARD)
+        chosen = choose_preset(self.unit, Purpose.DASHBOARD)
         unit = "" if self.unit is Unit.ROW else f"epsilon_per_unit = {chosen.per_unit}\n"
         many = chosen.many if self.many_groups else None
         delta = "" if many is None else f"delta = {many.delta:g}\n"

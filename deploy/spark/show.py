@@ -24,7 +24,16 @@ from planner.catalog.key_space import format_value
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.question.plan import Plan
 from proxy.cli.check import check
-from proxy.cli.demo import USER, DemoQuestion, at_most, demo_console, describe_errors, holds, questions, step
+from proxy.cli.demo import (
+    USER,
+    DemoQuestion,
+    describe_errors,
+    evaluate_exactly,
+    make_demo_console,
+    read_questions,
+    round_up_epsilon,
+    time_step,
+)
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, read_bare_question
@@ -43,7 +52,7 @@ def scale_questions(copies: int) -> tuple[DemoQuestion, ...]:
     """Return the questions of `questions.toml`, with group sizes multiplied by `copies`."""
     return tuple(
         replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql))
-        for one in questions(QUESTIONS)
+        for one in read_questions(QUESTIONS)
     )
 
 
@@ -67,17 +76,17 @@ def write_policy(path: Path, *, source: str, sales: str, countries: str, budget:
 
 def show(*, rows: int, url: str | None, engine: str) -> bool:
     """Ask all questions and print the answers. Return True if the engines agreed on every integer."""
-    console = demo_console()
+    console = make_demo_console()
     console.print("[bold]Keyhole over Spark Connect[/]: questions over generated sale lines.")
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-spark-")))
-        with step(console, f"{rows:,} lines written to parquet files"):
+        with time_step(console, f"{rows:,} lines written to parquet files"):
             copies = write_lake(folder, rows=rows)
         if url is None:
-            with step(console, "Sail started"):
+            with time_step(console, "Sail started"):
                 url, engine = running.enter_context(run_sail()), "sail"
         lines = f'url = "{url}"\nengine = "{engine}"' + ("\nskip_blocks = true" if engine == "sail" else "")
-        with step(console, f"policies checked on {engine} and on DuckDB"):
+        with time_step(console, f"policies checked on {engine} and on DuckDB"):
             asked = write_policy(
                 folder / "spark.toml",
                 source=lines,
@@ -110,7 +119,7 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
     returned, names = set(answer.keys.keys), [column.name for column in plan.question.keys.columns]
     keys = [tuple(map(format_value, plan.question.keys.get_key(index))) for index in range(plan.question.keys.size)]
     shown = np.fromiter((key in returned for key in keys), np.bool_, len(keys))
-    truly = holds(plan.minimised.formula, truth)
+    truly = evaluate_exactly(plan.minimised.formula, truth)
     engine = on_spark.source.dialect.name
     table = [
         (*key, "passes" if here else "", "passes" if there else "")
@@ -123,9 +132,13 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
         f"   ({len(table):,} groups pass here or there, of {len(keys):,}; Keyhole on {engine} "
         f"{taken:.1f} s, DuckDB with the same bounding {taken_there:.1f} s)"
     )
-    console.print(describe_errors(truly, holds(relax_formula(plan.minimised.formula), truth), shown, what=""))
+    console.print(
+        describe_errors(truly, evaluate_exactly(relax_formula(plan.minimised.formula), truth), shown, what="")
+    )
     verdict = "[green]the same on both engines[/]" if same else "[red]NOT the same on both engines[/]"
-    console.print(f"{truth.size:,} integers, {verdict}. At most {at_most(plan.worst_case_epsilon)} epsilon a group.")
+    console.print(
+        f"{truth.size:,} integers, {verdict}. At most {round_up_epsilon(plan.worst_case_epsilon)} epsilon a group."
+    )
     return same
 
 

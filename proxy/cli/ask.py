@@ -11,19 +11,19 @@ from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
     PolicyPath,
+    check_new_file,
     check_page,
-    new_file,
+    make_unwritable_error,
     print_drawn,
     print_json,
     print_left_out,
+    print_refusals,
     print_rich,
-    refusals,
     show_work,
-    unwritable,
     write_html,
     write_svg,
 )
-from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
+from proxy.cli.settings import NOTHING_GIVEN, Given, add_setting_flags
 
 if TYPE_CHECKING:
     from planner.question.plan import Plan
@@ -37,7 +37,7 @@ As = Annotated[str | None, typer.Option("--as", help="The analyst who asks. Defa
 Sql = Annotated[str, typer.Argument(help="The question.")]
 
 
-@takes_settings
+@add_setting_flags
 def query(
     sql: Sql,
     policy: PolicyPath = DEFAULT_POLICY,
@@ -50,13 +50,13 @@ def query(
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
     from planner.explain.numbers_told import write_number_notices, write_numbers_json
-    from proxy.cli.pictures import answer_page, draw_answer
+    from proxy.cli.pictures import draw_answer, render_answer_page
     from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
     from proxy.report.terminal import write_psql_table, write_row_count
     from proxy.rest.sorted_keys import show_keys
 
-    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+    with print_refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
         check_page(html)
         if (drawn or html is not None) and asked.question.shown_keys is not None:
@@ -67,7 +67,7 @@ def query(
             answer = pipeline.answer(service, plan, asked)
             keys = show_keys(answer.keys, labels, ())
         if html is not None:
-            write_html(html, answer_page(answer, sql))
+            write_html(html, render_answer_page(answer, sql))
         if as_json:
             told = answer.make_document() | {"numbers": write_numbers_json(asked.question.numbers)}
             if labels is not None:
@@ -94,7 +94,7 @@ def query(
             print(f"Warning: {warning}")
 
 
-@takes_settings
+@add_setting_flags
 def explain(
     sql: Sql,
     policy: PolicyPath = DEFAULT_POLICY,
@@ -120,7 +120,7 @@ def explain(
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_as_document, explain_question
 
-    with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
+    with print_refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
         asked = _make_asked(service, sql, given, analyst)
         drawn = build_trees(pipeline.prepare(service, asked)) if tree or svg else ()
@@ -136,10 +136,10 @@ def explain(
             print_rich(*make_formula_trees(drawn))
         else:
             print("\n".join(explain_question(service, asked, form="verbose" if verbose else "text")))
-            print(_question_id(service, asked))
+            print(_describe_question_id(service, asked))
 
 
-def _question_id(service: "Service", asked: "Asked") -> str:
+def _describe_question_id(service: "Service", asked: "Asked") -> str:
     """Return the question's id in the ledger, and True if it waits for the owner."""
     from proxy.pipeline import approval
     from proxy.pipeline import stages as pipeline
@@ -154,7 +154,7 @@ def _question_id(service: "Service", asked: "Asked") -> str:
     return f"Question id: {question}{' (approved)' if approved else ''}"
 
 
-@takes_settings
+@add_setting_flags
 def simulate(
     units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
     sql: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
@@ -187,7 +187,7 @@ def simulate(
         option = f"--{next(iter(given)).removeprefix('keyhole.').replace('_', '-')}"
         raise typer.BadParameter("a monitor's accuracy stands in its own section of the policy", param_hint=option)
     sizes = Sizes(units=units, keys=keys, rows=rows, groups=groups)
-    with refusals(as_json=as_json, sql=sql):
+    with print_refusals(as_json=as_json, sql=sql):
         made: Simulation | MonitorSimulation
         try:
             if sql is None:
@@ -223,7 +223,7 @@ def plan(
 ) -> None:
     """Plan a list of questions as a whole: what fits, and how all would. Spends nothing and opens no source."""
     from accountant.charges import NANO
-    from proxy.dashboard.plan_report import PlanReport, with_tolerances
+    from proxy.dashboard.plan_report import PlanReport, write_tolerances
     from proxy.dashboard.question_list import read_list
     from proxy.dashboard.tolerance_split import plan_list
     from proxy.open_policy.service import Service
@@ -232,7 +232,7 @@ def plan(
         sql = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="FILE") from None
-    with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
+    with print_refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
         listed = read_list(sql, service.catalog, analyst=service.find_analyst(analyst), given={})
         with show_work("planning"):
@@ -240,9 +240,9 @@ def plan(
         report = PlanReport(planned, service)
         if write is not None:
             try:
-                new_file(write, hint="--write").write_text(with_tolerances(sql, planned), encoding="utf-8")
+                check_new_file(write, hint="--write").write_text(write_tolerances(sql, planned), encoding="utf-8")
             except OSError as error:
-                raise unwritable(write, error, hint="--write") from None
+                raise make_unwritable_error(write, error, hint="--write") from None
         if as_json:
             print_json(report.document())
         else:
@@ -250,9 +250,9 @@ def plan(
 
 
 def _read_labels(service: "Service", asked: "Asked", plan: "Plan") -> "KeyLabels | None":
-    from proxy.cli.brief_labels import BriefLabels
+    from proxy.cli.brief_labels import ShortLivedLabels
 
-    return BriefLabels(service).read(asked.question, plan.question.keys, analyst=asked.analyst.name)
+    return ShortLivedLabels(service).read(asked.question, plan.question.keys, analyst=asked.analyst.name)
 
 
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":

@@ -28,12 +28,12 @@ def run_audits(
     reports: dict[PlannedAudit, AuditReport | None] = {}
     if processes == 1:
         for audit in longest_first:
-            reports[audit] = _run(audit, samples)
+            reports[audit] = _run_audit(audit, samples)
             done(audit.subject)
     else:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts_to_us) as pool:
-            futures = {pool.submit(_run, audit, samples): audit for audit in longest_first}
+        with ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts) as pool:
+            futures = {pool.submit(_run_audit, audit, samples): audit for audit in longest_first}
             try:
                 for future in as_completed(futures):
                     reports[futures[future]] = future.result()
@@ -46,18 +46,18 @@ def run_audits(
     return [report for audit in planned if (report := reports[audit]) is not None]
 
 
-def _run(audit: PlannedAudit, samples: int) -> AuditReport | None:
+def _run_audit(audit: PlannedAudit, samples: int) -> AuditReport | None:
     return audit.run(samples=samples, noise=make_system_noise())
 
 
-def _leave_interrupts_to_us() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
     """Return the findings, for a reader: a table and its meaning."""
     rows = [
-        (report.subject, f"{report.claimed_epsilon:.3f}", f"{report.epsilon_lower:.3f}", _verdict(report))
+        (report.subject, f"{report.claimed_epsilon:.3f}", f"{report.epsilon_lower:.3f}", _describe_verdict(report))
         for report in reports
     ]
     lines = [
@@ -71,7 +71,7 @@ def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _verdict(report: AuditReport) -> str:
+def _describe_verdict(report: AuditReport) -> str:
     if report.is_flagged:
         return "NOT PRIVATE"
     return "not refuted" if report.is_conclusive else "NOTHING PROVED"

@@ -28,9 +28,9 @@ from proxy.cli.common import (
     PolicyPath,
     check_page,
     print_json,
+    print_refusals,
+    read_reason,
     read_typed,
-    reason,
-    refusals,
     show_work,
     write_html,
 )
@@ -76,18 +76,18 @@ class BoundsReport:
             return
         if found.cut > float(asked.cut):
             least = write_percent(found.cut, places=2)
-            yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {least}"
+            yield f"  too few to cut {_write_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
-            yield f"  {_sentence(one)}{self._say_declared(one)}"
+            yield f"  {_write_sentence(one)}{self._say_declared(one)}"
         if any(is_wider(one, self.table) for one in found.bounds):
             yield f"  {_WIDER}"
-        yield from self._trade()
-        standing = [_describe(one) for one in found.bounds if self._stands(one)]
+        yield from self._describe_tradeoff()
+        standing = [_describe(one) for one in found.bounds if self._is_declared(one)]
         if standing:
             yield f"  the policy has {'these' if len(standing) < len(found.bounds) else 'all'} already: " + "; ".join(
                 standing
             )
-        snippet = list(self._snippet())
+        snippet = list(self._write_snippet())
         if snippet:
             yield ""
             yield f"# found by keyhole bounds, {float(asked.epsilon):g} epsilon; a table that is there gets these lines"
@@ -110,7 +110,7 @@ class BoundsReport:
         ]
         sentences = told[: told.index("")] if "" in told else told
         drawing = draw_bar_plot("Units beyond each bound, at most; the mark is what was asked for", bars)
-        snippet = "\n".join(self._snippet())
+        snippet = "\n".join(self._write_snippet())
         policy = (ReportSection("policy", "For the policy", (Verbatim(snippet),)),) if snippet else ()
         return (ReportSection("bounds", head, (*sentences, drawing)), *policy)
 
@@ -129,16 +129,16 @@ class BoundsReport:
                     "of": one.kind.value,
                     "keys": list(one.keys),
                     "column": one.column,
-                    "bound": _number(one.bound),
+                    "bound": _write_number(one.bound),
                     "most_units_beyond": one.most_beyond,
                     "largest_candidate": one.is_last,
-                    "stands": self._stands(one),
-                    "declared": _decimal_or_none(find_declared(one, self.table)),
+                    "stands": self._is_declared(one),
+                    "declared": _write_optional(find_declared(one, self.table)),
                     "wider_than_declared": is_wider(one, self.table),
                 }
                 for one in self.found.bounds
             ],
-            "policy": "\n".join(self._snippet()),
+            "policy": "\n".join(self._write_snippet()),
         }
 
     def _say_declared(self, one: FoundBound) -> str:
@@ -146,30 +146,31 @@ class BoundsReport:
         declared = find_declared(one, self.table)
         if declared is None or not is_wider(one, self.table):
             return ""
-        return f"; {'less' if one.kind in LOW_SIDES else 'more'} than the {_number(declared)} that the policy declares"
+        compared = "less" if one.kind in LOW_SIDES else "more"
+        return f"; {compared} than the {_write_number(declared)} that the policy declares"
 
-    def _stands(self, one: FoundBound) -> bool:
+    def _is_declared(self, one: FoundBound) -> bool:
         """Return True if the policy declares the very bound that was found."""
-        return find_declared(one, self.table) == _writable(one)
+        return find_declared(one, self.table) == _round_for_policy(one)
 
     def _is_new(self, of: Sequence[BoundKind], keys: tuple[str, ...], column: str | None = None) -> bool:
         """Return True if one of a column's ends was found that the policy does not declare."""
         return any(
-            one.kind in of and (one.keys, one.column) == (keys, column) and not self._stands(one)
+            one.kind in of and (one.keys, one.column) == (keys, column) and not self._is_declared(one)
             for one in self.found.bounds
         )
 
-    def _of(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
+    def _find_declared(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
         return next((o.bound for o in self.found.bounds if (o.kind, o.keys, o.column) == (of, keys, column)), None)
 
-    def _trade(self) -> Iterator[str]:
+    def _describe_tradeoff(self) -> Iterator[str]:
         for keys in self.planned.asked.keys:
-            found = self._of(BoundKind.GROUPS, keys)
-            cost = None if found is None else self._cost(keys, max(1, int(found)))
+            found = self._find_declared(BoundKind.GROUPS, keys)
+            cost = None if found is None else self._describe_cost(keys, max(1, int(found)))
             if cost is not None:
                 yield f"  {', '.join(keys)}: {cost}"
 
-    def _cost(self, keys: tuple[str, ...], groups: int) -> str | None:
+    def _describe_cost(self, keys: tuple[str, ...], groups: int) -> str | None:
         """Return the cost of a question by these keys with the bound, by the planner's own figures."""
         if not self.table.unit:
             return None
@@ -210,37 +211,42 @@ class BoundsReport:
         without = f" but for a delta of {delta:g}, {plain:,} without one" if most > plain else ""
         return f"; {most:,} fit into a unit's budget of {cap:g}{without}"
 
-    def _snippet(self) -> Iterator[str]:
+    def _write_snippet(self) -> Iterator[str]:
         """Yield what is new in the policy's own words."""
-        named = [(keys, entries) for keys in self.planned.asked.keys if (entries := list(self._entries(keys)))]
+        named = [(keys, entries) for keys in self.planned.asked.keys if (entries := list(self._write_entries(keys)))]
         if named:
-            yield f"[tables.{_key(self.table.name)}.groupings]"
+            yield f"[tables.{_quote_key(self.table.name)}.groupings]"
             for keys, entries in named:
-                yield f"{_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
+                yield f"{_quote_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
         for name in self.planned.asked.columns:
-            high = self._of(BoundKind.HIGHEST_VALUE, (), name)
+            high = self._find_declared(BoundKind.HIGHEST_VALUE, (), name)
             if high is not None and self._is_new((BoundKind.LOWEST_VALUE, BoundKind.HIGHEST_VALUE), (), name):
                 declared = self.table.get_column(name).bounds
-                low = self._of(BoundKind.LOWEST_VALUE, (), name)
-                yield f"[tables.{_key(self.table.name)}.columns.{_key(name)}]"
+                low = self._find_declared(BoundKind.LOWEST_VALUE, (), name)
+                yield f"[tables.{_quote_key(self.table.name)}.columns.{_quote_key(name)}]"
                 least = low if low is not None else declared[0] if declared is not None else Decimal(0)
-                yield f"bounds = [{_number(least)}, {_number(high)}]"
+                yield f"bounds = [{_write_number(least)}, {_write_number(high)}]"
 
-    def _entries(self, keys: tuple[str, ...]) -> Iterator[str]:
+    def _write_entries(self, keys: tuple[str, ...]) -> Iterator[str]:
         for of, name in ((BoundKind.GROUPS, "max_groups"), (BoundKind.ROWS, "rows")):
-            found = self._of(of, keys)
+            found = self._find_declared(of, keys)
             if found is not None and self._is_new((of,), keys):
                 yield f"{name} = {max(1, int(found))}"
         totals = []
         for name in self.planned.asked.totals:
-            low, high = self._of(BoundKind.LOWEST_TOTAL, keys, name), self._of(BoundKind.HIGHEST_TOTAL, keys, name)
+            low, high = (
+                self._find_declared(BoundKind.LOWEST_TOTAL, keys, name),
+                self._find_declared(BoundKind.HIGHEST_TOTAL, keys, name),
+            )
             if self._is_new((BoundKind.LOWEST_TOTAL, BoundKind.HIGHEST_TOTAL), keys, name):
-                totals.append(f"{_key(name)} = [{_number(low or Decimal(0))}, {_number(high or Decimal(0))}]")
+                totals.append(
+                    f"{_quote_key(name)} = [{_write_number(low or Decimal(0))}, {_write_number(high or Decimal(0))}]"
+                )
         if totals:
             yield f"per_unit = {{ {', '.join(totals)} }}"
 
 
-def _writable(one: FoundBound) -> Decimal:
+def _round_for_policy(one: FoundBound) -> Decimal:
     """Return a bound as a policy has it: no unit is in less than one group, with less than one row."""
     return Decimal(max(1, int(one.bound))) if one.kind in (BoundKind.GROUPS, BoundKind.ROWS) else one.bound
 
@@ -259,27 +265,27 @@ def _describe(one: FoundBound) -> str:
     return f"{where}{what}"
 
 
-def _sentence(one: FoundBound) -> str:
+def _write_sentence(one: FoundBound) -> str:
     beyond = "below" if one.kind in LOW_SIDES else "above"
     last = "; it is the largest that is looked at" if one.is_last else ""
     last += "; it may be larger than need be: few are above, and noise hides how few" if one.is_loose else ""
     return f"{_describe(one)}; at most {one.most_beyond:,} units are {beyond} ({_SURE}){last}"
 
 
-def _number(value: Decimal) -> str:
+def _write_number(value: Decimal) -> str:
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _decimal_or_none(value: Decimal | None) -> str | None:
-    return None if value is None else _number(value)
+def _write_optional(value: Decimal | None) -> str | None:
+    return None if value is None else _write_number(value)
 
 
-def _percent(share: Fraction) -> str:
+def _write_percent(share: Fraction) -> str:
     return f"{float(100 * share):g} %"
 
 
-def _key(name: str) -> str:
+def _quote_key(name: str) -> str:
     """Return a key of TOML."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -360,12 +366,12 @@ def bounds(
         cut=read_typed(read_share, cut, "--cut"),
         units=units,
         most=_parse_most_values(most or ()),
-        why=reason(why) if why is not None else "",
+        why=read_reason(why) if why is not None else "",
     )
-    _check_once(asked)
+    _check_named_once(asked)
     if asked.totals and not asked.keys:
         raise typer.BadParameter("totals are those of one group: name the grouping columns", param_hint="--keys")
-    with refusals(as_json=as_json):
+    with print_refusals(as_json=as_json):
         check_page(html)
         if dry_run:
             with open_policy_alone(policy) as alone:
@@ -373,14 +379,14 @@ def bounds(
                 rehearsed = rehearse(alone, planned.release)
             planned.check_reachable()
             if as_json:
-                print_json({**_offer_document(planned), **rehearsed.make_document()})
+                print_json({**_make_offer_document(planned), **rehearsed.make_document()})
             else:
-                print(*_offer(planned), *rehearsed.write_lines(), sep="\n")
+                print(*_describe_offer(planned), *rehearsed.write_lines(), sep="\n")
             return
-        _find(policy, asked, yes=yes, html=html, as_json=as_json)
+        _find_bounds(policy, asked, yes=yes, html=html, as_json=as_json)
 
 
-def _find(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_json: bool) -> None:
+def _find_bounds(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_json: bool) -> None:
     """Find the bounds, or show what they cost."""
     with Service.open(policy) as service:
         planned = plan_bounds(asked, service.catalog, service.source.dialect)
@@ -390,9 +396,9 @@ def _find(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_
             check_affordable(service, planned.release)
         if known is None and not yes:
             if as_json:
-                print_json(_offer_document(planned))
+                print_json(_make_offer_document(planned))
             else:
-                print(*_offer(planned), sep="\n")
+                print(*_describe_offer(planned), sep="\n")
             return
         with show_work("counting units"):
             found, released = find_bounds(service, planned)
@@ -407,7 +413,7 @@ def _find(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_
             print(*report.lines(), sep="\n")
 
 
-def _check_once(asked: BoundsAsked) -> None:
+def _check_named_once(asked: BoundsAsked) -> None:
     """Refuse what is named twice, since each bound has a share of the epsilon, and an end that no column has."""
     doubled = any(len(set(keys)) < len(keys) for keys in asked.keys)
     for hint, values, twice in (
@@ -422,7 +428,7 @@ def _check_once(asked: BoundsAsked) -> None:
         raise typer.BadParameter(f"no bounds of {strange} are asked for (--column {strange})", param_hint="--most")
 
 
-def _offer(planned: BoundsRelease) -> Iterator[str]:
+def _describe_offer(planned: BoundsRelease) -> Iterator[str]:
     asked, count = planned.asked, len(planned.release.counts.statistics)
     counted = "" if asked.units is not None else ", and the units are counted"
     yield f"{count} bound{'s' if count > 1 else ''} would be found for {float(asked.epsilon):g} epsilon{counted}."
@@ -430,7 +436,7 @@ def _offer(planned: BoundsRelease) -> Iterator[str]:
     yield 'Add --yes --why "..." to pay and find them.'
 
 
-def _offer_document(planned: BoundsRelease) -> dict[str, Any]:
+def _make_offer_document(planned: BoundsRelease) -> dict[str, Any]:
     """Return the cost, as a JSON document: `offered` says that nothing was read or spent."""
     asked = planned.asked
     return {
@@ -452,14 +458,14 @@ def _parse_most_values(texts: Sequence[str]) -> dict[str, Decimal]:
 def _parse_most(text: str) -> tuple[str, Decimal]:
     name, _, number = text.rpartition("=")
     if not name.strip():
-        raise typer.BadParameter(f"say COLUMN=NUMBER, such as {_example(text)}", param_hint="--most")
+        raise typer.BadParameter(f"say COLUMN=NUMBER, such as {_write_example(text)}", param_hint="--most")
     value = read_typed(read_number, number, "--most")
     if value <= 0:
         raise typer.BadParameter("COLUMN=NUMBER, more than 0", param_hint="--most")
     return name.strip(), value
 
 
-def _example(text: str) -> str:
+def _write_example(text: str) -> str:
     """Return the form that is read, with the typed text if it has a name and a number."""
     name, _, number = text.replace(":", " ").rpartition(" ")
     return f"{name.strip()}={number}" if name.strip() and number.isdecimal() else "age=110"

@@ -11,7 +11,7 @@ from proxy.shadow.key_labels import KeyLabels, LabelReader
 
 
 @dataclass(frozen=True, slots=True)
-class BriefLabels:
+class ShortLivedLabels:
     """Reads labels from a shadow that runs as long as that takes."""
 
     service: Service

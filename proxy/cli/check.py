@@ -78,7 +78,7 @@ class Findings:
             "dearest_questions": [found.make_document() for found in list_costliest_questions(catalog)],
             "monitors": [monitor.make_document() for monitor in self.monitors],
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
-            "shadow": {"postgresql": _shadow_version(self.binaries), "own": self.binaries is not None},
+            "shadow": {"postgresql": _describe_shadow_version(self.binaries), "own": self.binaries is not None},
             "warnings": list(self.warnings),
             "broken": {table.name: table.why for table in self.broken},
         }
@@ -97,12 +97,12 @@ class Findings:
             *describe_odds(catalog),
             *(f"  {found.table}: {found.sentence}" for found in list_costliest_questions(catalog)),
             *(monitor.line for monitor in self.monitors),
-            f"shadow: PostgreSQL {_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
+            f"shadow: PostgreSQL {_describe_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
             *(f"warning: {warning}" for warning in self.warnings),
         )
 
 
-def _shadow_version(binaries: PostgresPrograms | None) -> str:
+def _describe_shadow_version(binaries: PostgresPrograms | None) -> str:
     return "{}.{}".format(*(read_wheel_release() if binaries is None else binaries.release))
 
 
@@ -271,7 +271,7 @@ def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
     heard = wait_for_processes(find_serving_folder(policy), pins=identify_pins(find_pins_path(policy)), seconds=seconds)
     if not heard.following_count + heard.silent_count:
         return "no running Keyhole has announced itself beside the policy"
-    said = f"{_count(heard.following_count)} the new data"
+    said = f"{_count_processes(heard.following_count)} the new data"
     if heard.silent_count:
         said += (
             f"; {heard.silent_count} did not answer within {seconds:g} s, and refuse questions until they read "
@@ -286,5 +286,5 @@ def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
     return said
 
 
-def _count(processes: int) -> str:
+def _count_processes(processes: int) -> str:
     return f"{processes} serving process{'' if processes == 1 else 'es'} read{'s' if processes == 1 else ''}"

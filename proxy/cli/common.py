@@ -42,7 +42,7 @@ _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp"
 
 
 @contextmanager
-def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
+def print_refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
     """Print a refusal the way psql does, or as a problem document, and end with status 1.
 
     Name the argument that is mistyped. Say what a release that Ctrl-C stops leaves spent, and end with status 130.
@@ -72,7 +72,7 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: bool = False) -> "Iterator[Ledger]":
+def open_owner_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: bool = False) -> "Iterator[Ledger]":
     """Open the ledger of a policy for its owner, without source and pins.
 
     `knowledge` is what is publicly known of the tables' columns. With `trust` it is not held against its witness. Raise
@@ -94,7 +94,7 @@ def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: 
 @contextmanager
 def show_work(what: str) -> Iterator[None]:
     """Say what is under way, on standard error where that is a terminal, until the block ends."""
-    console = _console_of_errors()
+    console = _make_error_console()
     with console.status(f"{what} ...") if console.is_terminal else nullcontext():
         yield
 
@@ -108,7 +108,7 @@ def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[s
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as ProgressBar
 
-    console = _console_of_errors()
+    console = _make_error_console()
     if not console.is_terminal:
         numbers = count(1)
         yield lambda part: print(f"{next(numbers)} of {total}: {part}", file=sys.stderr, flush=True) if asked else None
@@ -127,7 +127,7 @@ def read_typed(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
         raise typer.BadParameter(str(error), param_hint=flag) from None
 
 
-def decided_by(name: str | None) -> str:
+def read_decider(name: str | None) -> str:
     """Return the decider's name for the ledger. Raise `typer.BadParameter` if nobody can be named."""
     try:
         by = getpass.getuser() if name is None else name.strip()
@@ -138,7 +138,7 @@ def decided_by(name: str | None) -> str:
     return by
 
 
-def reason(why: str) -> str:
+def read_reason(why: str) -> str:
     """Return a reason that says something. Raise `typer.BadParameter` if it says nothing."""
     from proxy.owner.mistyped import Mistyped, read_reason
 
@@ -148,7 +148,7 @@ def reason(why: str) -> str:
         raise typer.BadParameter(error.problem, param_hint="--why") from None
 
 
-def the_one(prefix: str, identities: Iterable[str], *, hint: str) -> str:
+def find_identity(prefix: str, identities: Iterable[str], *, hint: str) -> str:
     """Return the identity that starts with `prefix`. Raise `typer.BadParameter` if there is none or more than one."""
     found = sorted({identity for identity in identities if prefix and identity.startswith(prefix)})
     if len(found) != 1:
@@ -157,7 +157,7 @@ def the_one(prefix: str, identities: Iterable[str], *, hint: str) -> str:
     return found[0]
 
 
-def new_file(path: Path, *, hint: str) -> Path:
+def check_new_file(path: Path, *, hint: str) -> Path:
     """Return a path where nothing is yet. Raise `typer.BadParameter`, so that no older copy is ever replaced."""
     if path.exists():
         raise typer.BadParameter(f"{path} exists; name a new file", param_hint=hint)
@@ -170,13 +170,13 @@ def write_svg(path: Path, picture: str) -> None:
     Raise KH011 for another format's name, and `typer.BadParameter` when it cannot be written.
     """
     _check_picture_name(path, form="SVG")
-    _write(path, picture, hint="--svg")
+    _write_file(path, picture, hint="--svg")
 
 
 def write_html(path: Path, page: str) -> None:
     """Write a page to a file, replacing it. Raise as `write_svg` does."""
     _check_picture_name(path, form="HTML")
-    _write(path, page, hint="--html")
+    _write_file(path, page, hint="--html")
 
 
 def check_page(path: Path | None) -> None:
@@ -199,14 +199,14 @@ def _check_picture_name(path: Path, *, form: Literal["SVG", "HTML"]) -> None:
         )
 
 
-def _write(path: Path, text: str, *, hint: str) -> None:
+def _write_file(path: Path, text: str, *, hint: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise unwritable(path, error, hint=hint) from None
+        raise make_unwritable_error(path, error, hint=hint) from None
 
 
-def unwritable(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:
+def make_unwritable_error(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:
     """Return the error for a file that cannot be written."""
     return typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint=hint)
 
@@ -227,14 +227,14 @@ def print_json(document: Any) -> None:
 
 def print_rich(*shown: "RenderableType") -> None:
     """Print for a terminal; wide where the output goes elsewhere."""
-    _console().print(*shown, sep="\n")
+    _make_console().print(*shown, sep="\n")
 
 
 def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
     """Print heat maps as wide as the terminal is."""
     from proxy.report.heat_map_terminal import print_maps
 
-    console = _console()
+    console = _make_console()
     if not maps:
         console.print("No group was ever asked about.")
         return
@@ -243,17 +243,17 @@ def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
 
 def print_drawn(draw: "Callable[[int], Iterator[RenderableType]]") -> None:
     """Print a picture that is drawn for so many characters as the terminal is wide."""
-    console = _console()
+    console = _make_console()
     console.print(*draw(console.width), sep="\n")
 
 
-def _console() -> "Console":
+def _make_console() -> "Console":
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, markup=False, emoji=False, highlight=False)
 
 
-def _console_of_errors() -> "Console":
+def _make_error_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False)

@@ -36,7 +36,7 @@ from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.classify import classify
 from proxy.cli import check as checking
 from proxy.cli.common import check_page, write_html
-from proxy.cli.pictures import answer_page, draw_answer
+from proxy.cli.pictures import draw_answer, render_answer_page
 from proxy.observe.logs import log_to_standard_error
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -77,7 +77,7 @@ class DemoQuestion:
     settings: dict[str, str]
 
 
-def questions(path: Path = build.HERE / "questions.toml") -> tuple[DemoQuestion, ...]:
+def read_questions(path: Path = build.HERE / "questions.toml") -> tuple[DemoQuestion, ...]:
     """Read a demo's questions, in order."""
     listed = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
     return tuple(
@@ -85,22 +85,22 @@ def questions(path: Path = build.HERE / "questions.toml") -> tuple[DemoQuestion,
     )
 
 
-def run(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None] | None = None) -> None:
+def run_demo(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None] | None = None) -> None:
     """Ask everything and print it; with `keep` the endpoints stay up until interrupted.
 
     The scorecard goes into the file `html`, too; `show_monitor` is called when all was asked. Raise KH011 for another
     format's name, and `typer.BadParameter` where it cannot be written.
     """
     check_page(html)
-    console = demo_console()
+    console = make_demo_console()
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
         console.print("[bold]Keyhole demo[/]: Online Retail (UCI), sale lines of real customers.")
-        with step(console, "data loaded into DuckDB, public tables pinned"):
+        with time_step(console, "data loaded into DuckDB, public tables pinned"):
             policy = build.install(Path(folder))
             checking.check(policy, confirm=False)
             truth = Path(shutil.copyfile(policy.with_name("retail.duckdb"), policy.with_name(f"{TRUTH}.duckdb")))
         _introduce(console, truth)
-        with Service.open(policy) as service, _serving(console, service, keep=keep) as addresses:
+        with Service.open(policy) as service, _serve(console, service, keep=keep) as addresses:
             conninfo = f"host={addresses.host} port={addresses.port} user={USER} dbname={addresses.database}"
             with psycopg.connect(f"{conninfo} password={PASSWORD}", autocommit=True) as connection:
                 _Demonstration(console, connection, service, truth, html).show()
@@ -115,10 +115,10 @@ def run(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None
             console.print(f"        in a browser: {addresses.rest}/console   name {USER}, password {PASSWORD}")
             console.print(f"        REST and its documentation: {addresses.rest}/api/docs   bearer token {USER}")
             console.print("        Ctrl-C ends it.")
-            _wait()
+            _wait_for_interrupt()
 
 
-def demo_console() -> Console:
+def make_demo_console() -> Console:
     """Return the console of a demo: the same in every file and pipe.
 
     The log is for operators, and has warnings alone.
@@ -128,7 +128,7 @@ def demo_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, emoji=False, width=PIPE_WIDTH)
 
 
-def _wait() -> None:
+def _wait_for_interrupt() -> None:
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
@@ -136,7 +136,7 @@ def _wait() -> None:
 
 
 @contextmanager
-def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[Addresses]:
+def _serve(console: Console, service: Service, *, keep: bool) -> Iterator[Addresses]:
     ports = (6432, 8432) if keep else (0, 0)
     started = time.perf_counter()
     with serve_in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
@@ -149,7 +149,7 @@ def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[Addr
 
 
 @contextmanager
-def step(console: Console, what: str) -> Iterator[None]:
+def time_step(console: Console, what: str) -> Iterator[None]:
     """Say what is done, and how long it took."""
     started = time.perf_counter()
     with console.status(what):
@@ -194,36 +194,36 @@ class _Demonstration:
 
     def show(self) -> None:
         """Show the whole demonstration."""
-        asked = questions()
-        self._budget("Budget before")
+        asked = read_questions()
+        self._show_budget("Budget before")
         for number, question in enumerate(asked, start=1):
-            self._title(number, question.title)
+            self._print_title(number, question.title)
             self._ask(question)
         number = len(asked) + 1
-        self._title(
+        self._print_title(
             number, "A scorecard: how much each country bought in each month, and how many customers did, in bands"
         )
         self._show_scorecard()
-        self._title(number + 1, "The first question again")
-        self._again(asked[0])
-        self._title(number + 2, "The same inside a larger query: what surrounds a question is free")
+        self._print_title(number + 1, "The first question again")
+        self._show_repeat(asked[0])
+        self._print_title(number + 2, "The same inside a larger query: what surrounds a question is free")
         self._show_wrapped(asked[0])
-        self._title(number + 3, "What Keyhole does not tell: refused, and nothing is spent")
+        self._print_title(number + 3, "What Keyhole does not tell: refused, and nothing is spent")
         self._show_refused(REFUSED, {})
-        self._title(number + 4, "A question sharper than what is left: refused, and nothing is spent")
+        self._print_title(number + 4, "A question sharper than what is left: refused, and nothing is spent")
         self._show_refused(TOO_SHARP, {"tolerance": "5%"})
-        self._budget("Budget after")
+        self._show_budget("Budget after")
 
-    def _title(self, number: int, title: str) -> None:
+    def _print_title(self, number: int, title: str) -> None:
         self._console.print(f"\n[bold]{number}. {title}[/]")
 
-    def _set(self, settings: dict[str, str]) -> None:
+    def _set_settings(self, settings: dict[str, str]) -> None:
         self._connection.execute("RESET ALL")
         for name, value in settings.items():
             statement = sql.SQL("SET {} = {}").format(sql.Identifier("keyhole", name), sql.Literal(value))
             self._connection.execute(statement)
 
-    def _run(self, text: str) -> tuple[list[str], list[tuple[Any, ...]], float]:
+    def _run_text(self, text: str) -> tuple[list[str], list[tuple[Any, ...]], float]:
         self._notices.clear()
         started = time.perf_counter()
         cursor = self._connection.execute(text.encode())
@@ -239,17 +239,17 @@ class _Demonstration:
 
     def _ask(self, question: DemoQuestion) -> None:
         self._show_sql(question.sql, question.settings)
-        self._set(question.settings)
-        columns, rows, taken = self._run(question.sql)
+        self._set_settings(question.settings)
+        columns, rows, taken = self._run_text(question.sql)
         self._print_rows(columns, rows)
         self._console.print(
             f"   ({write_row_count(len(rows))}, {taken:.0f} ms; the same SQL on DuckDB alone takes "
-            f"{self._plain(question.sql):.0f} ms and tells everyone everything)"
+            f"{self._time_plain_sql(question.sql):.0f} ms and tells everyone everything)"
         )
         self._seen[question.sql] = rows
         self._print_notices()
         answer = self._answer_again(question)
-        (self._compare_ranking if answer.plan.ranking else self._compare)(answer)
+        (self._compare_ranking if answer.plan.ranking else self._compare_with_truth)(answer)
 
     def _print_notices(self) -> None:
         for notice in self._notices:
@@ -263,7 +263,7 @@ class _Demonstration:
         for line in text.splitlines():
             self._console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
 
-    def _plain(self, text: str) -> float:
+    def _time_plain_sql(self, text: str) -> float:
         """Return the milliseconds of the engine alone for the same SQL, with `month` and `hour` written out."""
         month, hour = "date_trunc('month', invoice_date)::date", "extract(hour FROM invoice_date)"
         with duckdb.connect(str(self._database), read_only=True) as connection:
@@ -276,7 +276,7 @@ class _Demonstration:
 
     def _make_asked(self, question: DemoQuestion) -> Asked:
         return Asked(
-            question=self._read(question.sql),
+            question=self._read_question(question.sql),
             settings={f"keyhole.{name}": value for name, value in question.settings.items()},
             parameters={},
             analyst=self._service.find_analyst(USER),
@@ -284,7 +284,7 @@ class _Demonstration:
             is_utc=True,
         )
 
-    def _read(self, text: str) -> EmbeddedQuestion:
+    def _read_question(self, text: str) -> EmbeddedQuestion:
         statement = classify(text, self._service.catalog)
         assert isinstance(statement, Asking)
         (question,) = statement.questions
@@ -298,52 +298,54 @@ class _Demonstration:
     def _show_scorecard(self) -> None:
         question = DemoQuestion("", SCORECARD, SCORECARD_SETTINGS)
         self._show_sql(question.sql, question.settings)
-        self._set(question.settings)
-        _, rows, taken = self._run(question.sql)
+        self._set_settings(question.settings)
+        _, rows, taken = self._run_text(question.sql)
         self._print_notices()
         cost = self._describe_spent()
         answer = self._answer_again(question)
         drawn = list(draw_answer(answer, min(PICTURE_WIDTH, self._console.width), most_rows=PICTURE_ROWS))
         self._console.print(f"   ({write_row_count(len(rows))}, {taken:.0f} ms)\n", *drawn, sep="\n", soft_wrap=False)
         self._compare_predicates(answer)
-        apart = sum(self._cost_alone(answer.plan, predicate) for predicate in answer.plan.calibration.task.predicates)
-        reserved = f"Reserved: {at_most(answer.plan.worst_case_epsilon)} epsilon a group"
-        self._console.print(f"{reserved} (its six thresholds asked apart {at_most(apart)}). {cost}")
+        apart = sum(
+            self._price_predicate_alone(answer.plan, predicate) for predicate in answer.plan.calibration.task.predicates
+        )
+        reserved = f"Reserved: {round_up_epsilon(answer.plan.worst_case_epsilon)} epsilon a group"
+        self._console.print(f"{reserved} (its six thresholds asked apart {round_up_epsilon(apart)}). {cost}")
         if self._html is not None:
-            write_html(self._html, answer_page(answer, question.sql))
+            write_html(self._html, render_answer_page(answer, question.sql))
             self._console.print(f"The picture, for a browser: {self._html}", markup=False, soft_wrap=True)
 
-    def _cost_alone(self, plan: Plan, predicate: Formula) -> float:
+    def _price_predicate_alone(self, plan: Plan, predicate: Formula) -> float:
         task = replace(plan.calibration.task, formula=predicate, predicates=())
         return MECHANISMS[plan.question.accuracy.mechanism].calibrate(task).worst_case_epsilon
 
     def _compare_predicates(self, answer: Answer) -> None:
         """Print how many of the truths are wrong, counted over all predicates."""
         plan = answer.plan
-        exact = self._exact(plan)
+        exact = self._read_exact(plan)
         shown = np.array([[text == "true" for text in key[-len(plan.predicates) :]] for key in answer.keys.keys]).T
-        truly = np.array([holds(one.formula, exact) for one in plan.predicates])
-        nearly = np.array([holds(relax_formula(one.formula), exact) for one in plan.predicates])
+        truly = np.array([evaluate_exactly(one.formula, exact) for one in plan.predicates])
+        nearly = np.array([evaluate_exactly(relax_formula(one.formula), exact) for one in plan.predicates])
         self._console.print(describe_errors(truly, nearly, shown, what="truths "))
 
-    def _compare(self, answer: Answer) -> None:
+    def _compare_with_truth(self, answer: Answer) -> None:
         plan, returned = answer.plan, set(answer.keys.keys)
-        exact = self._exact(plan)
-        truly = holds(plan.minimised.formula, exact)
-        nearly = holds(relax_formula(plan.minimised.formula), exact)
-        passed = np.fromiter((key in returned for key in _written_keys(plan)), np.bool_)
+        exact = self._read_exact(plan)
+        truly = evaluate_exactly(plan.minimised.formula, exact)
+        nearly = evaluate_exactly(relax_formula(plan.minimised.formula), exact)
+        passed = np.fromiter((key in returned for key in _list_written_keys(plan)), np.bool_)
         self._console.print(describe_errors(truly, nearly, passed, what=""))
         compared = [
-            f"{name} {at_most(plan.compared[key])}"
+            f"{name} {round_up_epsilon(plan.compared[key])}"
             for key, name in (("probe", "ProBE"), ("naive", "equal split"))
             if key in plan.compared
         ]
-        reserved = f"Reserved: {at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
+        reserved = f"Reserved: {round_up_epsilon(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
         self._console.print(f"{reserved} {self._describe_spent()}")
 
     def _compare_ranking(self, answer: Answer) -> None:
-        plan, keys = answer.plan, list(_written_keys(answer.plan))
-        (sizes,) = self._exact(plan)
+        plan, keys = answer.plan, list(_list_written_keys(answer.plan))
+        (sizes,) = self._read_exact(plan)
         returned = [int(sizes[keys.index(key[: len(keys[0])])]) for key in answer.keys.keys]
         first = sorted(map(int, sizes), reverse=True)[: len(returned)]
         found = sum(size >= first[-1] for size in returned)
@@ -351,10 +353,10 @@ class _Demonstration:
         self._console.print(
             f"Against the truth after bounding (the demo may look): {found} of the first {len(first)} returned; pairs "
             f"in the wrong order: {pairs}.\n"
-            f"Reserved: {at_most(plan.worst_case_epsilon)} epsilon a group. {self._describe_spent()}"
+            f"Reserved: {round_up_epsilon(plan.worst_case_epsilon)} epsilon a group. {self._describe_spent()}"
         )
 
-    def _exact(self, plan: Plan) -> Integers:
+    def _read_exact(self, plan: Plan) -> Integers:
         found = self._service.source.aggregates(
             plan.rewritten,
             plan.question.keys,
@@ -372,17 +374,19 @@ class _Demonstration:
         losses = np.broadcast_to(spent.spent.read_amounts(spent.charge.cells), spent.charge.cells.shape)
         least, most = int(losses.min()), int(losses.max())
         if least == most:
-            return f"Spent: {at_most(most / NANO)} on each of {losses.size:,}."
+            return f"Spent: {round_up_epsilon(most / NANO)} on each of {losses.size:,}."
         few = int(np.sum(2 * losses > most))
         rest = losses[2 * losses <= most]
-        spent_most = f"Spent: at most {at_most(most / NANO)} on {few:,} of {losses.size:,}"
+        spent_most = f"Spent: at most {round_up_epsilon(most / NANO)} on {few:,} of {losses.size:,}"
         return (
-            f"{spent_most}, mean {at_most(float(rest.mean()) / NANO)} on the rest." if rest.size else f"{spent_most}."
+            f"{spent_most}, mean {round_up_epsilon(float(rest.mean()) / NANO)} on the rest."
+            if rest.size
+            else f"{spent_most}."
         )
 
-    def _again(self, question: DemoQuestion) -> None:
-        self._set(question.settings)
-        _, rows, taken = self._run(question.sql)
+    def _show_repeat(self, question: DemoQuestion) -> None:
+        self._set_settings(question.settings)
+        _, rows, taken = self._run_text(question.sql)
         same = "the same " if rows == self._seen[question.sql] else ""
         self._console.print(f"   ({same}{write_row_count(len(rows))}, {taken:.0f} ms)")
         self._console.print(self._notices[1], style="cyan", markup=False)
@@ -390,14 +394,14 @@ class _Demonstration:
     def _show_wrapped(self, question: DemoQuestion) -> None:
         text = WRAPPED.format(question=question.sql)
         self._show_sql(text, question.settings)
-        self._set(question.settings)
-        columns, rows, _ = self._run(text)
+        self._set_settings(question.settings)
+        columns, rows, _ = self._run_text(text)
         self._print_rows(columns, rows)
         self._console.print(self._notices[1], style="cyan", markup=False)
 
     def _show_refused(self, text: str, settings: dict[str, str]) -> None:
         self._show_sql(text, settings)
-        self._set(settings)
+        self._set_settings(settings)
         try:
             self._connection.execute(text.encode())
         except psycopg.Error as error:
@@ -407,7 +411,7 @@ class _Demonstration:
                 words = line.startswith(("DETAIL", "HINT"))  # the others are the statement and where it is refused
                 self._console.print(line, markup=False, soft_wrap=not words)
 
-    def _budget(self, title: str) -> None:
+    def _show_budget(self, title: str) -> None:
         self._connection.execute("RESET ALL")
         caps = self._service.catalog.budget
         group, unit = self._connection.execute(
@@ -421,7 +425,7 @@ class _Demonstration:
         )
 
 
-def _written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
+def _list_written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Yield the keys of all groups as an answer has them."""
     space = plan.question.keys
     return (tuple(format_value(value) for value in space.get_key(index)) for index in range(space.size))
@@ -440,11 +444,11 @@ def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what:
     )
 
 
-def at_most(epsilon: float) -> str:
+def round_up_epsilon(epsilon: float) -> str:
     """Return a loss rounded up to two decimals."""
     return f"{math.ceil(epsilon * 100) / 100:.2f}"
 
 
-def holds(formula: Formula, exact: Integers) -> Booleans:
+def evaluate_exactly(formula: Formula, exact: Integers) -> Booleans:
     """Return the truth of a formula on the exact aggregates, by key."""
     return evaluate_formula(formula, lambda cut: cut.evaluate(exact[cut.functional]), keys=exact.shape[1])

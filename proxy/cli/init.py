@@ -22,7 +22,7 @@ from planner.policy.policy_refusals import BLANK
 from planner.policy.proposed_units import ProposedUnit, propose_units
 from planner.policy.relation_names import FILE_ENDINGS, NAME_PART, SPARK_PART, find_relation_fault, write_relation
 from planner.policy.sections import SourceKind, SourceSection, TableSection
-from proxy.cli.presets import GROUPS, Purpose, Unit, posterior, preset
+from proxy.cli.presets import GROUPS, Purpose, Unit, choose_preset, compute_posterior
 from proxy.sources.open import SparkLogin, open_source
 from proxy.sources.spark.spark_refusals import report_empty_catalog
 
@@ -71,7 +71,7 @@ _TAIL = """
 """
 
 
-def starter_policy(
+def write_starter_policy(
     schema: Mapping[str, Sequence[SourceColumn]],
     url: str,
     *,
@@ -97,15 +97,15 @@ def starter_policy(
     Raises KH002 for a `refresh` that is none.
     """
     safe = _TOKEN.sub("", _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url))
-    parts = [_head(safe, spark, unit or Unit.PERSON, purpose)]
+    parts = [_write_head(safe, spark, unit or Unit.PERSON, purpose)]
     names: dict[str, str] = {}
     for named in sorted(schema):
-        names[named] = _free(_plain(named), set(names.values()))
+        names[named] = _find_free_name(_simplify_name(named), set(names.values()))
     tables = _read_tables(schema, names, known)
-    changes = _REFRESH if refresh is None else _refresh_lines(refresh)
+    changes = _REFRESH if refresh is None else _write_refresh(refresh)
     proposed = propose_units(tables)
     for named, name in names.items():
-        parts.append(_table(name, named, tables[name], unit, proposed[name], changes))
+        parts.append(_write_table(name, named, tables[name], unit, proposed[name], changes))
     return "\n".join(parts)
 
 
@@ -123,30 +123,36 @@ def _read_tables(
     return found
 
 
-def _head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) -> str:
-    chosen = preset(unit, purpose)
+def _write_head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) -> str:
+    chosen = choose_preset(unit, purpose)
     told = f"with a person in {GROUPS} groups of an answer" if unit is Unit.PERSON else "where each is in one group"
     caps = [
-        ("epsilon_per_predicate", chosen.per_predicate, f"all answers about one group: {_rise(chosen.per_predicate)}")
+        (
+            "epsilon_per_predicate",
+            chosen.per_predicate,
+            f"all answers about one group: {_describe_rise(chosen.per_predicate)}",
+        )
     ]
     if unit is not Unit.ROW:
-        caps.append(("epsilon_per_unit", chosen.per_unit, f"all answers together: {_rise(chosen.per_unit)}"))
-    caps.append(("epsilon_per_query", chosen.per_query, f"one question, for a group: {_rise(chosen.per_query)}"))
+        caps.append(("epsilon_per_unit", chosen.per_unit, f"all answers together: {_describe_rise(chosen.per_unit)}"))
+    caps.append(
+        ("epsilon_per_query", chosen.per_query, f"one question, for a group: {_describe_rise(chosen.per_query)}")
+    )
     lines = "".join(f"{f'{key} = {epsilon}':29} # {comment}\n" for key, epsilon, comment in caps)
     many = "" if chosen.many is None else _MANY % (f"delta = {chosen.many.delta:g}", chosen.many.per_query)
-    source = "".join(f"{line}\n" for line in (f"url = {_quote(url)}", *spark))
+    source = "".join(f"{line}\n" for line in (f"url = {_quote_text(url)}", *spark))
     return _HEAD % (source, chosen.tolerance, unit, told) + lines + many + _TAIL
 
 
-def _rise(epsilon: float) -> str:
-    return f"to {100 * posterior(epsilon):.0f} %"
+def _describe_rise(epsilon: float) -> str:
+    return f"to {100 * compute_posterior(epsilon):.0f} %"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _find_free_name(name: str, taken: set[str]) -> str:
     return next(free for free in chain([name], (f"{name}_{number}" for number in count(2))) if free not in taken)
 
 
-def from_source(
+def write_policy_from_source(
     *sources: str,
     directory: Path,
     unit: Unit | None = None,
@@ -169,7 +175,7 @@ def from_source(
         url, tables = "duckdb://", (*sources, *tables)
         opened = Path(os.path.commonpath([(directory / source).resolve().parent for source in sources]))
     elif len(sources) > 1:
-        raise _several_sources(sources)
+        raise _refuse_several_sources(sources)
     kind = SourceSection(url=url).kind
     named = {text: _name_relation(text, kind, directory) for text in tables}
     token = environment.get(_VARIABLE)
@@ -180,11 +186,11 @@ def from_source(
         schema = {shown: source.schema(name) for shown, name in names.items()}
         known = {shown: source.identify(name) for shown, name in names.items()}
         has_token = token is not None or _TOKEN.search(url) is not None
-        spark = _spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()
-    return starter_policy(schema, url, unit=unit, purpose=purpose, known=known, spark=spark, refresh=refresh)
+        spark = _write_spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()
+    return write_starter_policy(schema, url, unit=unit, purpose=purpose, known=known, spark=spark, refresh=refresh)
 
 
-def _several_sources(sources: Sequence[str]) -> KeyholeError:
+def _refuse_several_sources(sources: Sequence[str]) -> KeyholeError:
     """Return the error for an owner whose --source are several, and not all of them files."""
     return KeyholeError(
         "KH002",
@@ -206,9 +212,9 @@ def _name_relation(text: str, kind: SourceKind, directory: Path) -> str:
     return write_relation("", TableSection(relation=text), directory=directory, kind=kind)
 
 
-def _spark_lines(engine: str, *, has_token: bool) -> tuple[str, ...]:
+def _write_spark_lines(engine: str, *, has_token: bool) -> tuple[str, ...]:
     return (
-        f"engine = {_quote(engine)}",
+        f"engine = {_quote_text(engine)}",
         *([f'token = "${{{_VARIABLE}}}"'] if has_token else []),
         *(["skip_blocks = true   # as Sail does whatever it is told; docs/policy.md"] if engine == "sail" else []),
     )
@@ -219,21 +225,21 @@ def _strip_quotes(named: str) -> str:
     return ".".join(part[1:-1] if re.fullmatch(r'"\w+"', part) else part for part in parts)
 
 
-def _path_line(step: KeyStep) -> str:
+def _write_path(step: KeyStep) -> str:
     """Return the path by a step as the policy has it."""
     through = [f"{step.table}.{column}" for column in step.reached_columns]
-    written = [_quote(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(step.columns))]
+    written = [_quote_text(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(step.columns))]
     return "{{ through = {}, by = {} }}".format(*written)
 
 
-def _ground(step: KeyStep) -> str:
+def _describe_ground(step: KeyStep) -> str:
     """Return on which ground a step is proposed."""
     if step.is_declared:
         return f"by the foreign key to {step.table}"
     return f"by names alone: nothing proves that its keys are those of {step.table}"
 
 
-def _table(
+def _write_table(
     name: str,
     named: str,
     table: SourceTable,
@@ -243,7 +249,7 @@ def _table(
 ) -> str:
     lines = [f"[tables.{name}]"]
     if name != named:
-        lines.append(f"relation = {_quote(named)}")
+        lines.append(f"relation = {_quote_text(named)}")
     if PurePath(named).suffix.lower() == ".csv":
         lines += [
             "# Types are guessed from the file's first rows, once: keyhole check pins them. Say otherwise with",
@@ -254,14 +260,14 @@ def _table(
         lines += [
             f'public = "{BLANK}"          # true if every analyst may see every row: nobody is named, and others look',
             "                            # its rows up. If not, remove this, and uncomment and fill in what follows",
-            *(f"# {line}" for line in (*_unit_lines(unit, day, proposed), *changes)),
+            *(f"# {line}" for line in (*_write_unit(unit, day, proposed), *changes)),
         ]
     else:
-        lines += [*_unit_lines(unit, day, proposed), *changes, _PUBLIC]
+        lines += [*_write_unit(unit, day, proposed), *changes, _PUBLIC]
     if unit is Unit.VISIT and day is not None:
-        lines += ["", *_day_column(name, day)]
+        lines += ["", *_write_day_column(name, day)]
     for column in table.columns:
-        lines += ["", *_column(name, column, unit, table, proposed)]
+        lines += ["", *_write_column(name, column, unit, table, proposed)]
     return "\n".join(lines) + "\n"
 
 
@@ -273,16 +279,16 @@ _REFRESH = (
 _PUBLIC = "# public = true             # instead of all of the above, if every analyst may see every row"
 
 
-def _refresh_lines(refresh: str) -> tuple[str, ...]:
+def _write_refresh(refresh: str) -> tuple[str, ...]:
     """Return when rows change as the policy has it. Raise KH002."""
     try:
         parse_refresh(refresh)
     except Fault as fault:
         raise KeyholeError(fault.code, f'--refresh "{refresh}" {fault.problem}', hint=fault.hint) from None
-    return (f"refresh = {_quote(refresh)}",)
+    return (f"refresh = {_quote_text(refresh)}",)
 
 
-def _unit_lines(unit: Unit | None, day: SourceColumn | None, proposed: ProposedUnit) -> Iterator[str]:
+def _write_unit(unit: Unit | None, day: SourceColumn | None, proposed: ProposedUnit) -> Iterator[str]:
     """Yield who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
     if unit is Unit.ROW:
         yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
@@ -292,17 +298,21 @@ def _unit_lines(unit: Unit | None, day: SourceColumn | None, proposed: ProposedU
     others = f"{named} may name people" if named else "a column that names a person"
     chosen = column is not None and unit is Unit.PERSON and not paths
     if unit is Unit.VISIT and column is not None and day is not None:
-        yield f"privacy_unit = [{_quote(column)}, {_quote(_day_name(day))}]   # a person's day; {others}"
+        yield f"privacy_unit = [{_quote_text(column)}, {_quote_text(_name_day(day))}]   # a person's day; {others}"
     elif chosen and column is not None:
-        yield f"privacy_unit = {_quote(column)}   # who is protected: {others}"
-        yield from _same_lines(column, proposed)
+        yield f"privacy_unit = {_quote_text(column)}   # who is protected: {others}"
+        yield from _write_same_people(column, proposed)
     elif unit is Unit.PERSON and column is None and paths:
-        yield f"privacy_unit = {_path_line(paths[0])}   # who is protected there, {_ground(paths[0])}"
-        yield from (f"# privacy_unit = {_path_line(step)}   # or there, {_ground(step)}" for step in paths[1:])
+        yield f"privacy_unit = {_write_path(paths[0])}   # who is protected there, {_describe_ground(paths[0])}"
+        yield from (
+            f"# privacy_unit = {_write_path(step)}   # or there, {_describe_ground(step)}" for step in paths[1:]
+        )
     else:
         yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
         led = () if unit is Unit.VISIT else paths
-        yield from (f"# privacy_unit = {_path_line(step)}   # or who is there, {_ground(step)}" for step in led)
+        yield from (
+            f"# privacy_unit = {_write_path(step)}   # or who is there, {_describe_ground(step)}" for step in led
+        )
     for columns, tables in proposed.vouched_paths.items() if unit is Unit.PERSON else ():
         yield f"# unique = {json.dumps(columns)}   # nothing proves it: uncomment it if you vouch that no two rows have"
         yield f"                            # the same; paths of {', '.join(tables)} lead here by it"
@@ -319,25 +329,26 @@ def _unit_lines(unit: Unit | None, day: SourceColumn | None, proposed: ProposedU
     yield "# groupings.month = { max_groups = 12 }   # other bounds for the groups of certain keys (docs/policy.md)"
 
 
-def _same_lines(column: str, proposed: ProposedUnit) -> Iterator[str]:
+def _write_same_people(column: str, proposed: ProposedUnit) -> Iterator[str]:
     """Yield the promise that another table has the same people, so that they have one budget."""
     if (step := proposed.same_as) is not None:
-        yield f"same_unit_as = {_quote(step.table)}   # {column} names the same people there, {_ground(step)}"
+        ground = _describe_ground(step)
+        yield f"same_unit_as = {_quote_text(step.table)}   # {column} names the same people there, {ground}"
     elif proposed.similar_table is not None:
-        other = _quote(proposed.similar_table)
+        other = _quote_text(proposed.similar_table)
         yield f"# same_unit_as = {other}   # if {column} names the same people there: one budget"
 
 
-def _column(
+def _write_column(
     table: str, column: SourceColumn, unit: Unit | None, source: SourceTable, proposed: ProposedUnit
 ) -> tuple[str, ...]:
     is_key = source.keeps_unique([column.name])
-    header = f"# [tables.{table}.columns.{_key(column.name)}]   # {' '.join(column.declared.split())}"
+    header = f"# [tables.{table}.columns.{_quote_key(column.name)}]   # {' '.join(column.declared.split())}"
     kind = read_sql_type(column.declared)
     if has_time_zone(column.declared):
-        return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
+        return (f"{header}: expose it from a view as ({_quote_key(column.name)} AT TIME ZONE 'UTC')",)
     if (step := proposed.lookups.get(column.name)) is not None and _can_be_unit(column):
-        listed = _quote(f"{step.table}.{step.reached_columns[0]}")
+        listed = _quote_text(f"{step.table}.{step.reached_columns[0]}")
         return header, f"# key = {{ values_from = {listed} }}   # if {step.table} is public: joins with it, too"
     if is_key or (is_identifier(column) and kind is not SqlType.TEXT):
         named = "a row" if is_key else "somebody or something"
@@ -356,21 +367,21 @@ def _column(
             return (
                 header,
                 f'# key = {{ range = ["{BLANK}", "{BLANK}"] }}   # if its values are few and public; or a measure:',
-                *_measure_lines(unit),
+                *_write_measures(unit),
             )
         case SqlType.INTEGER | SqlType.NUMERIC | SqlType.DOUBLE:
-            return header, *_measure_lines(unit)
+            return header, *_write_measures(unit)
         case SqlType.DATE:
             return (
                 header,
                 f'# key = {{ range = ["{BLANK}", "{BLANK}"], step = "1 day" }}   # its days',
             )
         case SqlType.TIMESTAMP:
-            month = _key(f"{column.name}_month")
+            month = _quote_key(f"{column.name}_month")
             return (
                 header,
                 f"# [tables.{table}.columns.{month}]",
-                f"# expression = {_quote(_truncate_to_month(column.name))}",
+                f"# expression = {_quote_text(_truncate_to_month(column.name))}",
                 f'# key = {{ range = ["{BLANK}", "{BLANK}"], step = "1 month" }}   # first days of months',
             )
         case SqlType.BOOLEAN:
@@ -381,7 +392,7 @@ def _column(
             return (f"{header}: usable in nothing",)
 
 
-def _measure_lines(unit: Unit | None) -> Iterator[str]:
+def _write_measures(unit: Unit | None) -> Iterator[str]:
     yield f'# bounds = ["{BLANK}", "{BLANK}"]   # every value is clipped to this; from what is publicly known'
     yield "# grid = 1                     # and rounded to this"
     if unit is not Unit.ROW:
@@ -397,30 +408,30 @@ def _has_days(column: SourceColumn) -> bool:
     return read_sql_type(column.declared) in (SqlType.DATE, SqlType.TIMESTAMP) and not has_time_zone(column.declared)
 
 
-def _day_name(column: SourceColumn) -> str:
+def _name_day(column: SourceColumn) -> str:
     """Return the column by which a person's days are told apart."""
     return column.name if read_sql_type(column.declared) is SqlType.DATE else f"{column.name}_day"
 
 
-def _day_column(table: str, column: SourceColumn) -> tuple[str, ...]:
+def _write_day_column(table: str, column: SourceColumn) -> tuple[str, ...]:
     if read_sql_type(column.declared) is SqlType.DATE:
         return ()
-    base = _sql_name(column.name)
+    base = _quote_sql_name(column.name)
     return (
-        f"[tables.{table}.columns.{_key(_day_name(column))}]   # the day that the privacy unit has",
-        f"expression = {_quote(f'{base}::date')}",
+        f"[tables.{table}.columns.{_quote_key(_name_day(column))}]   # the day that the privacy unit has",
+        f"expression = {_quote_text(f'{base}::date')}",
     )
 
 
-def _sql_name(column: str) -> str:
+def _quote_sql_name(column: str) -> str:
     return column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else '"' + column.replace('"', '""') + '"'
 
 
 def _truncate_to_month(column: str) -> str:
-    return f"date_trunc('month', {_sql_name(column)})"
+    return f"date_trunc('month', {_quote_sql_name(column)})"
 
 
-def _plain(named: str) -> str:
+def _simplify_name(named: str) -> str:
     """Return a table name that clients can use plainly, from the source's own name."""
     path = PurePath((SPARK_PART.findall(named) or [named])[-1].strip("`")) if "`" in named else PurePath(named)
     if path.suffix.lower() in FILE_ENDINGS or len(path.parts) > 1:
@@ -431,9 +442,9 @@ def _plain(named: str) -> str:
     return name if name[0].isalpha() else f"t_{name}"
 
 
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quote(name)
+def _quote_key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quote_text(name)
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -21,15 +21,15 @@ from proxy.cli.common import (
     Json,
     PolicyPath,
     Why,
-    decided_by,
-    new_file,
-    owners_ledger,
+    check_new_file,
+    find_identity,
+    make_unwritable_error,
+    open_owner_ledger,
     print_json,
-    reason,
-    refusals,
+    print_refusals,
+    read_decider,
+    read_reason,
     show_work,
-    the_one,
-    unwritable,
 )
 from proxy.open_policy.service import find_ledger_url
 from proxy.open_policy.service_refusals import report_unopened_ledger, report_unreadable_ledger
@@ -76,8 +76,8 @@ def list_questions(
     as_json: Json = False,
 ) -> None:
     """List the questions, newest first, with their cost and outcome."""
-    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
-        start = None if before is None else _reservation(ledger, before)
+    with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
+        start = None if before is None else _find_reservation(ledger, before)
         page = ledger.read_page(analyst=analyst, before=start, limit=limit, only_open=only_open)
         everything = analyst is None and before is None and not only_open
         published = ledger.owner.find_published() if everything else ()
@@ -91,10 +91,10 @@ def list_questions(
     print("".join(f"{line}\n" for line in list_published_lines(published)), end="")
 
 
-def _reservation(ledger: Ledger, identity: str) -> str:
+def _find_reservation(ledger: Ledger, identity: str) -> str:
     given = identity.strip().lower()
     found = ledger.find_questions(given) if given else ()
-    return the_one(given, (question.reservation for question in found), hint="--before")
+    return find_identity(given, (question.reservation for question in found), hint="--before")
 
 
 @app.command()
@@ -104,7 +104,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show a question in full, with the losses of its groups. A question's id shows every time it was asked."""
-    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
         questions = _find_asked(ledger, identity)
     if as_json:
         print_json([make_document(question) | {"losses": make_losses_document(question)} for question in questions])
@@ -138,7 +138,7 @@ def verify(
 
     It reads the database, the chain, the stored answers and the balances. A fault ends with status 1.
     """
-    with refusals(as_json=as_json), owners_ledger(policy, trust=True) as ledger:
+    with print_refusals(as_json=as_json), open_owner_ledger(policy, trust=True) as ledger:
         kept = None if expect is None else read_kept(expect)
         with show_work("reading the ledger again"):
             found = verify_ledger(ledger, kept=kept)
@@ -163,12 +163,12 @@ def settle(
     """Close a reservation that a dead process left open."""
     if spent == untouched:
         raise typer.BadParameter("say one of the two", param_hint="--spent, --untouched")
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         monitors = (run.run for run in ledger.monitors.list_runs() if run.state is not MonitorState.ENDED)
         opened = (item.id for item in ledger.list_open_reservations())
-        reservation = the_one(identity, (*opened, *monitors), hint="ID")
+        reservation = find_identity(identity, (*opened, *monitors), hint="ID")
         try:
-            ledger.owner.settle(reservation, untouched=untouched, by=decided_by(by), why=reason(why))
+            ledger.owner.settle(reservation, untouched=untouched, by=read_decider(by), why=read_reason(why))
         except LedgerMisuse as error:
             raise typer.BadParameter(str(error), param_hint="ID") from None
     print(f"{reservation}: {'given back, on your word' if untouched else 'spent for good at its worst case'}")
@@ -182,19 +182,19 @@ def export(
 ) -> None:
     """Write every event to a file. It has exact losses, and no true aggregate, noisy value or answer."""
     write = ledger_files.write_json_lines if form is Form.JSONL else ledger_files.write_parquet
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         try:
             with show_work("writing the events"):
-                count = write(ledger.owner.export(), new_file(file, hint="FILE"))
+                count = write(ledger.owner.export(), check_new_file(file, hint="FILE"))
         except OSError as error:
-            raise unwritable(file, error, hint="FILE") from None
+            raise make_unwritable_error(file, error, hint="FILE") from None
     print(f"{file}: {count:,} events")
 
 
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: PolicyPath = DEFAULT_POLICY) -> None:
     """Copy an SQLite ledger while it is in use, and verify the copy. For PostgreSQL print a command."""
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         url = find_ledger_url(Policy.load(policy))
         if not ledger_files.is_sqlite(url):
             print("Nothing was copied: the ledger is in PostgreSQL. This copies it:", file=sys.stderr)
@@ -202,11 +202,11 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
             raise typer.Exit(1)
         try:
             with show_work("copying the ledger and verifying the copy"):
-                number, newest = ledger_files.backup_sqlite(url, new_file(file, hint="FILE"))
+                number, newest = ledger_files.backup_sqlite(url, check_new_file(file, hint="FILE"))
         except LedgerUnavailable as error:
             raise report_unreadable_ledger(error) from None
         except OSError as error:
-            raise unwritable(file, error, hint="FILE") from None
+            raise make_unwritable_error(file, error, hint="FILE") from None
     print(f"{file}: {number:,} events, verified. Keep this elsewhere: {newest}:{number}")
 
 
@@ -224,7 +224,7 @@ def copy(
             make_url(url)
             continue
         raise typer.BadParameter("write sqlite:///FILE or postgresql://USER@HOST/DATABASE", param_hint=hint)
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         try:
             with show_work("copying the ledger and verifying the copy"):
                 number, newest = ledger_files.copy_verified(source, target)
@@ -239,7 +239,7 @@ def copy(
 @app.command()
 def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the stored noise paths. Later questions may read or sharpen them."""
-    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
         sizes = ledger.owner.measure_paths()
     if as_json:
         print_json(
@@ -263,9 +263,9 @@ def prune(
     by: By = None,
 ) -> None:
     """Remove the noise paths of a table's old data version. Balances and stored answers stay."""
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         found = [size for size in ledger.owner.measure_paths() if (size.table, size.version) == (table, version)]
         if not found:
             raise typer.BadParameter("no noise path of that table and data version is stored", param_hint="VERSION")
-        ledger.owner.prune(table, version, by=decided_by(by), why=reason(why))
+        ledger.owner.prune(table, version, by=read_decider(by), why=read_reason(why))
     print(f"{table}, {version}: {found[0].states:,} states of noise paths removed")

@@ -24,8 +24,8 @@ from proxy.cli.common import (
     print_heat_maps,
     print_json,
     print_left_out,
+    print_refusals,
     print_rich,
-    refusals,
     show_progress,
     show_work,
     write_svg,
@@ -51,7 +51,7 @@ app = typer.Typer(
 Own = Annotated[str | None, typer.Option("--as", help="Show what this analyst may see. Default: the owner's view.")]
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
@@ -62,7 +62,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def keyhole(
     version_wanted: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Which groups cross a threshold? Private answers to GROUP BY ... HAVING, over PostgreSQL's protocol."""
@@ -128,7 +128,7 @@ def budget(
     from proxy.report.budget_terminal import make_tables
     from proxy.report.heat_map_svg import draw_heat_maps
 
-    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
+    with print_refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         with show_work("adding up the ledger"):
             maps = budgets.make_maps(service, analyst, table=table) if heat or svg else ()
             shown = () if heat or as_json else make_tables(service, analyst)
@@ -185,11 +185,11 @@ def init(
 
     It reads the source's schema, never its data. A policy that still says FILL IN is refused.
     """
-    from proxy.cli.init import from_source
+    from proxy.cli.init import write_policy_from_source
 
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         with show_work("reading the source's schema"):
-            written = from_source(
+            written = write_policy_from_source(
                 *sources, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or (), refresh=refresh
             )
         print(written, end="")
@@ -216,7 +216,7 @@ def check(
     from proxy.cli.check import check as check_policy
     from proxy.owner import measure as left_out
 
-    with refusals(as_json=as_json):
+    with print_refusals(as_json=as_json):
         with show_work("reading the source's schema and public tables"):
             findings = check_policy(policy, confirm=confirm)
         found = None
@@ -245,7 +245,7 @@ def refresh(
     from proxy.cli.check import refresh as declare_new_data
     from proxy.cli.check import wait_for_servers
 
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         with show_work("reading the source's schema and public tables"):
             version_now = declare_new_data(policy, *tables)
         for table in tables:
@@ -283,7 +283,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST. They run until SIGINT or SIGTERM."""
-    with refusals(as_json=False), ExitStack() as opened:
+    with print_refusals(as_json=False), ExitStack() as opened:
         with freeze_objects():
             from proxy.concurrency.signals import Signals
             from proxy.process.early_data import begin_early_data
@@ -327,14 +327,14 @@ def play(
     Needs no policy and reads no data, except the private rows of one table with --policy, for the owner alone.
     """
     with freeze_objects():
-        from proxy.console.play.standalone import run
+        from proxy.console.play.standalone import serve_playground
 
     def tell(address: str) -> None:
         print(f"the playground is at {address}; end it with Ctrl-C", flush=True)
 
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         own = _read_own(policy, table=table, place=place, time=time)
-        run(port=port, scores=scores, told=tell, own=own)
+        serve_playground(port=port, scores=scores, told=tell, own=own)
 
 
 def _read_own(policy: Path | None, *, table: str | None, place: str | None, time: str | None) -> "OwnStreams | None":
@@ -369,13 +369,15 @@ def demo(
     It uses the PostgreSQL endpoint and a temporary folder.
     """
     from proxy.cli import monitor_demo
-    from proxy.cli.demo import run
+    from proxy.cli.demo import run_demo
 
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         if monitor_alone:
-            monitor_demo.run()
+            monitor_demo.run_monitor_demo()
         else:
-            run(keep=keep, html=html, show_monitor=partial(monitor_demo.run, days=monitor_demo.SHORT_DAYS))
+            run_demo(
+                keep=keep, html=html, show_monitor=partial(monitor_demo.run_monitor_demo, days=monitor_demo.SHORT_DAYS)
+            )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -387,12 +389,12 @@ def main(arguments: list[str] | None = None) -> None:
     _, hard = getrlimit(RLIMIT_CORE)
     setrlimit(RLIMIT_CORE, (0, hard))
     try:
-        _run(arguments)
+        _run_command(arguments)
     finally:
         os.umask(before)
 
 
-def _run(arguments: list[str] | None) -> None:
+def _run_command(arguments: list[str] | None) -> None:
     try:
         try:
             app(arguments)
@@ -406,12 +408,12 @@ def _run(arguments: list[str] | None) -> None:
         from proxy.report.report_refusals import make_internal_error, write_as_psql
 
         unforeseen = make_internal_error()
-        unforeseen.hint = f"Please report it, with these words: {_place(error)}."
+        unforeseen.hint = f"Please report it, with these words: {_locate_exception(error)}."
         print(write_as_psql(unforeseen, sql=None), file=sys.stderr)
         sys.exit(1)
 
 
-def _place(error: BaseException) -> str:
+def _locate_exception(error: BaseException) -> str:
     """Return the kind of an exception and the line of code it came from: no text of its own, which might quote data."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

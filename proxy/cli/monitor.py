@@ -14,18 +14,18 @@ from planner.catalog.monitor import Monitor
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, make_monitor_json
 from planner.monitors.monitor_plan import MonitorPlan
-from proxy.cli.brief_labels import BriefLabels
+from proxy.cli.brief_labels import ShortLivedLabels
 from proxy.cli.common import (
     DEFAULT_POLICY,
     By,
     Json,
     PolicyPath,
     Why,
-    decided_by,
-    owners_ledger,
+    open_owner_ledger,
     print_json,
-    reason,
-    refusals,
+    print_refusals,
+    read_decider,
+    read_reason,
 )
 from proxy.monitors.alert_json import make_alert_document, make_clearing_document
 from proxy.monitors.notifications import AlertNotice, Change
@@ -50,7 +50,7 @@ app = typer.Typer(
 @app.command("list")
 def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the policy's monitors, with their next look and their cost."""
-    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
+    with print_refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading = MonitorReader(service)
         found = [reading.read_status(monitor) for monitor in service.catalog.monitors]
     if as_json:
@@ -74,8 +74,8 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
 @app.command()
 def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """Show a monitor in full."""
-    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
-        plan, monitor, reading = _plan(service, name), _monitor(service, name), _open_reading(service)
+    with print_refusals(as_json=as_json), Service.open_for_reading(policy) as service:
+        plan, monitor, reading = _plan_monitor(service, name), _find_monitor(service, name), _open_reading(service)
         status = reading.read_status(monitor)
         alerts = reading.read_alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
     if as_json:
@@ -101,14 +101,14 @@ def watch(
     as_json: Json = False,
 ) -> None:
     """Print alerts as they come and go, until interrupted. A Keyhole must be serving."""
-    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
-        reading, monitor = _open_reading(service), _monitor(service, name)
+    with print_refusals(as_json=as_json), Service.open_for_reading(policy) as service:
+        reading, monitor = _open_reading(service), _find_monitor(service, name)
         while True:
             state = reading.read_status(monitor).state
             read = reading.read_alerts_for_owner(monitor, after=after)
             after = read.last_look
             for change in read.changes:
-                print(_line(change, as_json=as_json), flush=True)
+                print(_write_change(change, as_json=as_json), flush=True)
             if until_alert and read.alerts:
                 return
             if state == MonitorState.ENDED:
@@ -116,7 +116,7 @@ def watch(
             time.sleep(_POLL_S)
 
 
-def _line(change: Change, *, as_json: bool) -> str:
+def _write_change(change: Change, *, as_json: bool) -> str:
     if isinstance(change, AlertNotice):
         told, moment, tail = make_alert_document(change), change.alerted_at, ""
     else:
@@ -138,11 +138,11 @@ def start(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Charge a monitor's whole horizon and start its looks. Asks first."""
-    said, who = reason(why), decided_by(by)
-    with refusals(as_json=False), Service.open(policy) as service:
-        plan = _plan(service, name)
+    said, who = read_reason(why), read_decider(by)
+    with print_refusals(as_json=False), Service.open(policy) as service:
+        plan = _plan_monitor(service, name)
         check_startable(service, plan)
-        _open_reading(service).label_keys(_monitor(service, name))  # nothing is paid for what cannot be shown
+        _open_reading(service).label_keys(_find_monitor(service, name))  # nothing is paid for what cannot be shown
         print("\n".join(explain_monitor(plan)), end="\n\n")
         if not yes and not _confirm():
             print("Nothing was started, and nothing is spent.")
@@ -154,38 +154,38 @@ def start(
 @app.command()
 def pause(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
     """Make no looks until it is resumed. Missed looks are not made later, and stay charged."""
-    _change(policy, name, MonitorChange.PAUSE, by=by, why=why)
+    _change_monitor(policy, name, MonitorChange.PAUSE, by=by, why=why)
     print(f"{name}: paused")
 
 
 @app.command()
 def resume(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
     """Make looks again, in the windows as they were left."""
-    _change(policy, name, MonitorChange.RESUME, by=by, why=why)
+    _change_monitor(policy, name, MonitorChange.RESUME, by=by, why=why)
     print(f"{name}: running")
 
 
 @app.command()
 def end(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
     """End a monitor for good. Windows that never began cost nothing. An open window costs its whole price."""
-    _change(policy, name, MonitorChange.END, by=by, why=why)
+    _change_monitor(policy, name, MonitorChange.END, by=by, why=why)
     print(f"{name}: ended")
 
 
-def _change(policy: Path, name: str, change: MonitorChange, *, by: str | None, why: str) -> None:
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
-        change_monitor(ledger, name, change, by=decided_by(by), why=reason(why))
+def _change_monitor(policy: Path, name: str, change: MonitorChange, *, by: str | None, why: str) -> None:
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
+        change_monitor(ledger, name, change, by=read_decider(by), why=read_reason(why))
 
 
 def _open_reading(service: Service) -> MonitorReader:
-    return MonitorReader(service, BriefLabels(service))
+    return MonitorReader(service, ShortLivedLabels(service))
 
 
-def _plan(service: Service, name: str) -> MonitorPlan:
-    return plan_monitor(service.catalog, _monitor(service, name), dialect=service.dialect)
+def _plan_monitor(service: Service, name: str) -> MonitorPlan:
+    return plan_monitor(service.catalog, _find_monitor(service, name), dialect=service.dialect)
 
 
-def _monitor(service: Service, name: str) -> Monitor:
+def _find_monitor(service: Service, name: str) -> Monitor:
     monitor = service.catalog.find_monitor(name)
     if monitor is None:
         known = ", ".join(one.name for one in service.catalog.monitors) or "none"

@@ -28,7 +28,7 @@ from mechanisms.formula import list_literals
 from planner.monitors.build import plan_monitor
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli import check as checking
-from proxy.cli.demo import PASSWORD, USER, demo_console, step
+from proxy.cli.demo import PASSWORD, USER, make_demo_console, time_step
 from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.start import start_monitor
 from proxy.open_policy.service import Service
@@ -73,7 +73,7 @@ class _Replay:
         """Return the time in the shop."""
         return (self.now + self.delay).replace(tzinfo=UTC)
 
-    def customers(self, *, since: datetime, until: datetime) -> dict[str, int]:
+    def count_customers(self, *, since: datetime, until: datetime) -> dict[str, int]:
         """Return the true number of customers of each country, for the demo's own comparison."""
         rows = self._lines.execute(
             "SELECT country, count(DISTINCT customer_id) FROM sales WHERE invoice_date >= ? AND invoice_date < ? "
@@ -100,19 +100,19 @@ class _Alert:
     at: str
 
     @staticmethod
-    def of(payload: str) -> "_Alert":
+    def from_payload(payload: str) -> "_Alert":
         told: dict[str, Any] = json.loads(payload)
         return _Alert(told["key"]["country"], str(told["key"]["day"])[:10], str(told["alerted_at"])[:16])
 
 
-def run(*, days: int | None = None) -> None:
+def run_monitor_demo(*, days: int | None = None) -> None:
     """Replay the horizon, or its first `days`, and print the alerts as they come, and what they cost."""
-    console = demo_console()
+    console = make_demo_console()
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as name:
         folder = Path(name)
         console.print(f"\n[bold]A monitor[/]: {QUESTION}")
         policy = Path(shutil.copyfile(build.HERE / "monitor.toml", folder / "keyhole.toml"))
-        with step(console, "lines of the months before loaded, public tables pinned"):
+        with time_step(console, "lines of the months before loaded, public tables pinned"):
             build.write_countries(folder / "countries.parquet")
             replay = _Replay(folder, datetime(2011, 11, 14))
             checking.check(policy, confirm=False)
@@ -126,10 +126,10 @@ def run(*, days: int | None = None) -> None:
             plan = plan_monitor(service.catalog, monitor, dialect=service.source.dialect)
             started = start_monitor(service, plan, by="demo", why="the demo")
             replay.delay = plan.windows.delay
-            _Live(console, service, plan, replay, run=started.run).show(addresses, days=days)
+            _LiveReplay(console, service, plan, replay, run=started.run).show(addresses, days=days)
 
 
-class _Live:
+class _LiveReplay:
     """The replay as it is watched."""
 
     def __init__(self, console: Console, service: Service, plan: MonitorPlan, replay: _Replay, *, run: str) -> None:
@@ -161,35 +161,35 @@ class _Live:
                         self._replay.advance(windows.first_looks[window] + look * windows.every)
                         self._runner.make_due_looks()
                         self._looks += 1
-                        self._hear(listening, seconds=0.0)
-                        screen.update(self._picture())
+                        self._receive_alerts(listening, seconds=0.0)
+                        screen.update(self._draw_state())
                 missing = len(self._find_recorded()) - len(self._alerts)
                 if missing > 0:
-                    self._hear(listening, seconds=_LAST_NEWS_S, at_least=missing)
-        self._console.print(self._newest())
-        self._conclude(watched, seconds=time.perf_counter() - started)
+                    self._receive_alerts(listening, seconds=_LAST_NEWS_S, at_least=missing)
+        self._console.print(self._list_newest())
+        self._print_result(watched, seconds=time.perf_counter() - started)
 
-    def _hear(
+    def _receive_alerts(
         self, listening: "psycopg.Connection[tuple[Any, ...]]", *, seconds: float, at_least: int | None = None
     ) -> None:
         found = listening.notifies(timeout=seconds, stop_after=at_least)
-        self._alerts += [_Alert.of(heard.payload) for heard in found]
+        self._alerts += [_Alert.from_payload(heard.payload) for heard in found]
 
     def _find_recorded(self) -> Sequence[MonitorAlert]:
         """Return all alerts so far, as the ledger has them."""
         return self._service.ledger.monitors.read_alerts(self._run).alerts
 
-    def _picture(self) -> RenderableType:
+    def _draw_state(self) -> RenderableType:
         heading = Text(f"{self._replay.now:%A %d %B %Y, %H:%M}   {self._looks:,} looks   {len(self._alerts)} alerts")
-        return Group(heading, self._newest())
+        return Group(heading, self._list_newest())
 
-    def _newest(self) -> Table:
+    def _list_newest(self) -> Table:
         table = Table("country", "day", "alerted at", box=None, padding=(0, 3, 0, 0), header_style="bold")
         for alert in self._alerts[-SHOWN:]:
             table.add_row(alert.country, alert.day, alert.at)
         return table
 
-    def _conclude(self, watched: range, *, seconds: float) -> None:
+    def _print_result(self, watched: range, *, seconds: float) -> None:
         """Print the alerts beside the truth, and the price beside that of asking at every look."""
         plan, windows = self._plan, self._plan.windows
         alerted = {(alert.country, alert.day) for alert in self._alerts}
@@ -198,7 +198,7 @@ class _Live:
         (tolerance,) = (literal.tolerance for literal in list_literals(plan.question.formula))
         for window in watched:
             start = windows.starts[window]
-            for country, customers in self._replay.customers(since=start, until=start + windows.length).items():
+            for country, customers in self._replay.count_customers(since=start, until=start + windows.length).items():
                 if customers > cut:
                     crossed.add((country, str(start)[:10]))
                 elif customers > cut - tolerance:

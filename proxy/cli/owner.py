@@ -19,13 +19,13 @@ from proxy.cli.common import (
     Json,
     PolicyPath,
     Why,
-    decided_by,
-    owners_ledger,
+    find_identity,
+    open_owner_ledger,
     print_json,
-    reason,
-    refusals,
+    print_refusals,
+    read_decider,
+    read_reason,
     show_work,
-    the_one,
 )
 from proxy.open_policy.column_dependencies import find_all_dependencies
 from proxy.open_policy.pins import make_catalog_from_pins
@@ -47,11 +47,11 @@ def grant(
     by: By = None,
 ) -> None:
     """Raise a cap of the policy from now on. Prints the grant's id, for keyhole revoke."""
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         loaded = Policy.load(policy)
         given = make_grant(loaded, epsilon, cap=cap, table=table, analyst=analyst)
-        with owners_ledger(policy) as ledger:
-            print(ledger.owner.grant(given, by=decided_by(by), why=reason(why)))
+        with open_owner_ledger(policy) as ledger:
+            print(ledger.owner.grant(given, by=read_decider(by), why=read_reason(why)))
 
 
 def revoke(
@@ -61,10 +61,10 @@ def revoke(
     by: By = None,
 ) -> None:
     """End a grant. Epsilon that was spent within it stays spent."""
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
-        found = the_one(identity, ledger.owner.list_grants(), hint="ID")
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
+        found = find_identity(identity, ledger.owner.list_grants(), hint="ID")
         try:
-            ledger.owner.revoke(found, by=decided_by(by), why=reason(why))
+            ledger.owner.revoke(found, by=read_decider(by), why=read_reason(why))
         except LedgerMisuse as error:
             raise typer.BadParameter(str(error), param_hint="ID") from None
     print(f"{found}: revoked")
@@ -72,7 +72,7 @@ def revoke(
 
 def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the grants in force."""
-    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
         found = ledger.owner.list_grants()
     if as_json:
         print_json(
@@ -109,10 +109,10 @@ def approve(
     by: By = None,
 ) -> None:
     """Let a question be asked that waits for the owner."""
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waiting = ledger.owner.find_waiting(question)
-        new = ledger.owner.approve(question, by=decided_by(by), why=reason(why))
+        new = ledger.owner.approve(question, by=read_decider(by), why=read_reason(why))
         asked = [one.wording.text for one in ledger.find_questions(question) if one.wording is not None]
     print(f"{question}: {'approved' if new else 'was approved before'}")
     for text in sorted({text for text in (*asked, *(one.text for one in waiting)) if text is not None}):
@@ -126,15 +126,15 @@ def decline(
     by: By = None,
 ) -> None:
     """Let a question wait for approval no longer. The analyst reads why. Asked again, it waits again."""
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         question = read_fingerprint(identity)
-        waited = ledger.owner.decline(question, by=decided_by(by), why=reason(why))
+        waited = ledger.owner.decline(question, by=read_decider(by), why=read_reason(why))
     print(f"{question}: {'declined' if waited else 'does not wait for approval'}")
 
 
 def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the questions that wait for the owner's approval."""
-    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+    with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
         found = ledger.owner.find_waiting()
     if as_json:
         print_json(
@@ -170,12 +170,12 @@ def open_window(
     by: By = None,
 ) -> None:
     """Let all balances start from zero. This weakens the promise to everybody in the data, for good."""
-    with refusals(as_json=False):
+    with print_refusals(as_json=False):
         budget = Policy.load(policy).budget
-        with owners_ledger(policy) as ledger:
+        with open_owner_ledger(policy) as ledger:
             windows = odometers.count_windows(ledger) + 1
             print("\n".join(odometers.say_window_risk(windows=windows, per_predicate=budget.epsilon_per_predicate)))
-            deciding, because = decided_by(by), reason(why)
+            deciding, because = read_decider(by), read_reason(why)
             if not sure:
                 typer.confirm("Open the window?", abort=True)
             try:
@@ -187,11 +187,11 @@ def open_window(
 
 def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """Say what all answers so far can have revealed, for a report."""
-    with refusals(as_json=as_json):
+    with print_refusals(as_json=as_json):
         loaded = Policy.load(policy)
         with (
             show_work("adding up the ledger"),
-            owners_ledger(policy, knowledge=what_is_pinned(loaded)) as ledger,
+            open_owner_ledger(policy, knowledge=find_pinned_knowledge(loaded)) as ledger,
         ):
             reading = odometers.read_odometer(loaded, ledger)
     if as_json:
@@ -200,7 +200,7 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
         print("\n".join(reading.write_lines()))
 
 
-def what_is_pinned(policy: Policy) -> Knowledge:
+def find_pinned_knowledge(policy: Policy) -> Knowledge:
     """Return the knowledge of the columns by the pins, by which the caps are kept.
 
     Return nothing if these are not of this policy: then groups count as if every combination of keys were possible,
@@ -223,10 +223,10 @@ def passwd(
         print(f"token (give it to the analyst, it is not kept): {made}")
         print(f'token_sha256 = "{sha256(made.encode()).hexdigest()}"')
         return
-    print(f'password = "{scram.make_verifier(_password())}"')
+    print(f'password = "{scram.make_verifier(_read_password())}"')
 
 
-def _password() -> str:
+def _read_password() -> str:
     if not sys.stdin.isatty():
         password = sys.stdin.readline().rstrip("\r\n")
     else:

@@ -16,7 +16,7 @@ def draw_answer(answer: Answer, width: int, *, most_rows: int) -> Iterator[Rende
     return print_scorecard(card, width=width)
 
 
-def answer_page(answer: Answer, sql: str) -> str:
+def render_answer_page(answer: Answer, sql: str) -> str:
     """Return the picture as one HTML file, with the question and its answer's promise."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
     told = (

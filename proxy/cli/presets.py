@@ -74,12 +74,12 @@ _SINGLE: Mapping[Purpose, Preset] = {
 }
 
 
-def preset(unit: Unit, purpose: Purpose) -> Preset:
+def choose_preset(unit: Unit, purpose: Purpose) -> Preset:
     """Return the preset to begin with. A visit and a row are in one group of an answer, a person in several."""
     return (_PERSON if unit is Unit.PERSON else _SINGLE)[purpose]
 
 
-def posterior(epsilon: float) -> float:
+def compute_posterior(epsilon: float) -> float:
     """Return how far a loss can raise anybody's guess that somebody is there, from one in a hundred."""
     odds = PRIOR / (1.0 - PRIOR) * exp(epsilon)
     return odds / (1.0 + odds)

@@ -20,7 +20,7 @@ NOTHING_GIVEN: Given = MappingProxyType({})
 _PREFIX = "keyhole."
 
 
-def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+def add_setting_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command for typer, made of one with a parameter `given: Given`.
 
     In its place stands an option for every setting, and it gets the settings that were given, by full name.
@@ -35,12 +35,12 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command)
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        parameters += _options() if parameter.name == "given" else [parameter]
+        parameters += _list_options() if parameter.name == "given" else [parameter]
     vars(run)["__signature__"] = signature.replace(parameters=parameters)  # what inspect and typer read
     return run
 
 
-def _options() -> list[inspect.Parameter]:
+def _list_options() -> list[inspect.Parameter]:
     return [
         inspect.Parameter(
             setting.name.removeprefix(_PREFIX),

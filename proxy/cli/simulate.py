@@ -109,7 +109,7 @@ class Simulation:
 
     def lines(self) -> tuple[str, ...]:
         """Return the simulation for a terminal."""
-        return tuple(_lines(self))
+        return tuple(_write_lines(self))
 
     def document(self) -> dict[str, Any]:
         """Return the simulation as a JSON document; `plan` is the document of EXPLAIN."""
@@ -118,7 +118,7 @@ class Simulation:
             "units": sizes.units,
             "rows": sizes.rows,
             "groups": self.plan.question.keys.size,
-            "units_per_group": _units_per_group(self),
+            "units_per_group": _estimate_units_per_group(self),
             "epsilon_per_group": self.plan.worst_case_epsilon,
             "epsilon_per_unit": self.epsilon_per_unit,
             "groups_of_one_unit": self.groups_of_one_unit,
@@ -132,7 +132,7 @@ class Simulation:
                     for cut in self.cuts
                 ],
                 "groups_left_out": self.groups_left_out,
-                "assumptions": list(_assumptions(self)) if self.cuts else [],
+                "assumptions": list(_list_assumptions(self)) if self.cuts else [],
             },
             "stand_ins": list(self.assumed),
             "plan": explain_json(self.plan, left=None),
@@ -160,16 +160,16 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     accuracy = settings.read_accuracy(given, catalog.defaults)
     made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
     plan = planning.plan_question(made, dialect=dialect)
-    return _against_caps(plan, stood_in, asked, sizes)
+    return _compare_with_caps(plan, stood_in, asked, sizes)
 
 
 def read_alone(policy_path: Path) -> tuple[Policy, Pins]:
     """Return a policy whose secrets may be missing, and its pins if there are any. Raise KH001 to KH010."""
-    policy = Policy.load(policy_path, environment=_Standing(os.environ))
-    return policy, _pins(policy)
+    policy = Policy.load(policy_path, environment=_StandInEnvironment(os.environ))
+    return policy, _read_pins(policy)
 
 
-class _Standing(dict[str, str]):
+class _StandInEnvironment(dict[str, str]):
     """The environment; a variable that is missing stands for a secret or a host that nobody uses here."""
 
     def __contains__(self, _: object) -> bool:
@@ -179,17 +179,17 @@ class _Standing(dict[str, str]):
         return "localhost" if name.endswith("HOST") else _NOBODYS_VERIFIER
 
 
-def _pins(policy: Policy) -> Pins:
+def _read_pins(policy: Policy) -> Pins:
     try:
         return read_pins(find_pins_path(policy))
     except KeyholeError:
         return Pins()  # keyhole check says what is wrong with it
 
 
-def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: Sizes) -> Simulation:
+def _compare_with_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: Sizes) -> Simulation:
     policy_caps, table = find_limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
     caps = apply_grants(policy_caps, (), table=table, analyst=None)
-    own = _optional_nano(settings.read_max_epsilon(asked.settings))
+    own = _convert_to_nano(settings.read_max_epsilon(asked.settings))
     adding = count_groups_of_unit(plan) if plan.question.table.unit else 1
     fit, scope = _count_fitting(plan, caps, own, adding)
     mean_rows = None if sizes.rows is None else sizes.rows / sizes.units
@@ -202,7 +202,7 @@ def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: S
                     asked,
                     stood_in.catalog,
                     plan,
-                    Target(_most(caps, own, adding, plan, many) / NANO, plan.worst_case_epsilon),
+                    Target(_find_least_cap(caps, own, adding, plan, many) / NANO, plan.worst_case_epsilon),
                 )
             ),
         )
@@ -216,25 +216,25 @@ def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: S
         epsilon_per_unit=adding * plan.worst_case_epsilon,
         fit=fit,
         scope=scope,
-        scope_of=_section(scope, policy_caps, table),
+        scope_of=_name_section(scope, policy_caps, table),
         affordable=affordable,
         mean_rows=mean_rows,
         cuts=() if mean_rows is None else list_expected_clipping(plan, mean_rows=mean_rows, groups=sizes.groups),
     )
 
 
-def _optional_nano(epsilon: float | None) -> int | None:
+def _convert_to_nano(epsilon: float | None) -> int | None:
     return None if epsilon is None else int(epsilon * NANO)
 
 
-def _section(scope: str, caps: Limits, table: str) -> str:
+def _name_section(scope: str, caps: Limits, table: str) -> str:
     if scope == "max_epsilon":
         return "keyhole"
     own = scope == "epsilon_per_table" and table in dict(caps.own_per_table_nano)
     return f"tables.{table}" if own else "budget"
 
 
-def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
+def _list_caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
     in_cell = count_losses_in_cell(plan)
     yield "epsilon_per_predicate", caps.per_predicate_nano // in_cell
@@ -244,7 +244,7 @@ def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
         yield "epsilon_per_table", caps.per_table_nano // max(adding, in_cell)
 
 
-def _caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
+def _list_caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield every cap on one question alone; `own` is what its settings ask for."""
     if own is not None:
         yield "max_epsilon", own // count_losses_in_cell(plan)
@@ -252,23 +252,23 @@ def _caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[st
         yield "epsilon_per_query", caps.per_query_nano // count_losses_in_cell(plan)
 
 
-def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
-    by_scope = {scope: cap // questions for scope, cap in _caps(caps, adding, plan)}
+def _find_least_cap(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
+    by_scope = {scope: cap // questions for scope, cap in _list_caps(caps, adding, plan)}
     if caps.delta is not None and caps.per_unit_nano is not None and find_worst_curve(plan) is not None:
         by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).find_largest_by_curve(adding * questions)
         by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
     shared = min(by_scope.values())
-    return min([shared, *(cap for _, cap in _caps_of_one(caps, own, plan))])
+    return min([shared, *(cap for _, cap in _list_caps_of_one(caps, own, plan))])
 
 
 def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
     cost = convert_to_nano(plan.worst_case_epsilon)
     if cost == 0:
         return None, ""
-    scope, least = min(_caps_of_one(caps, own, plan), key=lambda cap: cap[1], default=("", cost))
+    scope, least = min(_list_caps_of_one(caps, own, plan), key=lambda cap: cap[1], default=("", cost))
     if cost > least:
         return 0, scope
-    counts = {scope: least // cost for scope, least in _caps(caps, adding, plan)}
+    counts = {scope: least // cost for scope, least in _list_caps(caps, adding, plan)}
     if caps.delta is not None and caps.per_unit_nano is not None and "epsilon_per_unit" in counts:
         room = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta)
         by_curve = room.count_more(adding * cost, find_worst_curve(plan))
@@ -278,12 +278,12 @@ def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tu
     return counts[scope], scope
 
 
-def _units_per_group(made: Simulation) -> float:
+def _estimate_units_per_group(made: Simulation) -> float:
     groups = max(1, made.plan.question.keys.size)
     return made.sizes.units * made.groups_of_one_unit / groups
 
 
-def _lines(made: Simulation) -> Iterator[str]:
+def _write_lines(made: Simulation) -> Iterator[str]:
     plan, sizes = made.plan, made.sizes
     keys, table = plan.question.keys, plan.question.table
     unit = "row" if table.is_row_unit else f"({table.unit_text})"
@@ -303,9 +303,9 @@ def _lines(made: Simulation) -> Iterator[str]:
         f"{write_at_most(made.epsilon_per_unit)} per {unit}, which is in at most {groups} "
         f"group{'' if groups == 1 else 's'}"
     )
-    yield from _fit_lines(made)
-    yield f"  A group has {_units_per_group(made):,.0f} units on average"
-    yield from _cut_lines(made, unit)
+    yield from _describe_fit(made)
+    yield f"  A group has {_estimate_units_per_group(made):,.0f} units on average"
+    yield from _describe_cuts(made, unit)
     if made.assumed:
         yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
     yield f"  Guarantee: {write_guarantee(plan)}"
@@ -313,7 +313,7 @@ def _lines(made: Simulation) -> Iterator[str]:
         yield f"  Warning: {warning}"
 
 
-def _fit_lines(made: Simulation) -> Iterator[str]:
+def _describe_fit(made: Simulation) -> Iterator[str]:
     if not made.fit:
         yield f"  The caps: it would be refused ({made.cap})"
     else:
@@ -330,7 +330,7 @@ def _fit_lines(made: Simulation) -> Iterator[str]:
         yield f"  {what} with {text}"
 
 
-def _cut_lines(made: Simulation, unit: str) -> Iterator[str]:
+def _describe_cuts(made: Simulation, unit: str) -> Iterator[str]:
     if made.plan.question.table.is_row_unit:
         yield "  Bounding: nothing is cut, each row is its own unit"
     elif made.plan.question.per_unit is not None:
@@ -338,17 +338,17 @@ def _cut_lines(made: Simulation, unit: str) -> Iterator[str]:
     elif made.mean_rows is None:
         yield "  Bounding: give --rows to learn how much of the rows and totals it is likely to cut"
     else:
-        cut = ", ".join(f"{_range(one)} of {one.name}" for one in made.cuts)
+        cut = ", ".join(f"{_write_range(one)} of {one.name}" for one in made.cuts)
         yield f"  Bounding cuts about {cut}, if a {unit} has {made.mean_rows:,.1f} rows on average and"
-        yield from (f"    - {assumption}" for assumption in _assumptions(made))
-    yield from _left_out_lines(made, unit)
+        yield from (f"    - {assumption}" for assumption in _list_assumptions(made))
+    yield from _describe_left_out(made, unit)
 
 
-def _assumptions(made: Simulation) -> tuple[str, ...]:
+def _list_assumptions(made: Simulation) -> tuple[str, ...]:
     return ASSUMPTIONS if made.sizes.groups is None else SPREAD_ASSUMPTIONS
 
 
-def _left_out_lines(made: Simulation, unit: str) -> Iterator[str]:
+def _describe_left_out(made: Simulation, unit: str) -> Iterator[str]:
     """Yield the part of a unit that is in no answer, since it is in more groups than count."""
     counted, within_reach = (
         made.groups_of_one_unit,
@@ -362,6 +362,6 @@ def _left_out_lines(made: Simulation, unit: str) -> Iterator[str]:
         yield f"  Groups: a {unit} in {made.sizes.groups:g} groups counts in {counted:,}: {share} of it is left out"
 
 
-def _range(cut: ExpectedClipping) -> str:
+def _write_range(cut: ExpectedClipping) -> str:
     least, most = write_percent(cut.spread_share, places=2), write_percent(cut.concentrated_share, places=2)
     return most if least == most else f"{least} to {most}"

@@ -34,14 +34,14 @@ class MonitorSimulation:
 
     def lines(self) -> tuple[str, ...]:
         """Return the simulation for a terminal."""
-        return tuple(_lines(self))
+        return tuple(_write_lines(self))
 
     def document(self) -> dict[str, Any]:
         """Return the simulation as a JSON document; `plan` is the document of EXPLAIN."""
         return {
             "units": self.sizes.units,
             "groups": self.plan.keys.size,
-            "units_per_group_and_window": _units_per_cell(self),
+            "units_per_group_and_window": _estimate_units_per_cell(self),
             "epsilon_per_group_and_window": self.plan.epsilon_per_cell,
             "epsilon_per_unit": self.plan.epsilon_per_unit if self.plan.question.table.unit else None,
             "exceeded_cap": None if self.cap is None else {"cap": self.cap[0], "epsilon": self.cap[1]},
@@ -100,23 +100,23 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
     )
 
 
-def _units_per_cell(made: MonitorSimulation) -> float:
+def _estimate_units_per_cell(made: MonitorSimulation) -> float:
     return made.sizes.units / made.plan.question.keys.size
 
 
-def _lines(made: MonitorSimulation) -> Iterator[str]:
+def _write_lines(made: MonitorSimulation) -> Iterator[str]:
     heading, *others = explain_monitor(made.plan)
     yield heading.replace("nothing is spent by EXPLAIN", f"{made.sizes.units:,} privacy units; no data, no source")
     yield from others[: next(place for place, line in enumerate(others) if line.startswith("  SQL sent"))]
-    yield from _cap_lines(made)
-    yield f"  A group has {_units_per_cell(made):,.1f} units a window, if each is in one"
+    yield from _describe_caps(made)
+    yield f"  A group has {_estimate_units_per_cell(made):,.1f} units a window, if each is in one"
     for one in made.courses:
-        yield from _course_lines(one)
+        yield from _describe_courses(one)
     if made.assumed:
         yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
 
 
-def _cap_lines(made: MonitorSimulation) -> Iterator[str]:
+def _describe_caps(made: MonitorSimulation) -> Iterator[str]:
     if made.cap is None:
         yield "  The caps: it fits, where nothing else has been paid for"
         return
@@ -126,13 +126,13 @@ def _cap_lines(made: MonitorSimulation) -> Iterator[str]:
     yield f"  It fits with {settings}"
 
 
-def _course_lines(made: Courses) -> Iterator[str]:
+def _describe_courses(made: Courses) -> Iterator[str]:
     others = ", which decides whether the whole condition holds" if made.watches_whole else ""
     yield f"  Groups that grow evenly through a window, at {made.text}{others}:"
     rows: list[tuple[str, ...]] = [
         ("up to", "above it from", "alerted by then", "alerted by the close", "late on average", "with a ladder")
     ]
-    rows += [_course_cells(course) for course in made.courses]
+    rows += [_write_course(course) for course in made.courses]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -147,7 +147,7 @@ def _course_lines(made: Courses) -> Iterator[str]:
         )
 
 
-def _course_cells(course: Course) -> tuple[str, ...]:
+def _write_course(course: Course) -> tuple[str, ...]:
     never = "-"
     return (
         write_plain(course.value),

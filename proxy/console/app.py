@@ -9,9 +9,9 @@ from planner.policy.sections import ConsoleSection
 from proxy.console.analyst.asking import add_asking_pages
 from proxy.console.analyst.history import add_history_pages
 from proxy.console.analyst.monitor_pages import add_monitor_pages
-from proxy.console.console_refusals import no_such_page
+from proxy.console.console_refusals import refuse_missing_page
 from proxy.console.ended_logins import EndedLogins
-from proxy.console.guarded_routes import analyst_routes, open_routes, owner_routes
+from proxy.console.guarded_routes import make_analyst_routes, make_owner_routes, make_public_routes
 from proxy.console.login import add_login_routes
 from proxy.console.owner.deciding import add_deciding
 from proxy.console.owner.pages import add_owner_pages
@@ -28,7 +28,7 @@ from proxy.security.mock_users import MockUsers
 BEGIN = "/console"
 
 
-def console_pages(
+def make_console(
     section: ConsoleSection, strangers: MockUsers, play: GameSessions | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
     """Return the function that adds the console to REST, or None if the policy has none.
@@ -58,10 +58,10 @@ def console_pages(
             has_playground=play is not None,
         )
         everybody, analysts, owner, lost = (
-            open_routes(parts),
-            analyst_routes(parts),
-            owner_routes(parts),
-            open_routes(parts),
+            make_public_routes(parts),
+            make_analyst_routes(parts),
+            make_owner_routes(parts),
+            make_public_routes(parts),
         )
         add_login_routes(everybody, parts)
         _add_files(everybody, parts)
@@ -76,7 +76,7 @@ def console_pages(
             add_play_routes(analysts, play, name_player, begin=PLAY)
             add_play_routes(owner, play, name_owner, begin=OWNERS_PLAY)
 
-        _add_lost(lost)
+        _add_missing_page(lost)
         for router in (everybody, analysts, owner, lost):
             app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
         return BEGIN
@@ -87,13 +87,13 @@ def console_pages(
 def _add_files(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get(PLACE + "/{digest}/{name:path}")
     async def send_file(digest: str, name: str) -> Response:
-        found = parts.files.response(digest, name)
+        found = parts.files.make_response(digest, name)
         if found is None:
-            raise no_such_page()
+            raise refuse_missing_page()
         return found
 
 
-def _add_lost(router: APIRouter) -> None:
+def _add_missing_page(router: APIRouter) -> None:
     @router.get(BEGIN + "/{path:path}")
     async def refuse_unknown() -> Response:
-        raise no_such_page()
+        raise refuse_missing_page()

@@ -3,23 +3,23 @@
 from proxy.rest.request_refusals import HttpRefusal
 
 
-def wrong_login() -> HttpRefusal:
+def refuse_wrong_login() -> HttpRefusal:
     """Return the refusal of a wrong name, password or token; it does not say which of them is wrong."""
     return HttpRefusal("KH401", "authentication failed", hint="Use the name and password of psql, or a token of REST.")
 
 
-def wrong_owner_token() -> HttpRefusal:
+def refuse_wrong_owner_token() -> HttpRefusal:
     """Return the refusal of a token that is not the owner's."""
     hint = "Use the token whose SHA-256 is owner_token_sha256 in [server.console]."
     return HttpRefusal("KH401", "that is not the owner's token", hint=hint)
 
 
-def no_session() -> HttpRefusal:
+def refuse_ended_session() -> HttpRefusal:
     """Return the refusal of a script's request whose session is over."""
     return HttpRefusal("KH401", "the session is over", hint="Log in again at /console/login.")
 
 
-def from_another_site() -> HttpRefusal:
+def refuse_other_site() -> HttpRefusal:
     """Return the refusal of a request that another site's page made a browser send, or one without an origin."""
     return HttpRefusal(
         "KH408",
@@ -29,11 +29,11 @@ def from_another_site() -> HttpRefusal:
     )
 
 
-def no_such_page() -> HttpRefusal:
+def refuse_missing_page() -> HttpRefusal:
     """Return the refusal of an address without a page, or one that is not for this person."""
     return HttpRefusal("KH408", "there is no such page", hint="Begin at /console.", status=404)
 
 
-def no_form() -> HttpRefusal:
+def refuse_unreadable_form() -> HttpRefusal:
     """Return the refusal of a form that cannot be read."""
     return HttpRefusal("KH408", "the form cannot be read", hint="Send it from the page that shows it.", status=400)

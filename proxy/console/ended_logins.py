@@ -3,8 +3,8 @@
 Anybody who shares the secret opens the same cookies; so what was ended lies where the secret lies, one empty file a
 login, named by its end and a hash. Nothing is rewritten, so that nothing can be lost between processes.
 
-Guarantee: once `end` returns, no process over the same folder takes the login, also after a restart. Where no folder
-can be written this process alone remembers it, and says so in the log.
+Guarantee: once `end_session` returns, no process over the same folder takes the login, also after a restart. If no
+folder can be written, this process alone remembers it, and says so in the log.
 """
 
 import os
@@ -34,38 +34,38 @@ class EndedLogins:
         self._clock = clock
         self._here: set[str] = set()
 
-    def end(self, session: ConsoleSession) -> None:
+    def end_session(self, session: ConsoleSession) -> None:
         """End a session for good, and forget those that would be over by now."""
-        name, now = _file_name(session), self._clock()
-        self._here.difference_update([one for one in tuple(self._here) if _end_of(one) <= now])
+        name, now = _name_file(session), self._clock()
+        self._here.difference_update([one for one in tuple(self._here) if _read_end(one) <= now])
         self._here.add(name)
         for folder in self._folders:
             with suppress(OSError):
                 folder.mkdir(mode=0o700, exist_ok=True)
-                for one in [one for one in folder.iterdir() if _end_of(one.name) <= now]:
+                for one in [one for one in folder.iterdir() if _read_end(one.name) <= now]:
                     one.unlink(missing_ok=True)
                 (folder / name).touch(mode=0o600)
-                _sync(folder)
+                _sync_folder(folder)
                 return
         if self._folders:
             log.warning("a logout cannot be kept", path=str(self._folders[0]))
 
-    def has(self, session: ConsoleSession) -> bool:
+    def has_ended(self, session: ConsoleSession) -> bool:
         """Return True if a session was ended. A session that cannot be looked up counts as ended."""
-        name = _file_name(session)
-        return name in self._here or any(_is_there(folder / name) for folder in self._folders)
+        name = _name_file(session)
+        return name in self._here or any(_exists(folder / name) for folder in self._folders)
 
 
-def _file_name(session: ConsoleSession) -> str:
+def _name_file(session: ConsoleSession) -> str:
     return f"{session.until}.{sha256(session.login.encode()).hexdigest()[:32]}"
 
 
-def _end_of(name: str) -> float:
+def _read_end(name: str) -> float:
     until = name.partition(".")[0]
     return float(until) if until.isascii() and until.isdigit() else float("inf")  # what is not ours stays
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -75,7 +75,7 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse
 
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
-from proxy.console.console_refusals import from_another_site, no_session, no_such_page
-from proxy.console.page import FILES, PLAYGROUND, error_page
+from proxy.console.console_refusals import refuse_ended_session, refuse_missing_page, refuse_other_site
+from proxy.console.page import FILES, PLAYGROUND, render_error
 from proxy.console.parts import ConsoleParts
-from proxy.console.session_cookie import ANALYST, OWNER, ConsoleSession, credential_of, sent_cookie
+from proxy.console.session_cookie import ANALYST, OWNER, ConsoleSession, join_credential, read_cookie
 from proxy.rest.app import StrictRequest, find_address
 from proxy.rest.middleware import LEAVING
 from proxy.rest.request_refusals import respond_to_malformed, respond_to_unserved
@@ -27,22 +27,22 @@ LOGIN, OWNER_LOGIN = "/console/login", "/console/owner/login"
 _API, _EVENTS = "/api/", "/events"
 
 
-def open_routes(parts: ConsoleParts) -> APIRouter:
+def make_public_routes(parts: ConsoleParts) -> APIRouter:
     """Return routes for everybody: logging in, and what that page loads."""
 
     async def let_in(request: Request) -> None:
         request.state.role = None
 
-    return _router(parts, let_in, otherwise=LOGIN)
+    return _make_router(parts, let_in, otherwise=LOGIN)
 
 
-def analyst_routes(parts: ConsoleParts) -> APIRouter:
+def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
     """Return routes for analysts, `request.state.analyst`: counted and limited as REST's are."""
 
     async def let_in(request: Request) -> None:
         analyst = find_session(parts, request)
         if analyst is None:
-            raise no_session()
+            raise refuse_ended_session()
         request.state.analyst = analyst.name
         request.state.role = ANALYST
         parts.gate.count(analyst)
@@ -51,29 +51,29 @@ def analyst_routes(parts: ConsoleParts) -> APIRouter:
             parts.gate.take_stream(analyst) if streams else parts.gate.take_place(analyst)
         )
 
-    return _router(parts, let_in, otherwise=LOGIN)
+    return _make_router(parts, let_in, otherwise=LOGIN)
 
 
-def owner_routes(parts: ConsoleParts) -> APIRouter:
+def make_owner_routes(parts: ConsoleParts) -> APIRouter:
     """Return routes for the owner, from where the policy allows it."""
 
     async def let_in(request: Request) -> None:
-        insist_on_owners_place(parts, request)
+        check_owner_address(parts, request)
         if not has_owner_session(parts, request):
-            raise no_session()
+            raise refuse_ended_session()
         request.state.role = OWNER
 
-    return _router(parts, let_in, otherwise=OWNER_LOGIN)
+    return _make_router(parts, let_in, otherwise=OWNER_LOGIN)
 
 
 def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
     """Return the analyst whose session a request carries, as the policy has them now."""
-    analysts = _analysts(parts)
-    session = open_session(parts, request, analysts)
+    analysts = _list_analysts(parts)
+    session = read_analyst_session(parts, request, analysts)
     return None if session is None else analysts[session.name]
 
 
-def holds_session(parts: ConsoleParts, request: Request) -> bool:
+def has_valid_session(parts: ConsoleParts, request: Request) -> bool:
     """Return True if the session of a request would still let it in: a long request asks again and again."""
     try:
         return find_session(parts, request) is not None
@@ -81,51 +81,51 @@ def holds_session(parts: ConsoleParts, request: Request) -> bool:
         return False
 
 
-def open_session(
+def read_analyst_session(
     parts: ConsoleParts, request: Request, analysts: Mapping[str, Analyst] | None = None
 ) -> ConsoleSession | None:
     """Return the analyst's session that a request carries, unless it was ended."""
-    known = _analysts(parts) if analysts is None else analysts
+    known = _list_analysts(parts) if analysts is None else analysts
 
     def credential(name: str) -> str | None:
-        return credential_of(known[name]) if name in known else None
+        return join_credential(known[name]) if name in known else None
 
-    return _unless_ended(parts, parts.seal.open(ANALYST, sent_cookie(request, ANALYST), credential_of=credential))
+    return _drop_if_ended(parts, parts.seal.open(ANALYST, read_cookie(request, ANALYST), credential_of=credential))
 
 
-def open_owner_session(parts: ConsoleParts, request: Request) -> ConsoleSession | None:
+def read_owner_session(parts: ConsoleParts, request: Request) -> ConsoleSession | None:
     """Return the owner's session that a request carries, unless it was ended."""
     token = parts.section.owner_token_sha256
-    session = parts.seal.open(OWNER, sent_cookie(request, OWNER), credential_of=lambda _: token)
-    return None if session is None or session.name != OWNER else _unless_ended(parts, session)
+    session = parts.seal.open(OWNER, read_cookie(request, OWNER), credential_of=lambda _: token)
+    return None if session is None or session.name != OWNER else _drop_if_ended(parts, session)
 
 
 def has_owner_session(parts: ConsoleParts, request: Request) -> bool:
     """Return True if a request carries the owner's session."""
-    return open_owner_session(parts, request) is not None
+    return read_owner_session(parts, request) is not None
 
 
-def _analysts(parts: ConsoleParts) -> dict[str, Analyst]:
+def _list_analysts(parts: ConsoleParts) -> dict[str, Analyst]:
     with parts.serving.hold_open() as service:
         return {analyst.name: analyst for analyst in service.catalog.analysts}
 
 
-def _unless_ended(parts: ConsoleParts, session: ConsoleSession | None) -> ConsoleSession | None:
-    return None if session is None or parts.ended.has(session) else session
+def _drop_if_ended(parts: ConsoleParts, session: ConsoleSession | None) -> ConsoleSession | None:
+    return None if session is None or parts.ended.has_ended(session) else session
 
 
-def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:
+def check_owner_address(parts: ConsoleParts, request: Request) -> None:
     """Raise KH408, as for a missing page, if the owner's pages are not shown to this address, or not under this name.
 
     Another name than this machine's own is one that somebody's name server leads here, or a proxy's.
     """
     if parts.section.owner_from == "anywhere":
         return
-    if not (_is_loopback(find_address(request.scope)) and names_this_machine(request.headers.get("host", ""))):
-        raise no_such_page()
+    if not (_is_loopback(find_address(request.scope)) and is_local_host(request.headers.get("host", ""))):
+        raise refuse_missing_page()
 
 
-def names_this_machine(host: str) -> bool:
+def is_local_host(host: str) -> bool:
     """Return True if a Host header has a name that leads a browser to its own machine, whatever a name server says.
 
     >>> [names_this_machine(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
@@ -147,20 +147,20 @@ def _is_loopback(address: str) -> bool:
     return (mapped or known).is_loopback
 
 
-def insist_same_origin(request: Request) -> None:
+def check_same_origin(request: Request) -> None:
     """Raise KH408 where a request that changes something does not come from a page of this site.
 
     Browsers say so themselves where a page is encrypted or local (Sec-Fetch-Site), and name its origin everywhere.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
-        raise from_another_site()
+        raise refuse_other_site()
     origin = request.headers.get("origin")
-    if origin is None or not _same_host(origin, request.headers.get("host", "")):
-        raise from_another_site()
+    if origin is None or not _is_same_host(origin, request.headers.get("host", "")):
+        raise refuse_other_site()
 
 
-def _same_host(origin: str, host: str) -> bool:
+def _is_same_host(origin: str, host: str) -> bool:
     """Return True if an origin is of the host that was asked; a proxy may have taken the encryption off."""
     try:
         split = urlsplit(origin)
@@ -169,7 +169,7 @@ def _same_host(origin: str, host: str) -> bool:
     return split.scheme in ("http", "https") and bool(host) and split.netloc.lower() == host.lower()
 
 
-def _router(
+def _make_router(
     parts: ConsoleParts, let_in: Callable[[Request], Coroutine[Any, Any, None]], *, otherwise: str
 ) -> APIRouter:
     class GuardedConsoleRoute(APIRoute):
@@ -182,7 +182,7 @@ def _router(
                 current_default_thread_limiter().total_tokens = parts.threads
                 try:
                     if request.method not in ("GET", "HEAD"):
-                        insist_same_origin(request)
+                        check_same_origin(request)
                     await let_in(request)
                     return await handler(StrictRequest(request.scope, request.receive))
                 except (KeyholeError, RequestValidationError, HTTPException) as error:
@@ -202,9 +202,9 @@ def _refuse(request: Request, error: Exception, *, otherwise: str) -> Response:
             place = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
             return RedirectResponse(f"{otherwise}?next={place}", status_code=303)
         case KeyholeError():
-            return error_page(request, error)
+            return render_error(request, error)
         case RequestValidationError():
-            return error_page(request, respond_to_malformed(error))
+            return render_error(request, respond_to_malformed(error))
         case HTTPException():
-            return error_page(request, respond_to_unserved(error.status_code))
+            return render_error(request, respond_to_unserved(error.status_code))
     raise error

@@ -15,19 +15,19 @@ from starlette.responses import RedirectResponse
 
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
-from proxy.console.console_refusals import no_form, wrong_login, wrong_owner_token
+from proxy.console.console_refusals import refuse_unreadable_form, refuse_wrong_login, refuse_wrong_owner_token
 from proxy.console.guarded_routes import (
     LOGIN,
     OWNER_LOGIN,
+    check_owner_address,
     find_session,
     has_owner_session,
-    insist_on_owners_place,
-    open_owner_session,
-    open_session,
+    read_analyst_session,
+    read_owner_session,
 )
-from proxy.console.page import page
+from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
-from proxy.console.session_cookie import ANALYST, OWNER, credential_of, set_cookie, take_cookie
+from proxy.console.session_cookie import ANALYST, OWNER, delete_cookie, join_credential, set_cookie
 from proxy.rest.app import find_address
 from proxy.rest.gate import authenticate
 from proxy.rest.problems import choose_http_status
@@ -55,18 +55,20 @@ def _add_analyst_login(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.get(LOGIN)
     async def show_login(request: Request) -> Response:
-        return page(request, "login.html", next=_place(request.query_params.get("next", ""), START), problem=None)
+        return render_page(
+            request, "login.html", next=_choose_target(request.query_params.get("next", ""), START), problem=None
+        )
 
     @router.post(LOGIN)
     async def log_in(request: Request) -> Response:
         form = await read_form(request)
-        place = _place(form.get("next", ""), START)
+        place = _choose_target(form.get("next", ""), START)
         try:
-            analyst = await _prove(parts, form, address=find_address(request.scope))
+            analyst = await _authenticate(parts, form, address=find_address(request.scope))
         except KeyholeError as refusal:
-            return page(request, "login.html", status=choose_http_status(refusal), next=place, problem=refusal)
+            return render_page(request, "login.html", status=choose_http_status(refusal), next=place, problem=refusal)
         minutes = parts.section.session_minutes
-        value = parts.seal.seal(ANALYST, analyst.name, credential=credential_of(analyst), minutes=minutes)
+        value = parts.seal.seal(ANALYST, analyst.name, credential=join_credential(analyst), minutes=minutes)
         response = RedirectResponse(place, status_code=303)
         set_cookie(request, response, ANALYST, value, minutes=minutes)
         return response
@@ -74,32 +76,32 @@ def _add_analyst_login(router: APIRouter, parts: ConsoleParts) -> None:
     @router.post("/console/logout")
     async def log_out(request: Request) -> Response:
         response = RedirectResponse(LOGIN, status_code=303)
-        session = open_session(parts, request)
+        session = read_analyst_session(parts, request)
         if session is not None:
-            await asyncio.to_thread(parts.ended.end, session)
-        take_cookie(request, response, ANALYST)
+            await asyncio.to_thread(parts.ended.end_session, session)
+        delete_cookie(request, response, ANALYST)
         return response
 
 
 def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get(OWNER_LOGIN)
     async def show_owner_login(request: Request) -> Response:
-        insist_on_owners_place(parts, request)
+        check_owner_address(parts, request)
         if has_owner_session(parts, request):
             return RedirectResponse(OWNER_START, status_code=303)
-        place = _place(request.query_params.get("next", ""), OWNER_START)
-        return page(request, "owner_login.html", next=place, problem=None, is_open=_has_token(parts))
+        place = _choose_target(request.query_params.get("next", ""), OWNER_START)
+        return render_page(request, "owner_login.html", next=place, problem=None, is_open=_has_token(parts))
 
     @router.post(OWNER_LOGIN)
     async def log_owner_in(request: Request) -> Response:
-        insist_on_owners_place(parts, request)
+        check_owner_address(parts, request)
         form = await read_form(request)
-        place = _place(form.get("next", ""), OWNER_START)
+        place = _choose_target(form.get("next", ""), OWNER_START)
         try:
-            credential = _prove_owner(parts, form.get("token", ""), address=find_address(request.scope))
+            credential = _authenticate_owner(parts, form.get("token", ""), address=find_address(request.scope))
         except KeyholeError as refusal:
             status, is_open = choose_http_status(refusal), _has_token(parts)
-            return page(request, "owner_login.html", status=status, next=place, problem=refusal, is_open=is_open)
+            return render_page(request, "owner_login.html", status=status, next=place, problem=refusal, is_open=is_open)
         minutes = parts.section.session_minutes
         response = RedirectResponse(place, status_code=303)
         value = parts.seal.seal(OWNER, OWNER, credential=credential, minutes=minutes)
@@ -109,57 +111,57 @@ def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
     @router.post("/console/owner/logout")
     async def log_owner_out(request: Request) -> Response:
         response = RedirectResponse(OWNER_LOGIN, status_code=303)
-        session = open_owner_session(parts, request)
+        session = read_owner_session(parts, request)
         if session is not None:
-            await asyncio.to_thread(parts.ended.end, session)
-        take_cookie(request, response, OWNER)
+            await asyncio.to_thread(parts.ended.end_session, session)
+        delete_cookie(request, response, OWNER)
         return response
 
 
 async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> dict[str, str]:
     """Return the fields of a short form, each once. Raise KH408."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        raise no_form()
+        raise refuse_unreadable_form()
     body = await request.body()
     if len(body) > most_bytes:
-        raise no_form()
+        raise refuse_unreadable_form()
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
     except ValueError:
-        raise no_form() from None
+        raise refuse_unreadable_form() from None
 
 
-def _place(wanted: str, otherwise: str) -> str:
+def _choose_target(wanted: str, otherwise: str) -> str:
     """Return the target of a login: a page of the console, and nowhere else."""
     plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted and "//" not in wanted
     return wanted if plain and wanted.startswith("/console/") else otherwise
 
 
-async def _prove(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
+async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
     """Return the analyst whose token, or name and password, a form has. Raise KH401, KH430."""
     token, user, password = form.get("token", ""), form.get("user", ""), form.get("password", "")
     with parts.serving.hold_open() as service:
         analysts = service.catalog.analysts
     if token:
-        return _prove_token(parts, analysts, token, address=address)
+        return _authenticate_by_token(parts, analysts, token, address=address)
     # one at a time: however many come at once, no password too many is looked at
     async with parts.proving:
         parts.gate.check_heard(address, user=user)
         analyst = await asyncio.to_thread(find_by_password, analysts, user, password, strangers=parts.strangers)
         if analyst is None:
             parts.gate.note_failure(address, user=user)
-            raise wrong_login()
+            raise refuse_wrong_login()
         parts.gate.note_success(address)
         return analyst
 
 
-def _prove_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
+def _authenticate_by_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
     parts.gate.check_heard(address)
     try:
         analyst = authenticate(analysts, token)
     except KeyholeError:
         parts.gate.note_failure(address)
-        raise wrong_login() from None
+        raise refuse_wrong_login() from None
     parts.gate.note_success(address)
     return analyst
 
@@ -180,12 +182,12 @@ def _has_token(parts: ConsoleParts) -> bool:
     return parts.section.owner_token_sha256 is not None
 
 
-def _prove_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
+def _authenticate_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
     """Return the owner's credential, if the token is the owner's. Raise KH401, KH430."""
     parts.gate.check_heard(address)
     known = parts.section.owner_token_sha256
     if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:
         parts.gate.note_failure(address)
-        raise wrong_owner_token()
+        raise refuse_wrong_owner_token()
     parts.gate.note_success(address)
     return known

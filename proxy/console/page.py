@@ -77,7 +77,9 @@ _TEMPLATES = Environment(
 _TEMPLATES.filters["visible"] = make_visible
 
 
-def page(request: Request, template: str, *, section: str = "", status: int = 200, **values: Any) -> HTMLResponse:
+def render_page(
+    request: Request, template: str, *, section: str = "", status: int = 200, **values: Any
+) -> HTMLResponse:
     """Return a template rendered for a session; every value is text to it, whatever it looks like."""
     role = getattr(request.state, "role", None)
     files: StaticFolder = getattr(request.state, FILES)
@@ -89,17 +91,17 @@ def page(request: Request, template: str, *, section: str = "", status: int = 20
         "who": getattr(request.state, "analyst", None),
         "tabs": tabs,
         "section": section,
-        "static": files.address,
+        "static": files.find_address,
         **values,
     }
     return HTMLResponse(_TEMPLATES.get_template(template).render(told), status_code=status, headers=HEADERS)
 
 
-def error_page(request: Request, refusal: KeyholeError) -> HTMLResponse:
+def render_error(request: Request, refusal: KeyholeError) -> HTMLResponse:
     """Return a refusal as a page, with its text and what to do."""
     document = make_problem(refusal, status=refusal.status if isinstance(refusal, HttpRefusal) else None)
     setattr(request.state, CODE, refusal.code)
-    response = page(
+    response = render_page(
         request, "error.html", status=document["status"], problem={"detail": None, "hint": None, **document}
     )
     if isinstance(refusal, HttpRefusal) and refusal.wait_s is not None:

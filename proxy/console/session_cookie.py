@@ -80,12 +80,12 @@ def _decode(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def credential_of(analyst: Analyst) -> str:
+def join_credential(analyst: Analyst) -> str:
     """Return the credential of an analyst's session: the verifier and the token, as the policy has them."""
     return f"{analyst.verifier} {(analyst.token_hash or '').lower()}"
 
 
-def sent_cookie(request: Request, role: str) -> str:
+def read_cookie(request: Request, role: str) -> str:
     """Return the value of the role's cookie in a request, or nothing."""
     return request.cookies.get(_COOKIES[role], "")
 
@@ -103,7 +103,7 @@ def set_cookie(request: Request, response: Response, role: str, value: str, *, m
     )
 
 
-def take_cookie(request: Request, response: Response, role: str) -> None:
+def delete_cookie(request: Request, response: Response, role: str) -> None:
     """Take a browser's session from it."""
     response.delete_cookie(
         _COOKIES[role],

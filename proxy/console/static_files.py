@@ -30,12 +30,12 @@ class StaticFolder:
             told.update(f"{name} {len(content)}\n".encode() + content)
         self.digest = told.hexdigest()[:16]
 
-    def address(self, name: str) -> str:
+    def find_address(self, name: str) -> str:
         """Return the address at which a page finds a file. Raise KeyError for one that is not there."""
         self._files[name]
         return f"{PLACE}/{self.digest}/{name}"
 
-    def response(self, digest: str, name: str) -> Response | None:
+    def make_response(self, digest: str, name: str) -> Response | None:
         """Return a file as it is sent; None if there is none. Under the digest of another release it is not cached."""
         content = self._files.get(name)
         if content is None:

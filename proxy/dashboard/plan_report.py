@@ -9,7 +9,7 @@ from accountant.charges import NANO
 from accountant.errors import BalanceScope
 from planner.catalog.tolerance import quote_literal
 from planner.explain.rounded_numbers import write_at_least, write_at_most, write_plain
-from proxy.dashboard.question_list import Listed
+from proxy.dashboard.question_list import ListedQuestion
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
 from proxy.open_policy.service import Service
 from proxy.pipeline.rehearsal import Quote, RehearsedList
@@ -37,26 +37,26 @@ class PlanReport:
 
     def lines(self) -> tuple[str, ...]:
         """Return the report for a terminal."""
-        return tuple(self._lines())
+        return tuple(self._write_lines())
 
-    def _lines(self) -> Iterator[str]:
+    def _write_lines(self) -> Iterator[str]:
         planned = self.planned
         many = len(planned.listed)
         yield f"{many} question{'' if many == 1 else 's'}, in this order; nothing was asked, nothing is spent."
         if not many:
             return
-        yield from _table(planned, planned.wished, {}, self._tolerance)
-        yield from _sum_lines(planned.wished, most_nano=planned.most_nano)
-        yield from self._factor_lines()
+        yield from _write_table(planned, planned.wished, {}, self._find_tolerance)
+        yield from _describe_sum(planned.wished, most_nano=planned.most_nano)
+        yield from self._describe_factor()
         if self.service.catalog.budget.delta is not None:
             yield WITH_DELTA
         if planned.split is not None:
             yield ""
             yield "The best split that was found, to be set before each question:"
-            yield from _table(planned, planned.split, planned.tolerances, self._tolerance)
-            yield from _sum_lines(planned.split, most_nano=planned.most_nano)
+            yield from _write_table(planned, planned.split, planned.tolerances, self._find_tolerance)
+            yield from _describe_sum(planned.split, most_nano=planned.most_nano)
 
-    def _factor_lines(self) -> Iterator[str]:
+    def _describe_factor(self) -> Iterator[str]:
         planned = self.planned
         fitting = sum(quote.fits for quote in planned.wished.quotes)
         many = len(planned.wished.quotes)
@@ -68,9 +68,9 @@ class PlanReport:
                 yield f"{every}."
             case None:
                 yield f"{every}. No factor up to {FACTORS[-1]} on their tolerances makes all fit."
-                yield from self._beyond_lines("", None)
+                yield from self._describe_unfitting("", None)
             case factor if planned.beyond:
-                yield from self._beyond_lines(every, factor)
+                yield from self._describe_unfitting(every, factor)
             case factor if factor > 1:
                 yield f"{every}. All that are questions fit with every tolerance times {factor.normalize():f}."
             case factor if factor < 1:
@@ -78,7 +78,7 @@ class PlanReport:
             case _:
                 yield f"{every}, but not with tolerances a hundredth narrower."
 
-    def _beyond_lines(self, every: str, factor: Decimal | None) -> Iterator[str]:
+    def _describe_unfitting(self, every: str, factor: Decimal | None) -> Iterator[str]:
         """Yield the questions that no tolerance makes fit, and the needs of the others."""
         beyond = [
             str(number)
@@ -91,7 +91,7 @@ class PlanReport:
         if beyond:
             yield f"No tolerance makes {', '.join(beyond)} fit: keyhole explain says what would, such as min_rows."
 
-    def _tolerance(self, one: Listed) -> str:
+    def _find_tolerance(self, one: ListedQuestion) -> str:
         """Return the tolerance of a question as it stands."""
         return "" if one.asked is None else one.asked.read_accuracy(self.service.catalog).tolerance
 
@@ -99,8 +99,8 @@ class PlanReport:
         """Return the report as a JSON document."""
         planned = self.planned
         return {
-            "questions": _questions(planned, planned.wished, {}, self._tolerance),
-            "together": _together(planned.wished),
+            "questions": _describe_questions(planned, planned.wished, {}, self._find_tolerance),
+            "together": _describe_joint_cost(planned.wished),
             "fit": sum(quote.fits for quote in planned.wished.quotes),
             "sure": self.service.catalog.budget.delta is None,
             "max_epsilon": None if planned.most_nano is None else planned.most_nano / NANO,
@@ -108,13 +108,13 @@ class PlanReport:
             "split": None
             if planned.split is None
             else {
-                "questions": _questions(planned, planned.split, planned.tolerances, self._tolerance),
-                "together": _together(planned.split),
+                "questions": _describe_questions(planned, planned.split, planned.tolerances, self._find_tolerance),
+                "together": _describe_joint_cost(planned.split),
             },
         }
 
 
-def with_tolerances(sql: str, planned: PlannedList) -> str:
+def write_tolerances(sql: str, planned: PlannedList) -> str:
     """Return the planned text with the split's tolerances set before its questions; else unchanged.
 
     A statement of Keyhole's stands before each that is changed, and the setting is given back after it.
@@ -131,30 +131,37 @@ def with_tolerances(sql: str, planned: PlannedList) -> str:
             f"SET keyhole.tolerance = '{quote_literal(planned.tolerances[one.statement])}';\n",
         ]
         at = one.offset + len(one.text)
-        parts.append(f"{sql[one.offset : at]};\n{_as_before(one)}")
-        at += _length_of_end(sql[at:])
+        parts.append(f"{sql[one.offset : at]};\n{_write_setting(one)}")
+        at += _measure_ending(sql[at:])
     return "".join((*parts, sql[at:]))
 
 
-def _as_before(one: Listed) -> str:
+def _write_setting(one: ListedQuestion) -> str:
     """Return the statement that sets the tolerance for the statements after this one."""
     before = None if one.asked is None else one.asked.settings.get("keyhole.tolerance")
     return f"SET keyhole.tolerance = '{quote_literal(before)}';" if before else "RESET keyhole.tolerance;"
 
 
-def _length_of_end(rest: str) -> int:
+def _measure_ending(rest: str) -> int:
     """Return the number of characters of the semicolon that ends a statement, with the blanks before it."""
     blanks = len(rest) - len(rest.lstrip())
     return blanks + 1 if rest[blanks : blanks + 1] == ";" else 0
 
 
-def _table(
-    planned: PlannedList, rehearsed: RehearsedList, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
+def _write_table(
+    planned: PlannedList,
+    rehearsed: RehearsedList,
+    tolerances: Mapping[int, str],
+    wished: Callable[[ListedQuestion], str],
 ) -> Iterator[str]:
     rows = []
     for number, (one, quote) in enumerate(zip(planned.listed, rehearsed.quotes, strict=True), start=1):
         tolerance = tolerances.get(one.statement) or wished(one)
-        price = (_epsilon(quote.own.epsilon_nano), _unit(quote), _epsilon(quote.shared_cost.epsilon_nano))
+        price = (
+            _write_epsilon(quote.own.epsilon_nano),
+            _describe_unit(quote),
+            _write_epsilon(quote.shared_cost.epsilon_nano),
+        )
         told = quote.refusal is None
         rows.append(
             (
@@ -171,12 +178,12 @@ def _table(
         if quote.refusal is not None:
             yield f"{number}: {make_visible(f'{quote.refusal.code}: {quote.refusal.message}')}"
         elif quote.short is not None:
-            yield f"{number}: {_shortage(quote)}"
+            yield f"{number}: {_describe_shortage(quote)}"
         if quote.fits and quote.needs_approval:
             yield f"{number}: waits for the owner's approval"
 
 
-def _shortage(quote: Quote) -> str:
+def _describe_shortage(quote: Quote) -> str:
     short = quote.short
     assert short is not None, "asked where a balance is short"
     what = "--max-epsilon" if quote.is_list_budget else _SCOPES[short.scope]
@@ -184,19 +191,24 @@ def _shortage(quote: Quote) -> str:
     return f"{what} does not cover it: {needed} epsilon needed, {left} left"
 
 
-def _sum_lines(rehearsed: RehearsedList, *, most_nano: int | None) -> Iterator[str]:
+def _describe_sum(rehearsed: RehearsedList, *, most_nano: int | None) -> Iterator[str]:
     together = rehearsed.total
-    unit = f", one unit {_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
-    yield f"Together those that fit cost one group at most {_epsilon(together.epsilon_nano)} epsilon{unit}."
-    left = [f"{_left(one.left_nano)} of {_left(one.cap_nano)} ({_SCOPES[one.scope]})" for one in rehearsed.left]
+    unit = f", one unit {_write_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
+    yield f"Together those that fit cost one group at most {_write_epsilon(together.epsilon_nano)} epsilon{unit}."
+    left = [
+        f"{_write_left(one.left_nano)} of {_write_left(one.cap_nano)} ({_SCOPES[one.scope]})" for one in rehearsed.left
+    ]
     if most_nano is not None:
-        left.insert(0, f"{_left(most_nano - together.epsilon_nano)} of {_left(most_nano)} (--max-epsilon)")
+        left.insert(0, f"{_write_left(most_nano - together.epsilon_nano)} of {_write_left(most_nano)} (--max-epsilon)")
     if left:
         yield f"Left then, of the groups asked about: {', '.join(left)}."
 
 
-def _questions(
-    planned: PlannedList, rehearsed: RehearsedList, tolerances: Mapping[int, str], wished: Callable[[Listed], str]
+def _describe_questions(
+    planned: PlannedList,
+    rehearsed: RehearsedList,
+    tolerances: Mapping[int, str],
+    wished: Callable[[ListedQuestion], str],
 ) -> list[dict[str, Any]]:
     return [
         {
@@ -210,13 +222,13 @@ def _questions(
             "unit_at_most": quote.own.unit_epsilon_nano / NANO if quote.own.unit_epsilon_nano else None,
             "new_at_most": quote.shared_cost.epsilon_nano / NANO,
             "refused": None if quote.refusal is None else f"{quote.refusal.code}: {quote.refusal.message}",
-            "short": None if quote.short is None else _shortage(quote),
+            "short": None if quote.short is None else _describe_shortage(quote),
         }
         for one, quote in zip(planned.listed, rehearsed.quotes, strict=True)
     ]
 
 
-def _together(rehearsed: RehearsedList) -> dict[str, Any]:
+def _describe_joint_cost(rehearsed: RehearsedList) -> dict[str, Any]:
     together = rehearsed.total
     return {
         "group_at_most": together.epsilon_nano / NANO,
@@ -228,13 +240,13 @@ def _together(rehearsed: RehearsedList) -> dict[str, Any]:
     }
 
 
-def _unit(quote: Quote) -> str:
-    return _epsilon(quote.own.unit_epsilon_nano) if quote.own.unit_epsilon_nano else ""
+def _describe_unit(quote: Quote) -> str:
+    return _write_epsilon(quote.own.unit_epsilon_nano) if quote.own.unit_epsilon_nano else ""
 
 
-def _epsilon(nano: int) -> str:
+def _write_epsilon(nano: int) -> str:
     return write_at_most(nano / NANO)
 
 
-def _left(nano: int) -> str:
+def _write_left(nano: int) -> str:
     return write_plain(Decimal(write_at_least(max(0, nano) / NANO)))

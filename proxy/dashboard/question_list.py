@@ -24,7 +24,7 @@ from proxy.pipeline.messages import Asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class ListedQuestion:
     """One question of a list.
 
     Its statement begins at `offset` in line `line` of the text; offsets are counted from 0, lines from 1. A statement
@@ -41,7 +41,9 @@ class Listed:
     refusal: KeyholeError | None = None
 
 
-def read_list(sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[str, str | None]) -> tuple[Listed, ...]:
+def read_list(
+    sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[str, str | None]
+) -> tuple[ListedQuestion, ...]:
     """Return the questions of a text, in its order, as a session would ask them one after the other.
 
     `given` is set before.
@@ -49,25 +51,25 @@ def read_list(sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[st
     SET, RESET and DISCARD ALL change what is in force; what else a session passes on to PostgreSQL says nothing here.
     Raises KH100 for a text that is no SQL at all.
     """
-    session = _Session(dict(given))
-    found: list[Listed] = []
+    session = _SettingsTracker(dict(given))
+    found: list[ListedQuestion] = []
     for number, part in enumerate(split_statements(sql)):
         line = sql.count("\n", 0, part.offset) + 1
         try:
             read = read_catalog(catalog, session.settings)
             statement = classify(part.text, read)
-            session.follow(part.text, statement)
-            asked = [_ask(question, session.settings, analyst) for question in _questions(statement, read)]
+            session.apply_statement(part.text, statement)
+            asked = [_ask(question, session.settings, analyst) for question in _list_questions(statement, read)]
         except KeyholeError as refusal:
             shifted = refusal.shift_position(offset=part.offset)
-            found.append(Listed(number, line, part.offset, part.text, None, shifted))
+            found.append(ListedQuestion(number, line, part.offset, part.text, None, shifted))
             continue
-        found += [Listed(number, line, part.offset, part.text, one) for one in asked]
+        found += [ListedQuestion(number, line, part.offset, part.text, one) for one in asked]
     return tuple(found)
 
 
 @dataclass(slots=True)
-class _Session:
+class _SettingsTracker:
     """The `keyhole.*` settings of a session that runs the text."""
 
     lasting: dict[str, str | None]
@@ -77,7 +79,7 @@ class _Session:
     def settings(self) -> Mapping[str, str | None]:
         return {**self.lasting, **(self.local or {})}
 
-    def follow(self, text: str, statement: Statement) -> None:
+    def apply_statement(self, text: str, statement: Statement) -> None:
         match statement:
             case KeyholeSetting(name=name, value_text=value, is_local=local):
                 (self._local() if local else self.lasting)[name] = value
@@ -99,7 +101,7 @@ class _Session:
         return self.local
 
 
-def _questions(statement: Statement, catalog: Catalog) -> Iterator[EmbeddedQuestion]:
+def _list_questions(statement: Statement, catalog: Catalog) -> Iterator[EmbeddedQuestion]:
     match statement:
         case Asking(embedded=embedded):
             if not statement.is_constantly_empty:
@@ -107,9 +109,9 @@ def _questions(statement: Statement, catalog: Catalog) -> Iterator[EmbeddedQuest
         case ExplainStatement(questions=questions):
             yield from (one for one in questions if isinstance(one, EmbeddedQuestion))
         case CopyStatement(copied=copied):
-            yield from _questions(classify(copied.query, catalog), catalog)
+            yield from _list_questions(classify(copied.query, catalog), catalog)
         case PrepareStatement(text=text):
-            yield from _questions(classify(text, catalog), catalog)
+            yield from _list_questions(classify(text, catalog), catalog)
         case _:
             pass
 

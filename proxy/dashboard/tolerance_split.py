@@ -26,7 +26,7 @@ from planner.plan.calibrate import add_common_sums, choose_calibration
 from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
 from proxy.concurrency.fair_queue import FairTurns
-from proxy.dashboard.question_list import Listed
+from proxy.dashboard.question_list import ListedQuestion
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
@@ -58,7 +58,7 @@ class PlannedList:
     then of the others.
     """
 
-    listed: tuple[Listed, ...]
+    listed: tuple[ListedQuestion, ...]
     wished: RehearsedList
     factor: Decimal | None
     tolerances: dict[int, str]
@@ -72,38 +72,38 @@ class PlannedList:
         return self.split or self.wished
 
 
-def rehearse_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> RehearsedList:
+def rehearse_list(service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None) -> RehearsedList:
     """Rehearse the list as it stands, without looking for changes that make it fit. Raise KH502."""
-    return _Trial(service, tuple(listed), most_nano).wished
+    return _ListTrial(service, tuple(listed), most_nano).wished
 
 
 def plan_list(
-    service: Service, listed: Sequence[Listed], *, most_nano: int | None, longest_ms: int | None = None
+    service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None, longest_ms: int | None = None
 ) -> PlannedList:
     """Hold a list against the balances; `most_nano` is its own budget, of a group.
 
     Raise KH502, and KH430 where it takes longer than `longest_ms` (None: as long as it takes).
     """
-    trial = _Trial(service, tuple(listed), most_nano, longest_ms=longest_ms)
+    trial = _ListTrial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
     beyond: tuple[int, ...] = ()
     if factor is None and trial.movable:
-        beyond = trial.leave_out_dear()
+        beyond = trial.leave_out_unfitting()
         factor = trial.find_factor() if beyond and trial.movable else None
     tolerances: dict[int, str] = {}
     split: RehearsedList | None = None
     if factor is not None and factor > 1:
         for factors in (trial.find_split(factor), dict.fromkeys(trial.movable, factor)):
-            tolerances = trial.as_tolerances(factors)
+            tolerances = trial.write_tolerances(factors)
             split = trial.rehearse_exactly(tolerances)
-            if trial.is_whole(split):
+            if trial.do_all_fit(split):
                 break
     return PlannedList(tuple(listed), trial.wished, factor, tolerances, split, most_nano, beyond)
 
 
 def plan_in_turn(
     service: Service,
-    listed: Sequence[Listed],
+    listed: Sequence[ListedQuestion],
     *,
     most_nano: int | None,
     analyst: str,
@@ -120,17 +120,22 @@ def plan_in_turn(
         return plan_list(service, listed, most_nano=most_nano, longest_ms=longest_ms)
 
 
-class _Trial:
+class _ListTrial:
     """One list that is rehearsed again and again, with tolerances times factors by statement."""
 
     def __init__(
-        self, service: Service, listed: tuple[Listed, ...], most_nano: int | None, *, longest_ms: int | None = None
+        self,
+        service: Service,
+        listed: tuple[ListedQuestion, ...],
+        most_nano: int | None,
+        *,
+        longest_ms: int | None = None,
     ) -> None:
         self._service = service
         self._all = listed
         self._longest_ms = longest_ms
         self._began = time.monotonic()
-        self._wishes = tuple(self._plan(one, None) for one in listed)
+        self._wishes = tuple(self._plan_with_tolerance(one, None) for one in listed)
         tables = (one.asked.question.table.ledger_root.table for one in listed if one.asked is not None)
         self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
         self._plans: dict[tuple[int, Decimal], Question] = {}
@@ -157,7 +162,7 @@ class _Trial:
         """The numbers of the statements whose tolerances count: what costs nothing, or no tolerance mends, is left."""
         return tuple(statement for statement in self._moving if statement not in self._beyond)
 
-    def leave_out_dear(self) -> tuple[int, ...]:
+    def leave_out_unfitting(self) -> tuple[int, ...]:
         """Leave out the statements that do not fit by themselves with any tolerance; their numbers."""
         widest = FACTORS[-1]
         dear = [one for one in self.movable if not self._fits_alone(one, widest)]
@@ -167,12 +172,12 @@ class _Trial:
     def _fits_alone(self, statement: int, factor: Decimal) -> bool:
         places = [place for place, one in enumerate(self._all) if one.statement == statement]
         return self._stage.can_answer_all(
-            [self._at(place, factor) for place in places],
-            {number: self._known_of(place, {statement: factor}) for number, place in enumerate(places)},
+            [self._scale_question(place, factor) for place in places],
+            {number: self._look_up_known(place, {statement: factor}) for number, place in enumerate(places)},
             counting=frozenset(range(len(places))),
         )
 
-    def is_whole(self, found: RehearsedList) -> bool:
+    def do_all_fit(self, found: RehearsedList) -> bool:
         """Return True if all questions whose tolerances count fit."""
         quotes, movable = zip(self._all, found.quotes, strict=True), frozenset(self.movable)
         return all(quote.fits for one, quote in quotes if one.statement in movable)
@@ -181,28 +186,28 @@ class _Trial:
         """Rehearse the list as sessions would ask it with these tolerances set before their statements."""
         return self._stage.rehearse(
             [
-                self._plan(one, tolerances[one.statement]) if one.statement in tolerances else wish
+                self._plan_with_tolerance(one, tolerances[one.statement]) if one.statement in tolerances else wish
                 for one, wish in zip(self._all, self._wishes, strict=True)
             ],
             {},
         )
 
-    def as_tolerances(self, factors: Mapping[int, Decimal]) -> dict[int, str]:
+    def write_tolerances(self, factors: Mapping[int, Decimal]) -> dict[int, str]:
         """Return the tolerances to set before each statement whose factor is not 1."""
         found: dict[int, str] = {}
         for one in self._all:
             factor = factors.get(one.statement, Decimal(1))
             if one.asked is not None and factor != 1 and one.statement not in found:
-                found[one.statement] = _times(one, self._service, factor)
+                found[one.statement] = _multiply_tolerances(one, self._service, factor)
         return found
 
     def find_factor(self) -> Decimal | None:
         """Return the least factor on all tolerances with which all fit, by halving."""
 
         def fit(step: int) -> bool:
-            return self._fit(dict.fromkeys(self.movable, FACTORS[step]))
+            return self._do_factors_fit(dict.fromkeys(self.movable, FACTORS[step]))
 
-        low, high = (0, _WISH) if self._fit({}) else (_WISH + 1, len(FACTORS) - 1)
+        low, high = (0, _WISH) if self._do_factors_fit({}) else (_WISH + 1, len(FACTORS) - 1)
         if high != _WISH and not fit(high):
             return None
         return FACTORS[_halve(low, high, fit)]
@@ -213,10 +218,10 @@ class _Trial:
         `factor` suffices for all.
         """
         alike = dict.fromkeys(self.movable, factor)
-        candidates = [one for one in (alike, self._at_one_price(alike)) if one is not None]
-        return self._come_nearer(min(candidates, key=_size))
+        candidates = [one for one in (alike, self._find_equal_prices(alike)) if one is not None]
+        return self._lower_factors(min(candidates, key=_sum_logarithms))
 
-    def _at_one_price(self, alike: Mapping[int, Decimal]) -> dict[int, Decimal] | None:
+    def _find_equal_prices(self, alike: Mapping[int, Decimal]) -> dict[int, Decimal] | None:
         """Return factors that bring each expensive question down to about one price, the highest at which all fit."""
         costs: dict[int, float] = {}
         for one, wish in zip(self._all, self._wishes, strict=True):
@@ -235,46 +240,46 @@ class _Trial:
         for _ in range(_PRICES):
             middle = (low + high) / 2
             tried = at(exp(middle))
-            if self._fit(tried):
+            if self._do_factors_fit(tried):
                 low, found = middle, tried
             else:
                 high = middle
         return found
 
-    def _come_nearer(self, factors: Mapping[int, Decimal]) -> dict[int, Decimal]:
+    def _lower_factors(self, factors: Mapping[int, Decimal]) -> dict[int, Decimal]:
         """Return each question as near to its wish as the others let it, the widest first. The factors fit."""
         found = dict(factors)
         for statement in sorted(found, key=lambda one: found[one], reverse=True):
-            if found[statement] == 1 or self._try(found, statement, Decimal(1)):
+            if found[statement] == 1 or self._try_factor(found, statement, Decimal(1)):
                 continue
             low, high = _WISH, FACTORS.index(found[statement])
             for _ in range(_NEARER):
                 middle = (low + high) // 2
                 if middle in (low, high):
                     break
-                low, high = (low, middle) if self._try(found, statement, FACTORS[middle]) else (middle, high)
+                low, high = (low, middle) if self._try_factor(found, statement, FACTORS[middle]) else (middle, high)
         return found
 
-    def _try(self, factors: dict[int, Decimal], statement: int, factor: Decimal) -> bool:
+    def _try_factor(self, factors: dict[int, Decimal], statement: int, factor: Decimal) -> bool:
         """Take the factor for one statement if all fit so."""
-        if not self._fit({**factors, statement: factor}):
+        if not self._do_factors_fit({**factors, statement: factor}):
             return False
         factors[statement] = factor
         return True
 
-    def _fit(self, factors: Mapping[int, Decimal]) -> bool:
+    def _do_factors_fit(self, factors: Mapping[int, Decimal]) -> bool:
         """Return True if all questions fit with these factors; those that no tolerance makes fit do not count."""
         self._check_time()
         if all(factor == 1 for factor in factors.values()):
-            return self.is_whole(self.wished)
+            return self.do_all_fit(self.wished)
         places, movable = range(len(self._all)), frozenset(self.movable)
         return self._stage.can_answer_all(
-            (self._at(place, factors.get(self._all[place].statement, Decimal(1))) for place in places),
-            {place: self._known_of(place, factors) for place in places},
+            (self._scale_question(place, factors.get(self._all[place].statement, Decimal(1))) for place in places),
+            {place: self._look_up_known(place, factors) for place in places},
             counting=frozenset(place for place in places if self._all[place].statement in movable),
         )
 
-    def _known_of(self, place: int, factors: Mapping[int, Decimal]) -> KnownQuestion | None:
+    def _look_up_known(self, place: int, factors: Mapping[int, Decimal]) -> KnownQuestion | None:
         """Return the ledger's knowledge of a question, looked up once.
 
         Its noise does not depend on the accuracy of the question. A stored answer is that of the wish.
@@ -287,7 +292,7 @@ class _Trial:
         wished = factors.get(self._all[place].statement, Decimal(1)) == 1
         return self._known[place] if wished else replace(self._known[place], stored=None)
 
-    def _at(self, place: int, factor: Decimal) -> Question:
+    def _scale_question(self, place: int, factor: Decimal) -> Question:
         """Return a question with its tolerances times a factor: calibrated alone, as its SQL is the same."""
         wish, one = self._wishes[place], self._all[place]
         if factor == 1 or one.asked is None or one.statement not in self.movable:
@@ -296,7 +301,7 @@ class _Trial:
             self._plans[place, factor] = self._calibrate(one, wish, factor)
         return self._plans[place, factor]
 
-    def _plan(self, one: Listed, tolerance: str | None) -> Question:
+    def _plan_with_tolerance(self, one: ListedQuestion, tolerance: str | None) -> Question:
         self._check_time()
         return _plan_exactly(self._service, one, tolerance)
 
@@ -310,11 +315,11 @@ class _Trial:
                 hint="Plan fewer questions at once, or with fewer conditions; or ask the owner to run keyhole plan.",
             )
 
-    def _calibrate(self, one: Listed, wish: Question, factor: Decimal) -> Question:
+    def _calibrate(self, one: ListedQuestion, wish: Question, factor: Decimal) -> Question:
         self._check_time()
-        tolerance = _times(one, self._service, factor)
+        tolerance = _multiply_tolerances(one, self._service, factor)
         if isinstance(wish, KeyholeError):
-            return self._plan(one, tolerance)
+            return self._plan_with_tolerance(one, tolerance)
         asked, plan = wish
         catalog = self._service.catalog
         try:
@@ -325,7 +330,7 @@ class _Trial:
         except KeyholeError as refusal:
             return refusal
         except Unachievable:
-            return self._plan(one, tolerance)
+            return self._plan_with_tolerance(one, tolerance)
         fingerprint = f"{plan.fingerprint} {tolerance}"  # another question than the wish
         made = replace(
             plan, question=reduced, calibration=calibration, sharing=sharing, ranking=ranking, fingerprint=fingerprint
@@ -333,7 +338,7 @@ class _Trial:
         return asked, made
 
 
-def _plan_exactly(service: Service, one: Listed, tolerance: str | None) -> Question:
+def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
     """Plan a question as a session asks it, with another tolerance if one is given."""
     if one.asked is None:
         assert one.refusal is not None, "what is not asked is refused"
@@ -347,7 +352,7 @@ def _plan_exactly(service: Service, one: Listed, tolerance: str | None) -> Quest
         return refusal.shift_position(offset=one.offset)
 
 
-def _times(one: Listed, service: Service, factor: Decimal) -> str:
+def _multiply_tolerances(one: ListedQuestion, service: Service, factor: Decimal) -> str:
     """Return a question's tolerances times a factor, as the setting has them."""
     assert one.asked is not None, "a question that was read"
     return widen_tolerances(one.asked.read_accuracy(service.catalog).tolerance, factor)
@@ -368,5 +373,5 @@ def _halve(low: int, high: int, fits: Callable[[int], bool]) -> int:
     return high
 
 
-def _size(factors: Mapping[int, Decimal]) -> float:
+def _sum_logarithms(factors: Mapping[int, Decimal]) -> float:
     return sum(log(float(factor)) for factor in factors.values())

@@ -83,7 +83,9 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
             plan.monitor.name,
             charge,
             make_limits(service, plan),
-            windows=None if plan.clears_at_once else WindowAxis(make_label(plan.window_column), overlap=_count_row_windows(plan)),
+            windows=None
+            if plan.clears_at_once
+            else WindowAxis(make_label(plan.window_column), overlap=_count_row_windows(plan)),
             fingerprint=plan.fingerprint,
             wording=wording,
             by=by,

@@ -57,7 +57,10 @@ def serve_in_foreground(
     log_to_standard_error(policy.server.log_level)
     log.info("starting", policy=policy_path.name)
     section, tls = policy.server, Tls.open_from_policy(policy)
-    exposed = (*describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(find_own_programs(policy)))
+    exposed = (
+        *describe_exposed_files(policy, ledger=find_ledger_url(policy)),
+        *describe_older(find_own_programs(policy)),
+    )
     for warning in (*list_exposure_warnings(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port

@@ -14,7 +14,7 @@ import structlog
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection, ServerLimitsSection
-from proxy.console.app import console_pages
+from proxy.console.app import make_console
 from proxy.console.ended_logins import SUFFIX
 from proxy.console.play.open import open_playground
 from proxy.endpoint.cancel_requests import SiblingWorkers
@@ -115,7 +115,7 @@ async def serve_process(
                         hub=hub,
                         grammar=GrammarCheck(lambda: _find_shadow(generations)),
                         labels=labels,
-                        add_pages=console_pages(
+                        add_pages=make_console(
                             newest.service.policy.server.console,
                             strangers,
                             open_playground(newest.service.policy),

@@ -213,7 +213,11 @@ def _add_routes(
                 service, body, find_analyst(service, who), key=key, keep_days=keep_days, labels=labels
             )
         if isinstance(told.outcome, KeyholeError):
-            again = told.outcome if grammar is None else grammar.prefer_syntax_error(told.outcome, sql=body.sql, analyst=who)
+            again = (
+                told.outcome
+                if grammar is None
+                else grammar.prefer_syntax_error(told.outcome, sql=body.sql, analyst=who)
+            )
             return make_problem_response(again, headers=told.headers)
         return answers.make_response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 

@@ -14,7 +14,7 @@ from planner.catalog.catalog import Analyst, Value
 from planner.errors import KeyholeError
 from planner.statements.settings import find_setting, read_catalog
 from proxy.concurrency.fair_queue import read_very_long_alone
-from proxy.dashboard.question_list import Listed
+from proxy.dashboard.question_list import ListedQuestion
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked, read_ordered_question
 
@@ -121,12 +121,12 @@ class PlanIn(BaseModel):
         Field(gt=0, le=1000, description="the most that all of it may cost any group; null: as much as the caps admit"),
     ] = None
 
-    def make_list(self, analyst: Analyst, service: Service, *, today: date) -> tuple[Listed, ...]:
+    def make_list(self, analyst: Analyst, service: Service, *, today: date) -> tuple[ListedQuestion, ...]:
         """Return the list of questions for planning. An unreadable question becomes a refusal at its place."""
         return tuple(_read_one(number, one, analyst, service, today=today) for number, one in enumerate(self.questions))
 
 
-def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, *, today: date) -> Listed:
+def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, *, today: date) -> ListedQuestion:
     asked: Asked | None = None
     refusal: KeyholeError | None = None
     try:
@@ -134,7 +134,7 @@ def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, 
             asked = one.make_asked(analyst, service, today=today)
     except KeyholeError as error:
         refusal = error
-    return Listed(statement=number, line=1, offset=0, text=one.sql, asked=asked, refusal=refusal)
+    return ListedQuestion(statement=number, line=1, offset=0, text=one.sql, asked=asked, refusal=refusal)
 
 
 def _read_value(sent: Parameter) -> Value | None:

@@ -156,7 +156,7 @@ class ExtendedProtocol:
         await self._exchange.settle()
         like = read_described(expected)
         # its portal keeps what it needs of the stand-in, so the next may have the same name
-        prepare_stand_in = self._text.decode(await self._exchange.prepare_stand_in(STAND_IN, like))
+        stand_in = self._text.decode(await self._exchange.prepare_stand_in(STAND_IN, like))
         part = StatementPart(question, offset=0, is_intercepted=True)
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 

@@ -152,7 +152,12 @@ class SessionQuestions:
         part, like = portal.statement.part, portal.statement.described
         try:
             request = Request(
-                part.text, state.settings, found.parameters, analyst=self._analyst, is_utc=state.is_utc, casts=found.casts
+                part.text,
+                state.settings,
+                found.parameters,
+                analyst=self._analyst,
+                is_utc=state.is_utc,
+                casts=found.casts,
             )
             prepared = await self._work.run(partial(self._asker.prepare, request))
             await self._exchange.prepare_answer(
@@ -247,7 +252,7 @@ class SessionQuestions:
         values: tuple[bytes | None, ...] = ()
         if types:
             at = portal.statement.part.offset + executing.arguments_at
-            values = await self._exchange.evaluate_arguments(self._text.encode(executing.evaluate_arguments), types, given_at=at)
+            values = await self._exchange.evaluate_arguments(self._text.encode(executing.arguments), types, given_at=at)
         part = StatementPart(text=f"{executing.explain}{question}", offset=0, is_intercepted=True)
         like = replace(portal.statement.described, types=types)
         bound = replace(portal.bound, formats=(1,) if types else (), values=values)

@@ -11,7 +11,7 @@ import httpx
 from fastapi import FastAPI
 
 from planner.policy.sections import ConsoleSection, RestSection
-from proxy.console.app import console_pages
+from proxy.console.app import make_console
 from proxy.open_policy.service import Service, Serving
 from proxy.play.hall import GameSessions
 from proxy.rest.app import create_app
@@ -45,7 +45,7 @@ def console_app(
     ended: Sequence[Path] = (),
 ) -> FastAPI:
     """REST with the console on it."""
-    pages = console_pages(section, MockUsers(secret), play, ended=ended)
+    pages = make_console(section, MockUsers(secret), play, ended=ended)
     return create_app(service, limits, failures=failures, add_pages=pages)
 
 

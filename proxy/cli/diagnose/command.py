@@ -12,9 +12,9 @@ from proxy.cli.common import (
     PolicyPath,
     check_page,
     print_json,
+    print_refusals,
+    read_reason,
     read_typed,
-    reason,
-    refusals,
     show_work,
     write_html,
 )
@@ -118,13 +118,13 @@ def diagnose(
         bins=bins,
         most_rows=rows_per_unit,
         units=units,
-        why=reason(why) if why is not None else "",
+        why=read_reason(why) if why is not None else "",
     )
-    with refusals(as_json=as_json):
+    with print_refusals(as_json=as_json):
         check_page(html)
         place = None if out is None else find_place(policy, out, form)
         if dry_run:
-            _rehearse(policy, asked, place, as_json=as_json)
+            _rehearse_without_source(policy, asked, place, as_json=as_json)
             return
         with Service.open(policy) as service:
             planned = plan_diagnosis(asked, service.catalog, service.source.dialect)
@@ -139,15 +139,15 @@ def diagnose(
             with show_work("counting rows"):
                 found, released = make_diagnosis(service, planned)
             report = DiagnosisReport(planned, found, released)
-        written = None if place is None else _write(report, place)
+        written = None if place is None else _write_curves(report, place)
         if html is not None:
             write_html(
                 html, show_page(report.sections(), title=f"Keyhole: {TITLES[plot]} of {table}", is_private=False)
             )
-        _show(report, written, as_json=as_json)
+        _show_report(report, written, as_json=as_json)
 
 
-def _show(report: DiagnosisReport, written: WrittenFile | None, *, as_json: bool) -> None:
+def _show_report(report: DiagnosisReport, written: WrittenFile | None, *, as_json: bool) -> None:
     if as_json:
         print_json(report.document() | ({} if written is None else written.document()))
         return
@@ -158,9 +158,9 @@ def _show(report: DiagnosisReport, written: WrittenFile | None, *, as_json: bool
 
 def _show_offer(planned: DiagnosisRelease, place: FilePlace | None, *, as_json: bool) -> None:
     if as_json:
-        print_json(_offer_document(planned, place))
+        print_json(_make_offer_document(planned, place))
     else:
-        print(*_offer(planned, place), sep="\n")
+        print(*_describe_offer(planned, place), sep="\n")
 
 
 def _check_possible(service: Service, planned: DiagnosisRelease, place: FilePlace | None) -> None:
@@ -170,10 +170,10 @@ def _check_possible(service: Service, planned: DiagnosisRelease, place: FilePlac
     check_affordable(service, planned.release)
 
 
-def _write(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
+def _write_curves(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
     """Write the curves, or find them as they were written."""
     table = tabulate(report.planned, report.groups)
-    with place.writing():
+    with place.explain_write_errors():
         file_hash = write_released(table, place.path, report.statement)
     return WrittenFile(place, table.types, file_hash, table.rows)
 
@@ -189,7 +189,7 @@ def _check_method(plot: Plot, method: Method, bins: int | None) -> None:
         raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
 
 
-def _rehearse(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, as_json: bool) -> None:
+def _rehearse_without_source(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, as_json: bool) -> None:
     """Show the cost and the statement without a source."""
     with open_policy_alone(policy) as alone:
         planned = plan_diagnosis(asked, alone.catalog, alone.dialect)
@@ -197,12 +197,12 @@ def _rehearse(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, a
     if place is not None and not rehearsed.is_known:
         place.check_new()
     if as_json:
-        print_json({**_offer_document(planned, place), **rehearsed.make_document()})
+        print_json({**_make_offer_document(planned, place), **rehearsed.make_document()})
     else:
-        print(*_offer(planned, place), *rehearsed.write_lines(), sep="\n")
+        print(*_describe_offer(planned, place), *rehearsed.write_lines(), sep="\n")
 
 
-def _offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:
+def _describe_offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:
     asked, groups = planned.asked, planned.groups_of_one_unit
     number, each = len(planned.groups), float(asked.epsilon)
     named = "1 group" if number == 1 else f"{number:,} groups"
@@ -213,7 +213,7 @@ def _offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:
     yield 'Add --yes --why "..." to pay and release it.'
 
 
-def _offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> dict[str, Any]:
+def _make_offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> dict[str, Any]:
     """Return the cost, as a JSON document: `offered` says that nothing was read or spent."""
     each = float(planned.asked.epsilon)
     return {

@@ -45,7 +45,7 @@ class GroupRoc:
             self.name,
             f"{one.area:.3f}",
             describe_noise(one.noise_sd),
-            _error(one.binning_bias),
+            _describe_error(one.binning_bias),
             f"{one.separation:.3f}",
             f"{max(one.positives, 0):,.0f}",
             f"{max(one.negatives, 0):,.0f}",
@@ -103,7 +103,7 @@ class PlottedBin:
         return self.outcome - self.score
 
     @property
-    def off(self) -> bool:
+    def is_off(self) -> bool:
         """Return True if noise and chance do not explain the residual."""
         return self.band is not None and abs(self.residual) > self.band
 
@@ -124,16 +124,16 @@ class GroupCalibration:
 
     def row(self) -> tuple[str, ...]:
         """Group, number of bins, how many are off, expected calibration error, rows."""
-        off = "" if any(one.band is None for one in self.bins) else str(sum(one.off for one in self.bins))
+        off = "" if any(one.band is None for one in self.bins) else str(sum(one.is_off for one in self.bins))
         error = "" if self.error is None else f"{self.error:.3f}"
         return self.name, str(len(self.bins)), off, error, f"{max(sum(one.rows for one in self.bins), 0):,.0f}"
 
     def points(self) -> Iterator[tuple[str, ...]]:
         """Yield each bin: its scores, rows, mean score and outcome, residual with its band."""
         for one in self.bins:
-            band = "" if one.band is None else _error(one.band)
+            band = "" if one.band is None else _describe_error(one.band)
             told = f"{one.low:.4g} to {one.high:.4g}", f"{max(one.rows, 0):,.0f}", f"{one.score:.3f}"
-            yield (*told, f"{one.outcome:.3f}", f"{one.residual:+.3f}", band, "off" if one.off else "")
+            yield (*told, f"{one.outcome:.3f}", f"{one.residual:+.3f}", band, "off" if one.is_off else "")
 
     def document(self) -> dict[str, Any]:
         """Return the same as a JSON document."""
@@ -146,7 +146,7 @@ class GroupCalibration:
                 "mean_outcome": one.outcome,
                 "residual": one.residual,
                 "band": one.band,
-                "off": None if one.band is None else one.off,
+                "off": None if one.band is None else one.is_off,
             }
             for one in self.bins
         ]
@@ -184,17 +184,19 @@ def read_calibration(
     found = make_calibration_curve(released, middles=middles, epsilon_per_count=epsilon_per_count)
     curve = make_roc_curve(released)
     saturated = curve is not None and curve.is_saturated
-    return GroupCalibration(name, tuple(_plot(one, axis) for one in found), compute_expected_error(found), saturated)
+    return GroupCalibration(
+        name, tuple(_make_bin(one, axis) for one in found), compute_expected_error(found), saturated
+    )
 
 
-def _plot(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
+def _make_bin(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
     return PlottedBin(axis.find_edge(one.low), axis.find_edge(one.high), one.rows, one.score, one.outcome, one.band)
 
 
 def describe_noise(noise_sd: float) -> str:
     """Return the error of an area from noise; if that is every area there is, in words."""
-    return _error(SURE * noise_sd) if SURE * noise_sd < _ALL_NOISE else "all of it"
+    return _describe_error(SURE * noise_sd) if SURE * noise_sd < _ALL_NOISE else "all of it"
 
 
-def _error(half: float) -> str:
+def _describe_error(half: float) -> str:
     return f"+-{half:.3f}" if half >= 0.0005 else "<0.001"

@@ -66,8 +66,10 @@ class DiagnosisReport:
     def sections(self) -> tuple[ReportSection, ...]:
         """Return the whole report."""
         drawn = self.groups[:MOST_DRAWN]
-        curves = [self._group(one) for one in drawn if not (isinstance(one, GroupRoc) and one.curve is None)]
-        return (self._summary(), *curves)
+        curves = [
+            self._make_group_section(one) for one in drawn if not (isinstance(one, GroupRoc) and one.curve is None)
+        ]
+        return (self._make_summary(), *curves)
 
     @property
     def statement(self) -> str:
@@ -112,7 +114,7 @@ class DiagnosisReport:
                 rate *= 1 - float(ADAPTIVE_SHARE) if asked.method is Method.ADAPTIVE else 1
                 yield read_calibration(name, one, axes[0], epsilon_per_count=rate)
 
-    def _summary(self) -> ReportSection:
+    def _make_summary(self) -> ReportSection:
         asked, groups = self.planned.asked, self.planned.groups_of_one_unit
         paid = f"paid {float(asked.epsilon):g} epsilon" + (" a group" if len(self.groups) > 1 else "")
         paid = "told again, which costs nothing" if self.released.is_repeated else paid
@@ -131,7 +133,7 @@ class DiagnosisReport:
             parts.append(f"The first {MOST_DRAWN} groups are shown one by one; --json has all of them.")
         return ReportSection("summary", f"{TITLES[asked.plot]} of {asked.table}", tuple(parts))
 
-    def _group(self, one: Group) -> ReportSection:
+    def _make_group_section(self, one: Group) -> ReportSection:
         points = PageTable(_POINTS[self.planned.asked.plot], tuple(one.points()))
         return ReportSection("group", one.name, (*_draw(one), points))
 

@@ -73,8 +73,8 @@ def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, res
     """Return a released grid in the unit of predictions. Neighbouring cells are joined to as many as are drawn."""
     across = [prediction.find_place(edge) for edge in released.predictions]
     up = [residual.find_place(edge) for edge in released.residuals]
-    strips = _strips(released, across, up)
-    columns, rows = _kept(len(across) - 1), _kept(len(up) - 1)
+    strips = _make_strips(released, across, up)
+    columns, rows = _choose_edges(len(across) - 1), _choose_edges(len(up) - 1)
     joined = np.add.reduceat(released.counts, columns[:-1], axis=0)
     joined = np.add.reduceat(joined, rows[:-1], axis=1)
     return GroupResiduals(
@@ -86,14 +86,14 @@ def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, res
     )
 
 
-def _kept(cells: int) -> list[int]:
+def _choose_edges(cells: int) -> list[int]:
     """Return the places of the edges that stay, from 0 to the number of cells."""
     return sorted({round(cells * place / _SHOWN) for place in range(_SHOWN + 1)})
 
 
-def _strips(released: ResidualGrid, across: list[float], up: list[float]) -> Iterator[ResidualStrip]:
+def _make_strips(released: ResidualGrid, across: list[float], up: list[float]) -> Iterator[ResidualStrip]:
     middles = np.array([(low + high) / 2 for low, high in pairwise(up)])
-    for low, high in pairwise(_kept(len(across) - 1)):
+    for low, high in pairwise(_choose_edges(len(across) - 1)):
         counts = released.counts[low:high].sum(axis=0)
         rows = float(counts.sum())
         spread = math.sqrt(released.variance * (high - low) * len(middles))

@@ -50,20 +50,20 @@ def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRow
     by = planned.asked.by
     own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.plot])
     rows = (
-        (*map(format_value, keys), *map(_as_text, point))
+        (*map(format_value, keys), *map(_write_cell, point))
         for keys, group in zip(planned.groups, groups, strict=True)
-        for point in _points(group)
+        for point in _list_points(group)
     )
     return PublishedRows((*((name, columns[name]) for name in by), *own), tuple(rows))
 
 
-def _as_text(value: _Cell) -> str | None:
+def _write_cell(value: _Cell) -> str | None:
     if isinstance(value, bool):
         return format_value(value)
     return None if value is None else repr(float(value))
 
 
-def _points(group: Group) -> Iterator[tuple[_Cell, ...]]:
+def _list_points(group: Group) -> Iterator[tuple[_Cell, ...]]:
     match group:
         case GroupRoc(curve=curve) if curve is not None:
             of_area = (curve.area, curve.noise_sd, curve.binning_bias)
@@ -74,7 +74,7 @@ def _points(group: Group) -> Iterator[tuple[_Cell, ...]]:
         case GroupCalibration():
             for one in group.bins:
                 told = (one.low, one.high, one.rows, one.score, one.outcome, one.residual, one.band)
-                yield (*told, None if one.band is None else one.off, group.error)
+                yield (*told, None if one.band is None else one.is_off, group.error)
         case GroupResiduals():
             for strip in group.strips:
                 yield strip.low, strip.high, strip.rows, strip.residual, strip.error

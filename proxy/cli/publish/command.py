@@ -11,15 +11,15 @@ from proxy.cli.common import (
     By,
     Json,
     PolicyPath,
-    decided_by,
     print_json,
+    print_refusals,
+    read_decider,
+    read_reason,
     read_typed,
-    reason,
-    refusals,
     show_work,
 )
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
-from proxy.cli.publish.report import PublishedReport, offer, offer_document, state_charged
+from proxy.cli.publish.report import PublishedReport, describe_offer, make_offer_document, state_charged
 from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
@@ -127,14 +127,14 @@ def publish(
         exact=criterion is CriterionName.EXACT,
         name=out,
         where=where.strip(),
-        why=reason(why) if why is not None else "",
+        why=read_reason(why) if why is not None else "",
     )
-    with refusals(as_json=as_json):
+    with print_refusals(as_json=as_json):
         if not method.is_charged and not meant:
             raise refuse_unprotected(method)
         place = find_place(policy, out, form)
         if dry_run:
-            _rehearse(policy, asked, place, as_json=as_json)
+            _rehearse_without_source(policy, asked, place, as_json=as_json)
             return
         with Service.open(policy) as service:
             planned = plan_publication(asked, service.catalog, service.source.dialect)
@@ -146,9 +146,9 @@ def publish(
                 return
             with show_work("counting rows"):
                 if method.is_charged:
-                    report = _charge(service, planned, place)
+                    report = _charge_and_write(service, planned, place)
                 else:
-                    report = _perturb(service, planned, place, by=decided_by(by))
+                    report = _perturb(service, planned, place, by=read_decider(by))
         if as_json:
             print_json(report.document())
         else:
@@ -174,7 +174,7 @@ def _check_possible(service: Service, planned: Publication, place: FilePlace) ->
         check_affordable(service, planned.release)
 
 
-def _rehearse(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_json: bool) -> None:
+def _rehearse_without_source(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_json: bool) -> None:
     """Show the cost and the statement without a source."""
     with open_policy_alone(policy) as alone:
         planned = plan_publication(asked, alone.catalog, alone.dialect)
@@ -185,16 +185,16 @@ def _rehearse(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_jso
     if not found.is_known:
         place.check_new()
     if as_json:
-        print_json({"offered": True} | offer_document(planned) | dict(found.make_document()))
+        print_json({"offered": True} | make_offer_document(planned) | dict(found.make_document()))
     else:
-        print(*offer(planned), *found.write_lines(), sep="\n")
+        print(*describe_offer(planned), *found.write_lines(), sep="\n")
 
 
 def _show_offer(planned: Publication, *, as_json: bool) -> None:
     if as_json:
-        print_json({"offered": True} | offer_document(planned))
+        print_json({"offered": True} | make_offer_document(planned))
     else:
-        print(*offer(planned), sep="\n")
+        print(*describe_offer(planned), sep="\n")
 
 
 def _is_known(service: Service, planned: Publication) -> bool:
@@ -204,21 +204,21 @@ def _is_known(service: Service, planned: Publication) -> bool:
     return find_release(service, planned.release) is not None
 
 
-def _charge(service: Service, planned: Publication, place: FilePlace) -> PublishedReport:
+def _charge_and_write(service: Service, planned: Publication, place: FilePlace) -> PublishedReport:
     """Pay, and write the file; or only write it, or find it as it was written."""
     place.check_folder()
     counts, released = publish_counts(service, planned)
     of_rows = planned.asked.method is TableMethod.ROWS
     count_name = None if of_rows else find_name("noisy_count", planned.question.keys.names)
     table = PublishedTable(planned.columns, counts, count_name)
-    with place.writing():
+    with place.explain_write_errors():
         file_hash = write_released(table, place.path, state_charged(planned))
     written = WrittenFile(place, table.types, file_hash, table.rows)
     return PublishedReport(planned, written, released.version, again=released.is_repeated)
 
 
 def _perturb(service: Service, planned: Publication, place: FilePlace, *, by: str) -> PublishedReport:
-    with place.writing():
+    with place.explain_write_errors():
         found = publish_unprotected(service, planned, place.path, by=by)
     written = WrittenFile(place, found.types, found.file_hash, found.rows)
     return PublishedReport(planned, written, found.version, again=found.is_repeated)

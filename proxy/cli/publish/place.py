@@ -12,7 +12,7 @@ import typer
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.policy.sections import SourceKind
-from proxy.cli.common import unwritable
+from proxy.cli.common import make_unwritable_error
 from proxy.release.published_file import FileForm, lock_folder
 from proxy.report.terminal import make_visible
 
@@ -42,24 +42,24 @@ class FilePlace:
     def check_new(self) -> None:
         """Refuse what would be paid for nothing: a file that is there already. Raise `typer.BadParameter`."""
         if self.path.exists() or self.path.is_symlink():
-            raise self._taken()
+            raise self._refuse_existing_file()
 
     def check_folder(self) -> None:
         """Find out whether files can be written there, before anything is spent. Raise `typer.BadParameter`."""
-        with self.writing(), lock_folder(self.path.parent):
+        with self.explain_write_errors(), lock_folder(self.path.parent):
             pass
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def explain_write_errors(self) -> Iterator[None]:
         """Say as `typer.BadParameter` why a file cannot be written."""
         try:
             yield
         except FileExistsError:
-            raise self._taken() from None
+            raise self._refuse_existing_file() from None
         except OSError as error:
-            raise unwritable(self.path, error, hint=_HINT) from None
+            raise make_unwritable_error(self.path, error, hint=_HINT) from None
 
-    def _taken(self) -> typer.BadParameter:
+    def _refuse_existing_file(self) -> typer.BadParameter:
         return typer.BadParameter(f"{self.file} exists; name a new file", param_hint=_HINT)
 
 
@@ -96,7 +96,7 @@ class WrittenFile:
         yield f"SHA-256 {self.file_hash}"
         yield ""
         yield from (f"# {line}" for line in self._load_table())
-        yield from self._snippet()
+        yield from self._write_snippet()
         yield "# then: keyhole check --confirm"
 
     def document(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class WrittenFile:
             "sha256": self.file_hash,
             "rows": self.rows,
             "load": list(self._load_table()),
-            "policy": "\n".join(self._snippet()),
+            "policy": "\n".join(self._write_snippet()),
         }
 
     @property
@@ -126,7 +126,7 @@ class WrittenFile:
         if self.place.form is FileForm.CSV:
             yield f"\\copy {name} FROM '{self.place.file}' WITH (FORMAT csv, HEADER)"
 
-    def _snippet(self) -> Iterator[str]:
+    def _write_snippet(self) -> Iterator[str]:
         yield f"[tables.{self.place.name}]"
         yield "public = true"
         if self._read_by_source:

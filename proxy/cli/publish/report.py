@@ -14,7 +14,7 @@ from proxy.report.terminal import write_row_count
 _SURELY = 0.05  # how often noise is larger than what is said of it
 
 
-def offer(planned: Publication) -> Iterator[str]:
+def describe_offer(planned: Publication) -> Iterator[str]:
     """Yield the cost of the publication, or what it gives away; nothing was read."""
     asked = planned.asked
     cells = f"{planned.question.keys.size:,} combinations of {', '.join(one.name for one in planned.columns)}"
@@ -24,19 +24,19 @@ def offer(planned: Publication) -> Iterator[str]:
         yield 'Add --yes --why "..." to publish it; the odometer will say so for ever.'
         return
     each, groups = float(asked.epsilon), planned.groups_of_one_unit
-    yield f"{_rows_of(planned)} would be published over {cells}."
+    yield f"{_describe_rows(planned)} would be published over {cells}."
     yield f"It costs each of them {each:g} epsilon, and a unit {groups * each:g}. Nothing was read or spent."
     yield describe_noise(planned)
     yield 'Add --yes --why "..." to pay and publish it.'
 
 
-def _rows_of(planned: Publication) -> str:
+def _describe_rows(planned: Publication) -> str:
     """Return which rows are published, in words."""
     asked = planned.asked
     return f"{asked.table} where {asked.where}" if asked.where else asked.table
 
 
-def offer_document(planned: Publication) -> dict[str, Any]:
+def make_offer_document(planned: Publication) -> dict[str, Any]:
     """Return the same as a JSON document."""
     asked = planned.asked
     found: dict[str, Any] = {
@@ -56,12 +56,12 @@ def offer_document(planned: Publication) -> dict[str, Any]:
         "differentially_private": True,
         "epsilon": float(asked.epsilon),
         "unit_epsilon": planned.groups_of_one_unit * float(asked.epsilon),
-        "noise_95": largest_noise(planned),
+        "noise_95": find_largest_noise(planned),
         "statement": state_charged(planned),
     }
 
 
-def largest_noise(planned: Publication) -> int:
+def find_largest_noise(planned: Publication) -> int:
     """Return the amount that noise on a count does not exceed, 95 times in 100."""
     assert planned.asked.epsilon is not None
     rate = float(planned.asked.epsilon) / planned.asked.most_rows
@@ -78,7 +78,7 @@ def describe_noise(planned: Publication) -> str:
     """Return the facts about the noise for a reader of the file."""
     rows = planned.asked.most_rows
     counted = "" if rows == 1 else f"; of each privacy unit at most {rows} rows count in one"
-    told = f"Noise on a count is at most {largest_noise(planned):,}, 95 times in 100{counted}."
+    told = f"Noise on a count is at most {find_largest_noise(planned):,}, 95 times in 100{counted}."
     if planned.asked.method is TableMethod.ROWS:
         return f"{told} The rows are made up from the noisy counts: none is anybody's."
     return f"{told} Counts below zero are noise: sums need them, pictures do not."
@@ -90,7 +90,7 @@ def state_charged(planned: Publication) -> str:
     assert asked.epsilon is not None
     each = float(asked.epsilon)
     return (
-        f"Counts of {_rows_of(planned)} over all public values, each with discrete Laplace noise. "
+        f"Counts of {_describe_rows(planned)} over all public values, each with discrete Laplace noise. "
         f"Differentially private: epsilon {each:g} of each combination, {groups * each:g} of a privacy unit. "
         f"{describe_noise(planned)}"
     )
@@ -120,11 +120,11 @@ class PublishedReport:
             each, unit = float(asked.epsilon), self.planned.groups_of_one_unit * float(asked.epsilon)
             paid = f"paid {each:g} epsilon a combination, {unit:g} a unit"
             paid = "told again, which costs nothing" if self.again else paid
-        yield f"{_rows_of(self.planned)} as {self.written.place.file}{written}: {paid}."
+        yield f"{_describe_rows(self.planned)} as {self.written.place.file}{written}: {paid}."
         yield self.statement
         yield from self.written.lines()
 
     def document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
-        told = offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
+        told = make_offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
         return told | self.written.document()

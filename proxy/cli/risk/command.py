@@ -23,10 +23,10 @@ from proxy.cli.common import (
     Json,
     PolicyPath,
     check_page,
-    owners_ledger,
+    open_owner_ledger,
     print_json,
+    print_refusals,
     read_typed,
-    refusals,
     show_work,
     write_html,
 )
@@ -109,7 +109,7 @@ def risk(
 
     Opens the source and reads private rows only with --private.
     """
-    from proxy.cli.owner import what_is_pinned
+    from proxy.cli.owner import find_pinned_knowledge
     from proxy.cli.simulate import read_alone
     from proxy.owner.risk.groups import DeclaredSizes
     from proxy.owner.risk.risk_sections import RiskAsked, write_sections
@@ -118,7 +118,7 @@ def risk(
     from proxy.report.odometer import read_odometer
     from proxy.report.section import OWNER_ONLY, show_document, show_lines, show_page
 
-    with refusals(as_json=as_json):
+    with print_refusals(as_json=as_json):
         check_page(html)
         wish = None if target is None else read_typed(parse_target, target, "--target")
         values = tuple(read_typed(parse_sensitive, text, "--sensitive") for text in sensitive or ())
@@ -127,17 +127,20 @@ def risk(
         _parse_flag(lambda: check_columns(loaded, values), "--sensitive")
         spent = None
         if source is LossFrom.LEDGER:
-            with show_work("adding up the ledger"), owners_ledger(policy, knowledge=what_is_pinned(loaded)) as ledger:
+            with (
+                show_work("adding up the ledger"),
+                open_owner_ledger(policy, knowledge=find_pinned_knowledge(loaded)) as ledger,
+            ):
                 spent = read_odometer(loaded, ledger)
         texts = _list_texts(loaded, sql or [], views=views)
         try:
-            questions = tuple(_stand_in(loaded, pins, texts, keys=keys))
+            questions = tuple(_plan_without_source(loaded, pins, texts, keys=keys))
         except SizeMissing as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
         asked = RiskAsked(loaded, questions, spent, wish, simulate, DeclaredSizes(units, rows), values)
         if usual is not None:
-            asked = replace(asked, attackers=_attack(_under_study(questions, usual, known)))
+            asked = replace(asked, attackers=_make_attack_section(_make_attackers(questions, usual, known)))
         if private:
             with show_work("reading private rows, for your eyes alone"):
                 asked = replace(asked, private=_read_private(policy, texts, asked, usual, known))
@@ -198,7 +201,7 @@ def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
     return texts
 
 
-def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) -> "Iterator[RiskQuestion]":
+def _plan_without_source(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) -> "Iterator[RiskQuestion]":
     """Yield the questions, planned without a source."""
     from proxy.owner.risk.question_risks import plan_questions
     from proxy.sources.open import choose_dialect
@@ -212,7 +215,7 @@ def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) ->
         yield from planned
 
 
-def _under_study(
+def _make_attackers(
     questions: "Sequence[RiskQuestion]", prior: "Prior", attackers: "tuple[OpenKeys, ...]"
 ) -> "AttackersAsked":
     from proxy.owner.risk.attacker_section import find_under_study
@@ -220,7 +223,7 @@ def _under_study(
     return _parse_flag(lambda: find_under_study(questions, prior, attackers), "--prior")
 
 
-def _attack(asked: "AttackersAsked") -> "ReportSection":
+def _make_attack_section(asked: "AttackersAsked") -> "ReportSection":
     from mechanisms.noise.exact import make_system_noise
     from proxy.owner.risk.attacker_section import say_attackers
 
@@ -246,7 +249,7 @@ def _read_private(
             say_bounding(reading, planned),
         ]
         if prior is not None:
-            held = _under_study(planned, prior, attackers)
+            held = _make_attackers(planned, prior, attackers)
             counts = reading.count_keys(held.question)
-            sections.append(_attack(_parse_flag(lambda: held.with_counts(counts), "--prior")))
+            sections.append(_make_attack_section(_parse_flag(lambda: held.with_counts(counts), "--prior")))
     return tuple(sections)

@@ -15,10 +15,10 @@ from planner.explain.formula_svg import draw_formula
 from planner.explain.formula_tree import NodeKind, build_trees
 from planner.question.plan import Plan
 from proxy.concurrency.fair_queue import read_very_long_alone
-from proxy.console.analyst.catalog_document import catalog_document, key_values
-from proxy.console.analyst.question_tree import question_tree
-from proxy.console.console_refusals import no_such_page
-from proxy.console.page import page
+from proxy.console.analyst.catalog_document import list_key_values, make_catalog_document
+from proxy.console.analyst.question_tree import make_question_tree
+from proxy.console.console_refusals import refuse_missing_page
+from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -45,42 +45,42 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get("/console/tables")
     def show_tables(request: Request) -> Response:
         with parts.serving.hold_open() as service:
-            told = catalog_document(service.catalog)
-        return page(request, "analyst/tables.html", section="tables", catalog=told)
+            told = make_catalog_document(service.catalog)
+        return render_page(request, "analyst/tables.html", section="tables", catalog=told)
 
     @router.get("/console/ask")
     def show_builder(request: Request) -> Response:
         with parts.serving.hold_open() as service:
-            told = catalog_document(service.catalog)
-        return page(request, "analyst/ask.html", section="ask", catalog=told)
+            told = make_catalog_document(service.catalog)
+        return render_page(request, "analyst/ask.html", section="ask", catalog=told)
 
     @router.get("/console/api/values")
     def list_values(table: Annotated[str, Query(max_length=100)], column: Annotated[str, Query(max_length=100)]) -> Any:
         with parts.serving.hold_open() as service:
-            found = key_values(service.catalog, table, column)
+            found = list_key_values(service.catalog, table, column)
         if found is None:
-            raise no_such_page()
+            raise refuse_missing_page()
         return {"values": found}
 
     @router.post("/console/api/tree")
     def read_tree(request: Request, body: QuestionIn) -> dict[str, Any]:
         with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
-            return question_tree(body.sql, service.catalog)
+            return make_question_tree(body.sql, service.catalog)
 
     @router.post("/console/api/explain")
     def explain(request: Request, body: QuestionIn) -> dict[str, Any]:
         with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             analyst = find_analyst(service, request.state.analyst)
-            asked = body.make_asked(analyst, service, today=_today())
+            asked = body.make_asked(analyst, service, today=_get_today())
             plan = pipeline.prepare(service, asked)
-            document = describe_plan(service, asked, plan) | {"picture": _picture(plan)}
+            document = describe_plan(service, asked, plan) | {"picture": _draw_plan(plan)}
             hint = document.get("hint")
             return document | ({"hint": write_as_fields(hint)} if isinstance(hint, str) else {})
 
     @router.post("/console/api/cheaper")
     def find_cheaper(request: Request, body: QuestionIn) -> dict[str, Any]:
         with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
-            return {"levers": _levers(service, body, request.state.analyst)}
+            return {"levers": _list_cheaper_settings(service, body, request.state.analyst)}
 
     @router.post("/console/api/question")
     def ask(request: Request, body: QuestionIn, key: Key = None) -> Response:
@@ -95,26 +95,26 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
         )
 
 
-def _picture(plan: Plan) -> str | None:
+def _draw_plan(plan: Plan) -> str | None:
     """Return the formula as it is evaluated, as SVG; None if it has no test, or more than anybody can look at."""
     heading, tree = build_trees(plan)[1]
     drawn = sum(node.kind is NodeKind.LITERAL for node in tree.walk())
     return draw_formula(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
 
 
-def _today() -> date:
+def _get_today() -> date:
     return datetime.now(UTC).date()
 
 
-def _levers(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]]:
+def _list_cheaper_settings(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]]:
     """Return a question's cost with one setting changed, each really planned; those that help, the cheapest first."""
     analyst, usual = find_analyst(service, who), service.catalog.defaults
 
     def cost(changed: QuestionIn) -> float:
-        return pipeline.prepare(service, changed.make_asked(analyst, service, today=_today())).worst_case_epsilon
+        return pipeline.prepare(service, changed.make_asked(analyst, service, today=_get_today())).worst_case_epsilon
 
     now = cost(body)
-    tolerance = _percent(body.tolerance if body.tolerance is not None else usual.tolerance)
+    tolerance = _convert_to_percent(body.tolerance if body.tolerance is not None else usual.tolerance)
     fnr, fpr = body.fnr or usual.fnr, body.fpr or usual.fpr
     least = body.min_rows or usual.min_rows
     tried: list[tuple[str, Any]] = [
@@ -134,7 +134,7 @@ def _levers(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]
     return sorted(found, key=lambda one: one["epsilon"])
 
 
-def _percent(tolerance: str | float) -> float:
+def _convert_to_percent(tolerance: str | float) -> float:
     text = str(tolerance).strip()
     try:
         return float(text.removesuffix("%")) if text.endswith("%") else float(_LIKELY_TOLERANCE)

@@ -17,7 +17,7 @@ MOST_ROWS_READ = 100_000  # of a public table for a page: its columns are read o
 MOST_VALUES = 10_000  # of a key that a picture needs: as many as `keyhole.domains` lists
 
 
-def catalog_document(catalog: Catalog) -> dict[str, Any]:
+def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
     """Return everything that pages show of a catalog, and the default accuracy."""
     usual = catalog.defaults
     return {
@@ -39,7 +39,7 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
+def list_key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
     """Return the public values of a key, in order; None if there is no such key, or one with too many to be drawn."""
     found = catalog.find_table(table)
     known = None if found is None else next((one for one in found.columns if one.name == column), None)
@@ -58,7 +58,7 @@ def _describe_table(table: Table) -> dict[str, Any]:
         "comment": table.comment,
         "unit": table.unit_text,
         "unit_columns": [{"name": name, "sql": spell_name(name)} for name in table.unit],
-        "bands": {bands.aggregate: _numbers(bands.thresholds) for bands in table.bands},
+        "bands": {bands.aggregate: _describe_numbers(bands.thresholds) for bands in table.bands},
         "keys": [_describe_key(column) for column in keys],
         "measures": [_describe_measure(column) for column in measures],
         "others": [_describe_column(column) for column in others],
@@ -75,7 +75,7 @@ def _describe_public(table: PublicTable) -> dict[str, Any]:
         "sql": spell_name(table.name),
         "comment": table.comment,
         "rows": len(table.rows),
-        "by": [column.name for column in _finders(table)],
+        "by": [column.name for column in _list_lookup_columns(table)],
         "columns": [{**_describe_column(column), "number": column.sql_type in _NUMBERS} for column in table.columns],
     }
 
@@ -87,30 +87,35 @@ def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, d
     """
     proposed = {}
     for one in public:
-        pairs = [(key, base) for key in _finders(one) for base in _in_order(table) if base.sql_type is key.sql_type]
+        pairs = [
+            (key, base)
+            for key in _list_lookup_columns(one)
+            for base in _sort_columns(table)
+            if base.sql_type is key.sql_type
+        ]
         if pairs:
-            key, base = min(pairs, key=lambda pair: (pair[0].name != pair[1].name, not _all_found(one, *pair)))
+            key, base = min(pairs, key=lambda pair: (pair[0].name != pair[1].name, not _are_all_found(one, *pair)))
             proposed[one.name] = {"key": key.name, "base": base.name}
     return proposed
 
 
-def _in_order(table: Table) -> list[Column]:
+def _sort_columns(table: Table) -> list[Column]:
     """Return its columns, keys before the others."""
     return sorted(table.columns, key=lambda column: column.domain is None)
 
 
-def _finders(table: PublicTable) -> list[Column]:
-    return [column for column in table.columns if _finds_one(table, column)]
+def _list_lookup_columns(table: PublicTable) -> list[Column]:
+    return [column for column in table.columns if _is_unique(table, column)]
 
 
-def _all_found(public: PublicTable, key: Column, base: Column) -> bool:
+def _are_all_found(public: PublicTable, key: Column, base: Column) -> bool:
     """Return True if each public value of a column is one that a row can be looked up by; of many it is not tried."""
     if base.domain is None or max(len(base.domain), len(public.rows)) > MOST_VALUES:
         return False
     return set(base.domain) <= set(read_unique_values(public, key.name))
 
 
-def _finds_one(table: PublicTable, column: Column) -> bool:
+def _is_unique(table: PublicTable, column: Column) -> bool:
     """Return True if a row can be looked up by a column; of a large table the source's constraints are enough."""
     if column.sql_type not in _COMPARED:
         return False
@@ -140,14 +145,18 @@ def _describe_key(column: Column) -> dict[str, Any]:
 
 def _describe_measure(column: Column) -> dict[str, Any]:
     low, high = column.bounds or (Decimal(0), Decimal(0))
-    return {**_describe_column(column), "bounds": _numbers((low, high)), "bands": _bands(column.bands)}
+    return {
+        **_describe_column(column),
+        "bounds": _describe_numbers((low, high)),
+        "bands": _describe_bands(column.bands),
+    }
 
 
-def _bands(bands: Iterable[Bands]) -> dict[str, list[str]]:
-    return {one.aggregate: _numbers(one.thresholds) for one in bands}
+def _describe_bands(bands: Iterable[Bands]) -> dict[str, list[str]]:
+    return {one.aggregate: _describe_numbers(one.thresholds) for one in bands}
 
 
-def _numbers(numbers: Iterable[Decimal]) -> list[str]:
+def _describe_numbers(numbers: Iterable[Decimal]) -> list[str]:
     return [f"{number:f}" for number in numbers]
 
 

@@ -11,7 +11,7 @@ from accountant.reports.history import AskedQuestion
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.question_text import write_question_text
-from proxy.console.page import page
+from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
 from proxy.pipeline.messages import read_bare_question
 from proxy.report import budget
@@ -37,15 +37,15 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
         with parts.serving.hold_open() as service:
             asked = service.read_questions(who)
             lines = budget.list_summary(service, who)
-            kept, stored = service.keep_text, _stored_texts(service.catalog)
+            kept, stored = service.keep_text, _map_stored_texts(service.catalog)
         shown = [_describe(one, stored, repeats=kept == "full") for one in reversed(asked[-MOST_LISTED:])]
         older = max(0, len(asked) - MOST_LISTED)
-        return page(
+        return render_page(
             request, "analyst/history.html", section="history", asked=shown, older=older, lines=lines, kept=kept
         )
 
 
-def _stored_texts(catalog: Catalog) -> dict[str, str]:
+def _map_stored_texts(catalog: Catalog) -> dict[str, str]:
     """Return the name of each stored question by its text as the ledger keeps it without constants."""
     found = {}
     for one in catalog.stored_questions:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 
-from proxy.console.guarded_routes import holds_session
-from proxy.console.page import page
+from proxy.console.guarded_routes import has_valid_session
+from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
 from proxy.monitors.alert_json import make_alert_document, make_clearing_document
 from proxy.rest.middleware import HEAD
@@ -20,7 +20,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
     def show_monitors(request: Request) -> Response:
         with parts.readings.use_reader() as reading:
             found = [reading.read_status(one).document() for one in reading.list_readable(request.state.analyst)]
-        return page(request, "analyst/monitors.html", section="monitors", monitors=found)
+        return render_page(request, "analyst/monitors.html", section="monitors", monitors=found)
 
     @router.get("/console/monitors/{name}")
     def show_monitor(request: Request, name: str) -> Response:
@@ -36,7 +36,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
             "alerts": [make_alert_document(alert) for alert in read.alerts],
             "cleared": [make_clearing_document(one) for one in read.cleared],
         }
-        return page(request, "analyst/monitor.html", section="monitors", monitor=status, told=told)
+        return render_page(request, "analyst/monitor.html", section="monitors", monitor=status, told=told)
 
     @router.get("/console/api/monitors/{name}/events")
     async def stream_events(
@@ -53,7 +53,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
             parts.hub,
             name=name,
             analyst=request.state.analyst,
-            admitted=partial(holds_session, parts, request),
+            admitted=partial(has_valid_session, parts, request),
             place=place,
             is_headless=headless,
         )

@@ -35,7 +35,7 @@ class TableNames:
     own: frozenset[str]
     joined: Mapping[str, frozenset[str]]
 
-    def reference(self, column: exp.Column) -> Document:
+    def qualify(self, column: exp.Column) -> Document:
         """Return a column with the alias of the public table that has it; "" for the question's own."""
         said, wanted = read_name(column.args.get("table")), read_name(column.this)
         if said in self.joined:
@@ -45,48 +45,48 @@ class TableNames:
         return {"of": next((alias for alias, names in self.joined.items() if wanted in names), ""), "name": wanted}
 
 
-def formula_node(node: exp.Expr, names: TableNames) -> Document:
+def make_formula_node(node: exp.Expr, names: TableNames) -> Document:
     """Return a formula as a tree of tests joined by AND, OR and NOT."""
     node = strip_parentheses(node)
     if not node.args.get("negate"):
         match node:
             case exp.And() | exp.Or():
                 kind = "and" if isinstance(node, exp.And) else "or"
-                return {"kind": kind, "children": [formula_node(child, names) for child in node.flatten()]}
+                return {"kind": kind, "children": [make_formula_node(child, names) for child in node.flatten()]}
             case exp.Not():
-                return {"kind": "not", "child": formula_node(node.this, names)}
+                return {"kind": "not", "child": make_formula_node(node.this, names)}
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                return _test(node, names) or text_node(node)
-    return text_node(node)
+                return _read_test(node, names) or make_text_node(node)
+    return make_text_node(node)
 
 
-def text_node(node: exp.Expr) -> Document:
+def make_text_node(node: exp.Expr) -> Document:
     """Return the text of an expression without a form of its own."""
     return {"kind": "text", "text": write_node(node)}
 
 
-def _test(node: exp.Expr, names: TableNames) -> Document | None:
+def _read_test(node: exp.Expr, names: TableNames) -> Document | None:
     """Return a comparison of an aggregate, or of one divided by another, with a constant, either way round."""
     operator = OPERATORS[type(node)]
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if contains_aggregate(right):
         left, right, operator = right, left, FLIPPED_OPERATORS[operator]
-    compared = _ratio(left, names) if isinstance(left, exp.Div) else aggregate_node(left, names)
+    compared = _read_ratio(left, names) if isinstance(left, exp.Div) else make_aggregate_node(left, names)
     if compared is None or contains_aggregate(right) or right.find(exp.Column) is not None:
         return None
     return {"kind": "test", **compared, "operator": operator, "value": write_node(right)}
 
 
-def _ratio(node: exp.Div, names: TableNames) -> Document | None:
+def _read_ratio(node: exp.Div, names: TableNames) -> Document | None:
     """Return one aggregate times a number, divided by another: a share."""
     above, factor = strip_parentheses(node.this), ""
     if isinstance(above, exp.Mul) and isinstance(strip_parentheses(above.this), exp.Literal):
         above, factor = strip_parentheses(above.expression), write_node(strip_parentheses(above.this))
-    share, whole = aggregate_node(above, names), aggregate_node(strip_parentheses(node.expression), names)
+    share, whole = make_aggregate_node(above, names), make_aggregate_node(strip_parentheses(node.expression), names)
     return None if share is None or whole is None else {**share, "factor": factor, "over": whole}
 
 
-def aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
+def make_aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
     """Return a plain aggregate: of all rows, of a column, or of arithmetic over columns, which is a text then."""
     condition = ""
     if isinstance(node, exp.Filter):
@@ -103,22 +103,22 @@ def aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
     if isinstance(over, exp.Star):
         return found
     if isinstance(over, exp.Column):
-        reference = names.reference(over)
+        reference = names.qualify(over)
         return {**found, "column": reference["name"], "of": reference["of"]}
     return {**found, "expression": write_node(over)}
 
 
-def shown_node(node: exp.Expr, called: str, names: TableNames) -> Document:
+def make_column_node(node: exp.Expr, called: str, names: TableNames) -> Document:
     """Return a column of a scorecard: the bands of an aggregate, words for formulas, or a formula by itself."""
     inner = strip_parentheses(node)
     return (
-        _bucket(inner, called, names)
-        or _words(inner, called, names)
-        or {"kind": "formula", "name": called, "formula": formula_node(inner, names)}
+        _read_bucket(inner, called, names)
+        or _read_words(inner, called, names)
+        or {"kind": "formula", "name": called, "formula": make_formula_node(inner, names)}
     )
 
 
-def _bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
+def _read_bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
     """Return width_bucket of an aggregate and a list of constants."""
     if not isinstance(node, exp.Anonymous | exp.WidthBucket):
         return None
@@ -128,13 +128,13 @@ def _bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
         of, cuts = node.expressions
     else:
         of, cuts = node.this, node.args.get("threshold") or node.args.get("min_value") or node.expression
-    aggregate = aggregate_node(strip_parentheses(of), names)
+    aggregate = make_aggregate_node(strip_parentheses(of), names)
     if aggregate is None or not isinstance(cuts, exp.Array) or cuts.find(exp.Column) is not None:
         return None
     return {"kind": "bucket", "name": called, **aggregate, "cuts": [write_node(one) for one in cuts.expressions]}
 
 
-def _words(node: exp.Expr, called: str, names: TableNames) -> Document | None:
+def _read_words(node: exp.Expr, called: str, names: TableNames) -> Document | None:
     """Return CASE that says a word for each formula that holds."""
     if not isinstance(node, exp.Case) or node.this is not None:
         return None
@@ -144,5 +144,7 @@ def _words(node: exp.Expr, called: str, names: TableNames) -> Document | None:
         return None
     if not all(contains_aggregate(when.this) for when in node.args["ifs"]):
         return None
-    bands = [{"word": when.args["true"].this, "formula": formula_node(when.this, names)} for when in node.args["ifs"]]
+    bands = [
+        {"word": when.args["true"].this, "formula": make_formula_node(when.this, names)} for when in node.args["ifs"]
+    ]
     return {"kind": "words", "name": called, "bands": bands, "otherwise": None if last is None else last.this}

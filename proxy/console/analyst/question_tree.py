@@ -14,18 +14,24 @@ from planner.parser.tree import parse, read_limit, read_name, strip_parentheses,
 from planner.scope.embedded import EmbeddedQuestion, ShownKey
 from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import find_column
-from proxy.console.analyst.question_nodes import Document, TableNames, aggregate_node, formula_node, shown_node
+from proxy.console.analyst.question_nodes import (
+    Document,
+    TableNames,
+    make_aggregate_node,
+    make_column_node,
+    make_formula_node,
+)
 from proxy.pipeline.messages import read_bare_question
 
 # the clauses that have a place in the builder; DISTINCT changes nothing where each group is one row
 _DRAWN = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "fetch", "distinct"))
 
 
-class _NotDrawn(Exception):
+class _NoTreeForm(Exception):
     """The builder has no form for a question; the message says why, in a sentence."""
 
 
-def question_tree(sql: str, catalog: Catalog) -> Document:
+def make_question_tree(sql: str, catalog: Catalog) -> Document:
     """Return the tree of a bare question. Raise KH1xx for any other text.
 
     `builds` says whether the builder can write it: whether writing the tree gives the question again; `why` says in a
@@ -35,13 +41,13 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
     text = split_statements(sql)[0].text
     try:
         return {"builds": True, "why": None, **_draw(parse(text, read_tokens(text)).tree, question, catalog)}
-    except _NotDrawn as reason:
+    except _NoTreeForm as reason:
         return {"builds": False, "why": str(reason)}
 
 
 def _draw(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> Document:
-    """Return the tree of a question's SELECT. Raise `_NotDrawn` for a form that no tree has."""
-    select = _plain_select(tree, question, catalog)
+    """Return the tree of a question's SELECT. Raise `_NoTreeForm` for a form that no tree has."""
+    select = _read_plain_select(tree, question, catalog)
     stored = catalog.find_table(question.table.name)
     names = TableNames(
         alias=question.alias,
@@ -56,26 +62,26 @@ def _draw(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> Docum
         "joins": [_read_join(join, names) for join in select.args.get("joins") or ()],
         "keys": keys,
         "where": "" if where is None else write_node(where.this),
-        "having": None if having is None else formula_node(having.this, names),
+        "having": None if having is None else make_formula_node(having.this, names),
         "columns": shown,
         "ranking": _read_ranking(select, question, names),
     }
 
 
-def _plain_select(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> exp.Select:
+def _read_plain_select(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> exp.Select:
     if question.stored_question:
-        raise _NotDrawn("It reads a stored question.")
+        raise _NoTreeForm("It reads a stored question.")
     if question.set_operation or not isinstance(tree, exp.Select):
-        raise _NotDrawn("It puts several questions together.")
+        raise _NoTreeForm("It puts several questions together.")
     read = tree.args["from_"].this
     if question.unit_query or not isinstance(read, exp.Table) or read.alias_column_names:
-        raise _NotDrawn("It reads a subquery.")
+        raise _NoTreeForm("It reads a subquery.")
     if question.members or catalog.find_table(question.table.name) is None:
-        raise _NotDrawn("It joins private tables.")
+        raise _NoTreeForm("It joins private tables.")
     if not question.keys:
-        raise _NotDrawn("It has no keys: the whole table is one group.")
+        raise _NoTreeForm("It has no keys: the whole table is one group.")
     if any(value for clause, value in tree.args.items() if clause not in _DRAWN):
-        raise _NotDrawn("It has a clause that the builder has no place for.")
+        raise _NoTreeForm("It has a clause that the builder has no place for.")
     return tree
 
 
@@ -89,32 +95,32 @@ def _split_columns(
     for item in select.expressions:
         node, called = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")
         if contains_aggregate(node):
-            shown.append(shown_node(node, called, names))
+            shown.append(make_column_node(node, called, names))
             continue
         if called and called != node.name:
-            raise _NotDrawn("It gives a key another name.")
+            raise _NoTreeForm("It gives a key another name.")
         if (
             find_column(strip_parentheses(node), question.scope) is None
             and write_identity(node, question.scope) not in computed
         ):
-            raise _NotDrawn("It shows an expression of a key.")
+            raise _NoTreeForm("It shows an expression of a key.")
         keys.append(node)
     if len(keys) != len(items or question.keys):
-        raise _NotDrawn("It shows other columns than the keys of its groups.")
-    told = [_computed_key(one, question, names) for one in items]
-    return told or [_key(key, question, names) for key in question.keys], shown
+        raise _NoTreeForm("It shows other columns than the keys of its groups.")
+    told = [_read_computed_key(one, question, names) for one in items]
+    return told or [_read_key(key, question, names) for key in question.keys], shown
 
 
-def _computed_key(shown: ShownKey, question: EmbeddedQuestion, names: TableNames) -> Document:
+def _read_computed_key(shown: ShownKey, question: EmbeddedQuestion, names: TableNames) -> Document:
     """Return a key of a question that computes some: an expression as its text."""
     if shown.sql:
         return {"of": "", "name": shown.name, "sql": shown.name}
-    return _key(question.keys[shown.key_places[0]], question, names)
+    return _read_key(question.keys[shown.key_places[0]], question, names)
 
 
-def _key(key: Column, question: EmbeddedQuestion, names: TableNames) -> Document:
+def _read_key(key: Column, question: EmbeddedQuestion, names: TableNames) -> Document:
     if key not in question.table.columns:
-        raise _NotDrawn("It groups by an expression.")
+        raise _NoTreeForm("It groups by an expression.")
     for joined in question.public_tables:
         for public, named in joined.columns:
             if named == key.name and key.name not in names.own:
@@ -126,36 +132,36 @@ def _read_join(join: exp.Join, names: TableNames) -> Document:
     table, condition, using = join.this, join.args.get("on"), join.args.get("using")
     outer = join.side == "LEFT"
     if not isinstance(table, exp.Table) or (join.side and not outer) or join.kind not in ("", "INNER", "OUTER"):
-        raise _NotDrawn("It joins in a way that the builder has no form for.")
+        raise _NoTreeForm("It joins in a way that the builder has no form for.")
     alias = table.alias or table.name
     told = {"table": table.name, "alias": alias, "sql": spell_name(alias), "outer": outer, "using": bool(using)}
     if using and len(using) == 1:
         return {**told, "key": read_name(using[0]), "base": {"of": "", "name": read_name(using[0])}}
     inner = None if condition is None else strip_parentheses(condition)
     if isinstance(inner, exp.EQ) and isinstance(inner.this, exp.Column) and isinstance(inner.expression, exp.Column):
-        sides = [names.reference(inner.this), names.reference(inner.expression)]
+        sides = [names.qualify(inner.this), names.qualify(inner.expression)]
         if sides[0]["of"] == alias:
             sides.reverse()
         if sides[1]["of"] == alias != sides[0]["of"]:
             return {**told, "key": sides[1]["name"], "base": sides[0]}
-    raise _NotDrawn("It joins by another condition than the equality of two columns.")
+    raise _NoTreeForm("It joins by another condition than the equality of two columns.")
 
 
 def _read_ranking(select: exp.Select, question: EmbeddedQuestion, names: TableNames) -> Document | None:
     order = select.args.get("order")
     if question.ranked is None:
         if order is not None or read_limit(select) is not None:
-            raise _NotDrawn("It orders its answer.")
+            raise _NoTreeForm("It orders its answer.")
         return None
     by: list[exp.Expr] = [] if order is None else order.expressions
     limit = question.ranked.limit
     aggregate = (
-        aggregate_node(strip_parentheses(by[0].this), names)
+        make_aggregate_node(strip_parentheses(by[0].this), names)
         if len(by) == 1 and isinstance(by[0], exp.Ordered)
         else None
     )
     if aggregate is None:
-        raise _NotDrawn("It ranks by more than one aggregate or column.")
+        raise _NoTreeForm("It ranks by more than one aggregate or column.")
     return {
         **aggregate,
         "descending": question.ranked.descending,

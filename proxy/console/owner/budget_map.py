@@ -74,21 +74,21 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
     families = report.families
     if not families:
         return BudgetMap(find=wish.find)
-    table = _pick(wish.table, {one.family.table: _worst([one]) for one in reversed(_by_worst(families))})
+    table = _pick(wish.table, {one.family.table: _find_most_spent([one]) for one in reversed(_sort_by_spent(families))})
     of_table = [one for one in families if one.family.table == table]
-    keys = _pick(wish.keys, {_keys_of(one): _worst([one]) for one in reversed(_by_worst(of_table))})
-    of_keys = [one for one in of_table if _keys_of(one) == keys]
+    keys = _pick(wish.keys, {_name_keys(one): _find_most_spent([one]) for one in reversed(_sort_by_spent(of_table))})
+    of_keys = [one for one in of_table if _name_keys(one) == keys]
     conditions = list(dict.fromkeys(one.family.filter for one in of_keys))
     condition = wish.condition if wish.condition in conditions else EVERY_FILTER
     chosen = [one for one in of_keys if condition in (EVERY_FILTER, one.family.filter)]
     (whole,) = make_heat_maps(chosen)
-    narrowed = find_in(whole, wish.find)
+    narrowed = filter_map(whole, wish.find)
     return BudgetMap(
-        tables=_choices(sorted({one.family.table for one in families}), table),
-        groupings=_choices(sorted({_keys_of(one) for one in of_table}), keys, empty="the whole table"),
+        tables=_list_choices(sorted({one.family.table for one in families}), table),
+        groupings=_list_choices(sorted({_name_keys(one) for one in of_table}), keys, empty="the whole table"),
         conditions=(
             Choice(EVERY_FILTER, "whatever the filter", condition == EVERY_FILTER),
-            *_choices(conditions, condition, empty="no filter"),
+            *_list_choices(conditions, condition, empty="no filter"),
         ),
         find=wish.find,
         found=narrowed is not None,
@@ -96,7 +96,7 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
     )
 
 
-def find_in(whole: HeatMap, text: str) -> HeatMap | None:
+def filter_map(whole: HeatMap, text: str) -> HeatMap | None:
     """Return the rows whose names have a text in them, or else the columns; None if neither has."""
     wanted = text.strip().casefold()
     if not wanted:
@@ -111,21 +111,21 @@ def find_in(whole: HeatMap, text: str) -> HeatMap | None:
     return replace(whole, columns=columns, percent=np.ascontiguousarray(whole.percent[:, across]))
 
 
-def show_share(percent: int) -> str:
+def describe_share(percent: int) -> str:
     """Return a cell in words."""
     return "never asked" if percent == NEVER else f"{percent} %"
 
 
-def _keys_of(balance: FamilyBalance) -> str:
+def _name_keys(balance: FamilyBalance) -> str:
     return ", ".join(read_label(label) for label in balance.family.columns)
 
 
-def _worst(families: Sequence[FamilyBalance]) -> float:
+def _find_most_spent(families: Sequence[FamilyBalance]) -> float:
     return max((max(one.lost_nano, default=0) / max(one.cap_nano, 1) for one in families), default=0.0)
 
 
-def _by_worst(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
-    return sorted(families, key=lambda one: -_worst([one]))
+def _sort_by_spent(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
+    return sorted(families, key=lambda one: -_find_most_spent([one]))
 
 
 def _pick(wished: str, worst: dict[str, float]) -> str:
@@ -133,5 +133,5 @@ def _pick(wished: str, worst: dict[str, float]) -> str:
     return wished if wished in worst else max(worst, key=lambda name: worst[name])
 
 
-def _choices(values: Sequence[str], chosen: str, *, empty: str = "") -> tuple[Choice, ...]:
+def _list_choices(values: Sequence[str], chosen: str, *, empty: str = "") -> tuple[Choice, ...]:
     return tuple(Choice(value, make_visible(value) or empty, value == chosen) for value in values)

@@ -23,36 +23,36 @@ class BurnRow:
     unit_spent: str
 
 
-def burn_rows(found: BurnDown) -> Iterator[BurnRow]:
+def list_burn_rows(found: BurnDown) -> Iterator[BurnRow]:
     """Yield the possible loss and the rest of everybody together, and of each analyst."""
     for line in found.lines:
         most = line.spent[-1].most_nano if line.spent else 0
         unit = line.spent[-1].unit_nano if line.spent else 0
         yield BurnRow(
-            name=_name(line),
+            name=_name_line(line),
             everybody=line.analyst == EVERYBODY,
             cap=f"{line.cap_nano / NANO:g}",
-            left=_epsilon(max(0, line.cap_nano - most)),
+            left=_convert_to_epsilon(max(0, line.cap_nano - most)),
             unit_cap="" if line.unit_cap_nano is None else f"{line.unit_cap_nano / NANO:g}",
-            unit_left="" if line.unit_cap_nano is None else _epsilon(max(0, line.unit_cap_nano - unit)),
-            spent=_epsilon(most),
-            unit_spent=_epsilon(unit),
+            unit_left="" if line.unit_cap_nano is None else _convert_to_epsilon(max(0, line.unit_cap_nano - unit)),
+            spent=_convert_to_epsilon(most),
+            unit_spent=_convert_to_epsilon(unit),
         )
 
 
-def burn_document(found: BurnDown) -> dict[str, Any]:
+def make_burn_document(found: BurnDown) -> dict[str, Any]:
     """Return the data that the script draws: of each line the moments, and the rest for a group and for a unit then."""
     begun = [line.spent[0].at for line in found.lines if line.spent][:1]  # everybody's, which is the first
     return {
         "windows": [moment.isoformat() for moment in found.windows],
         "lines": [
             {
-                "name": _name(line),
+                "name": _name_line(line),
                 "at": [at.isoformat() for at in (*begun, *(one.at for one in line.spent))],
-                "group": _left(line.cap_nano, [one.most_nano for one in line.spent]),
+                "group": _list_rest(line.cap_nano, [one.most_nano for one in line.spent]),
                 "unit": None
                 if line.unit_cap_nano is None
-                else _left(line.unit_cap_nano, [one.unit_nano for one in line.spent]),
+                else _list_rest(line.unit_cap_nano, [one.unit_nano for one in line.spent]),
             }
             for line in found.lines
             if line.spent
@@ -60,14 +60,14 @@ def burn_document(found: BurnDown) -> dict[str, Any]:
     }
 
 
-def _left(cap: int, spent: Sequence[int]) -> list[float]:
+def _list_rest(cap: int, spent: Sequence[int]) -> list[float]:
     """Return the whole budget at first, and then the rest."""
     return [cap / NANO, *(max(0, cap - nano) / NANO for nano in spent)]
 
 
-def _name(line: BurnDownLine) -> str:
+def _name_line(line: BurnDownLine) -> str:
     return "everybody together" if line.analyst == EVERYBODY else make_visible(line.analyst)
 
 
-def _epsilon(nanos: int) -> str:
+def _convert_to_epsilon(nanos: int) -> str:
     return f"{nanos / NANO:.4f}"

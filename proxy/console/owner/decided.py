@@ -48,7 +48,7 @@ class GrantRow:
     words: str
 
 
-def decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionRow]:
+def list_decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionRow]:
     """Yield the decisions in their order."""
     for number, event in decided:
         yield DecisionRow(
@@ -60,7 +60,7 @@ def decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionR
         )
 
 
-def grant_rows(grants: Mapping[str, Grant]) -> Iterator[GrantRow]:
+def list_grant_rows(grants: Mapping[str, Grant]) -> Iterator[GrantRow]:
     """Yield the grants in force, in words."""
     for identity, grant in grants.items():
         yield GrantRow(identity, make_visible(describe_grant(grant)))

@@ -18,7 +18,7 @@ from proxy.console.login import read_form
 from proxy.console.owner.decided import describe_grant
 from proxy.console.owner.pages import PLACE
 from proxy.console.owner.showing import (
-    DecisionTold,
+    DecisionResult,
     ShowPage,
     show_approvals,
     show_grants,
@@ -26,7 +26,7 @@ from proxy.console.owner.showing import (
     show_monitors,
     show_windows,
 )
-from proxy.console.page import page
+from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
 from proxy.monitors.reading import MonitorReader
 from proxy.monitors.start import start_monitor
@@ -100,24 +100,24 @@ def _make_sender(parts: ConsoleParts, form: DecisionForm, at_once: asyncio.Lock)
     return take
 
 
-def _decide(form: DecisionForm, service: Service, fields: Fields) -> DecisionTold:
+def _decide(form: DecisionForm, service: Service, fields: Fields) -> DecisionResult:
     try:
-        return DecisionTold(done=form.decide(service, fields))
+        return DecisionResult(done=form.decide(service, fields))
     except Mistyped as error:
-        return DecisionTold(mistyped=make_visible(f"{error.field}: {error.problem}"), typed=fields)
+        return DecisionResult(mistyped=make_visible(f"{error.field}: {error.problem}"), typed=fields)
     except MonitorNotEnded as error:
-        return DecisionTold(mistyped=make_visible(f"{error}. No window was opened."), typed=fields)
+        return DecisionResult(mistyped=make_visible(f"{error}. No window was opened."), typed=fields)
     except LedgerMisuse as error:
-        return DecisionTold(mistyped=make_visible(str(error)), typed=fields)
+        return DecisionResult(mistyped=make_visible(str(error)), typed=fields)
     except LedgerUnavailable as error:
-        return DecisionTold(refused=report_unreadable_ledger(error), typed=fields)
+        return DecisionResult(refused=report_unreadable_ledger(error), typed=fields)
     except LedgerError:
-        return DecisionTold(refused=report_unavailable_ledger(), typed=fields)
+        return DecisionResult(refused=report_unavailable_ledger(), typed=fields)
     except KeyholeError as error:
-        return DecisionTold(refused=error, typed=fields)
+        return DecisionResult(refused=error, typed=fields)
 
 
-def _reason(fields: Fields) -> str:
+def _read_reason(fields: Fields) -> str:
     why = read_reason(fields.get("why", ""))
     if len(why) > _MOST_REASON:
         raise Mistyped("why", f"at most {_MOST_REASON:,} characters")
@@ -125,7 +125,7 @@ def _reason(fields: Fields) -> str:
 
 
 def _answer_waiting(service: Service, fields: Fields) -> str:
-    question, why = read_fingerprint(fields.get("id", "")), _reason(fields)
+    question, why = read_fingerprint(fields.get("id", "")), _read_reason(fields)
     owner, short = service.ledger.owner, question[:SHORT_ID]
     match fields.get("decision"):
         case "approve":
@@ -147,15 +147,15 @@ def _grant(service: Service, fields: Fields) -> str:
         cap = Cap(fields.get("cap", ""))
     except ValueError:
         raise Mistyped("cap", "one of those that are offered") from None
-    why = _reason(fields)
+    why = _read_reason(fields)
     table, analyst = fields.get("table") or None, fields.get("analyst") or None
     given = make_grant(service.policy, epsilon, cap=cap, table=table, analyst=analyst)
-    identity = service.ledger.owner.grant(given, by=BY, why=why, once=_once(fields))
+    identity = service.ledger.owner.grant(given, by=BY, why=why, once=_read_once_code(fields))
     return f"Granted {describe_grant(given)}. Its id is {identity[:SHORT_ID]}."
 
 
 def _revoke(service: Service, fields: Fields) -> str:
-    identity, why = fields.get("id", ""), _reason(fields)
+    identity, why = fields.get("id", ""), _read_reason(fields)
     if identity not in service.ledger.owner.list_grants():
         return "That grant is not in force, so there is nothing to revoke."
     service.ledger.owner.revoke(identity, by=BY, why=why)
@@ -163,14 +163,14 @@ def _revoke(service: Service, fields: Fields) -> str:
 
 
 def _open_window(service: Service, fields: Fields) -> str:
-    why = _reason(fields)
+    why = _read_reason(fields)
     if fields.get("sure") != "yes":
         raise Mistyped("sure", "say that you mean it: a window cannot be closed again")
-    identity = service.ledger.owner.open_window(by=BY, why=why, once=_once(fields))
+    identity = service.ledger.owner.open_window(by=BY, why=why, once=_read_once_code(fields))
     return f"A budget window is open: all balances start at nothing. Its id is {identity[:SHORT_ID]}."
 
 
-def _once(fields: Fields) -> str:
+def _read_once_code(fields: Fields) -> str:
     once = fields.get("once", "")
     if not once:
         raise Mistyped("once", "send the form from the page that shows it")
@@ -178,7 +178,7 @@ def _once(fields: Fields) -> str:
 
 
 def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields) -> str:
-    name, why, change = fields.get("name", ""), _reason(fields), fields.get("change", "")
+    name, why, change = fields.get("name", ""), _read_reason(fields), fields.get("change", "")
     run = service.ledger.monitors.find(name)
     state = None if run is None else run.state
     if change in _LEADS_TO and state in _LEADS_TO[change]:
@@ -214,4 +214,4 @@ def _measure(request: Request, parts: ConsoleParts) -> Response:
     with parts.serving.hold_open() as service, service.take_turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
         found = left_out.measure_tables(service.catalog, service.source)
     tables = [tuple(map(make_visible, table.write_lines())) for table in found]
-    return page(request, "owner/measured.html", section="policy", warning=left_out.WARNING, tables=tables)
+    return render_page(request, "owner/measured.html", section="policy", warning=left_out.WARNING, tables=tables)

@@ -24,23 +24,25 @@ class CommandRow:
     is_event: bool
 
 
-def ledger_commands(service: Service) -> Iterator[CommandRow]:
+def list_ledger_commands(service: Service) -> Iterator[CommandRow]:
     """Yield the commands that copy and export the ledger, remove noise paths, close open reservations.
 
     Raise LedgerError.
     """
     path, ledger = service.policy.path, service.ledger
-    yield _row("Copy the ledger while it is in use, and verify the copy", path, "ledger", "backup", "ledger-copy.db")
-    yield _row("Write every event to a file", path, "ledger", "export", "events.jsonl")
-    yield _row("Say in sentences for a report what was promised and spent, over all windows", path, "odometer")
+    yield _make_row(
+        "Copy the ledger while it is in use, and verify the copy", path, "ledger", "backup", "ledger-copy.db"
+    )
+    yield _make_row("Write every event to a file", path, "ledger", "export", "events.jsonl")
+    yield _make_row("Say in sentences for a report what was promised and spent, over all windows", path, "odometer")
     for size in ledger.owner.measure_paths():
         purpose = f"Remove the noise paths of {size.table}, data version {size.version}: {size.states:,} states"
-        yield _row(purpose, path, "ledger", "prune", size.table, size.version, event=True)
+        yield _make_row(purpose, path, "ledger", "prune", size.table, size.version, event=True)
     for one in ledger.list_open_reservations()[:MOST_SETTLED]:
         purpose = f"Close the reservation of {one.charge.analyst} from {one.reserved_at:%Y-%m-%d %H:%M} UTC, spent"
-        yield _row(f"{purpose}, if its process is dead", path, "ledger", "settle", one.id, "--spent", event=True)
+        yield _make_row(f"{purpose}, if its process is dead", path, "ledger", "settle", one.id, "--spent", event=True)
 
 
-def _row(purpose: str, path: Path, *words: str, event: bool = False) -> CommandRow:
+def _make_row(purpose: str, path: Path, *words: str, event: bool = False) -> CommandRow:
     command = shlex.join(("keyhole", *words, "--policy", str(path.resolve())))
     return CommandRow(make_visible(purpose), make_visible(f"{command} {_WHY}" if event else command), event)

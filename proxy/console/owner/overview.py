@@ -37,7 +37,7 @@ class Overview:
 def read_overview(report: BudgetReport) -> Overview:
     """Return the overview of a report."""
     return Overview(
-        bars=tuple(_bars(report)),
+        bars=tuple(_list_bars(report)),
         worst=tuple(make_visible(line) for line in summarise(make_heat_maps(report.families))[:_SUMMARIES]),
         windows=report.windows,
         since="" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds"),
@@ -47,17 +47,17 @@ def read_overview(report: BudgetReport) -> Overview:
     )
 
 
-def _bars(report: BudgetReport) -> Iterator[BalanceBar]:
+def _list_bars(report: BudgetReport) -> Iterator[BalanceBar]:
     if report.unit_cap_nano is not None:
-        yield _bar("a privacy unit, over all questions", report.unit_spent_nano, report.unit_cap_nano)
+        yield _make_bar("a privacy unit, over all questions", report.unit_spent_nano, report.unit_cap_nano)
     for table in report.tables:
         if table.cap_nano is not None:
-            yield _bar(f"all questions on {make_visible(table.table)}", table.spent_nano, table.cap_nano)
-    for name, found in _worst_groups(report).items():
-        yield _bar(f"the dearest group of {make_visible(name)}", found[0], found[1])
+            yield _make_bar(f"all questions on {make_visible(table.table)}", table.spent_nano, table.cap_nano)
+    for name, found in _find_worst_groups(report).items():
+        yield _make_bar(f"the dearest group of {make_visible(name)}", found[0], found[1])
 
 
-def _worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
+def _find_worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
     """Return, by table, the group that has lost most of its cap, and that cap."""
     worst: dict[str, tuple[int, int]] = {}
     for balance in report.families:
@@ -68,7 +68,7 @@ def _worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
     return worst
 
 
-def _bar(name: str, spent: int, cap: int) -> BalanceBar:
+def _make_bar(name: str, spent: int, cap: int) -> BalanceBar:
     percent = min(100, spent * 100 // max(cap, 1))
     return BalanceBar(name, f"{spent / NANO:.4f}", f"{cap / NANO:g}", max(percent, int(spent > 0)))
 

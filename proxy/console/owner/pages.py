@@ -11,13 +11,13 @@ from fastapi import APIRouter, Query, Request, Response
 from accountant.errors import LedgerError
 from planner.errors import KeyholeError
 from planner.policy.rules.document import describe_warnings
-from proxy.console.console_refusals import no_such_page
+from proxy.console.console_refusals import refuse_missing_page
 from proxy.console.login import read_form
-from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, show_share
-from proxy.console.owner.burn_lines import burn_document, burn_rows
+from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, describe_share
+from proxy.console.owner.burn_lines import list_burn_rows, make_burn_document
 from proxy.console.owner.overview import describe_parts, read_overview
-from proxy.console.owner.question_pages import question_in_full, question_rows, waiting_rows
-from proxy.console.owner.risk_page import RiskWish, read_risk
+from proxy.console.owner.question_pages import list_facts_and_losses, list_question_rows, list_waiting_rows
+from proxy.console.owner.risk_page import RiskForm, read_risk
 from proxy.console.owner.showing import (
     NOTHING,
     ShowPage,
@@ -27,7 +27,7 @@ from proxy.console.owner.showing import (
     show_monitors,
     show_windows,
 )
-from proxy.console.page import page
+from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
 from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service, find_ledger_url
@@ -83,17 +83,17 @@ def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
             ledger = service.ledger
             newest = ledger.read_page(analyst=None, before=None, limit=_NEWEST, only_open=False)
             number, last = ledger.owner.find_newest()
-            return page(
+            return render_page(
                 request,
                 "owner/overview.html",
                 section="owner",
                 seen=read_overview(report),
                 health=describe_parts(parts.ready.parts, missing),
-                waiting=tuple(waiting_rows(ledger)),
-                newest=tuple(question_rows(newest.questions)),
+                waiting=tuple(list_waiting_rows(ledger)),
+                newest=tuple(list_question_rows(newest.questions)),
                 number=number,
                 last=last,
-                warned=len(_warnings(service)),
+                warned=len(_list_warnings(service)),
             )
 
     @router.get(PLACE)
@@ -117,18 +117,18 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
                 burning = service.ledger.report_burn_down(find_limits(service.catalog, OWNER))
             except LedgerError:
                 raise report_unavailable_ledger() from None
-            return page(
+            return render_page(
                 request,
                 "owner/budget.html",
                 section="budget",
                 map=found,
                 drawn=found.document(),
                 summary=() if found.shown is None else tuple(map(make_visible, summarise([found.shown]))),
-                show_share=show_share,
+                describe_share=describe_share,
                 visible=make_visible,
                 legend=list_legend(),
-                burning=tuple(burn_rows(burning)),
-                burnt=burn_document(burning),
+                burning=tuple(list_burn_rows(burning)),
+                burnt=make_burn_document(burning),
             )
 
 
@@ -145,11 +145,11 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
             except LedgerError:
                 raise report_unavailable_ledger() from None
             names = [(one.name, make_visible(one.name)) for one in service.catalog.analysts]
-        return page(
+        return render_page(
             request,
             "owner/questions.html",
             section="questions",
-            rows=tuple(question_rows(found.questions)),
+            rows=tuple(list_question_rows(found.questions)),
             older=found.older,
             analysts=names,
             analyst=analyst,
@@ -160,16 +160,16 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
     def show_question(request: Request, identity: str) -> Response:
         given = identity.strip().lower()
         if not given.isalnum():
-            raise no_such_page()
+            raise refuse_missing_page()
         with parts.serving.hold_open() as service:
             try:
                 found = service.ledger.find_questions(given)
             except LedgerError:
                 raise report_unavailable_ledger() from None
         if len({one.charge.question for one in found}) != 1:
-            raise no_such_page()
-        asked = tuple(question_in_full(one) for one in found)
-        return page(request, "owner/question.html", section="questions", asked=asked)
+            raise refuse_missing_page()
+        asked = tuple(list_facts_and_losses(one) for one in found)
+        return render_page(request, "owner/question.html", section="questions", asked=asked)
 
 
 def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
@@ -180,13 +180,13 @@ def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
             tables = [tuple(map(make_visible, describe_table(table))) for table in catalog.tables]
             budget = [*describe_budget(catalog), *describe_odds(catalog)]
             budget += [f"{found.table}: {found.sentence}" for found in list_costliest_questions(catalog)]
-            return page(
+            return render_page(
                 request,
                 "owner/policy.html",
                 section="policy",
                 name=make_visible(service.policy.path.name),
                 digest=catalog.digest,
-                warned=_warnings(service),
+                warned=_list_warnings(service),
                 tables=tables,
                 budget=[make_visible(line) for line in budget],
                 views=[(make_visible(name), make_visible(view.sql)) for name, view in service.policy.views.items()],
@@ -197,7 +197,7 @@ def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
 def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
     at_once = asyncio.Lock()  # attackers are worked out for seconds
 
-    def show(request: Request, wish: RiskWish) -> Response:
+    def show(request: Request, wish: RiskForm) -> Response:
         problem = ""
         with parts.serving.hold_open() as service:
             try:
@@ -205,26 +205,26 @@ def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
                     report = read_risk(service, wish)
                 except Mistyped as error:
                     problem = f"{error.field}: {error.problem}"
-                    report = read_risk(service, RiskWish(from_ledger=wish.from_ledger))
+                    report = read_risk(service, RiskForm(from_ledger=wish.from_ledger))
             except LedgerError:
                 raise report_unavailable_ledger() from None
         values = {"report": report, "wish": wish, "problem": make_visible(problem)}
-        return page(request, "owner/risk.html", section="risk", status=422 if problem else 200, **values)
+        return render_page(request, "owner/risk.html", section="risk", status=422 if problem else 200, **values)
 
     @router.get(f"{PLACE}/risk")
     def show_risk(
         request: Request, source: Annotated[str, Query(alias="from", max_length=20)] = "caps", target: _Text = ""
     ) -> Response:
-        return show(request, RiskWish(from_ledger=source == "ledger", target=target))
+        return show(request, RiskForm(from_ledger=source == "ledger", target=target))
 
     @router.post(f"{PLACE}/risk")
     async def take_risk(request: Request) -> Response:
-        wish = RiskWish.of(await read_form(request, most_bytes=_MOST_RISK_BYTES))
+        wish = RiskForm.read_fields(await read_form(request, most_bytes=_MOST_RISK_BYTES))
         async with at_once:
             return await asyncio.to_thread(show, request, wish)
 
 
-def _warnings(service: Service) -> tuple[str, ...]:
+def _list_warnings(service: Service) -> tuple[str, ...]:
     """Return the warnings of `keyhole check` that need no source."""
     policy = service.policy
     try:

@@ -60,7 +60,7 @@ class QuestionInFull:
     smaller: str
 
 
-def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
+def list_waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
     """Yield one row a question, the newest first, of all analysts."""
     together: dict[str, list[WaitingQuestion]] = {}
     for one in ledger.owner.find_waiting():
@@ -79,7 +79,7 @@ def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
         )
 
 
-def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
+def list_question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
     """Yield one row a question, in their order."""
     for one in asked:
         yield QuestionRow(
@@ -95,7 +95,7 @@ def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
         )
 
 
-def question_in_full(question: AskedQuestion) -> QuestionInFull:
+def list_facts_and_losses(question: AskedQuestion) -> QuestionInFull:
     """Return everything in the ledger about a question."""
     levels = [] if question.spent is None else list_loss_levels(question, question.spent)
     rest = levels[SHOWN_LOSSES:]

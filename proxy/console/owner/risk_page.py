@@ -35,7 +35,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
-class RiskWish:
+class RiskForm:
     """The typed form: whose epsilon the report is about, and the command's flags as text, each may be empty."""
 
     from_ledger: bool = False
@@ -48,14 +48,14 @@ class RiskWish:
     attackers: tuple[tuple[str, str], ...] = tuple((name, "") for name in ATTACKERS)
 
     @staticmethod
-    def of(fields: Mapping[str, str]) -> "RiskWish":
+    def read_fields(fields: Mapping[str, str]) -> "RiskForm":
         """Return the fields of the form."""
         known = [
             (fields.get(f"attacker{place}", name), fields.get(f"known{place}", ""))
             for place, name in enumerate(ATTACKERS)
         ]
         texts = {name: fields.get(name, "") for name in ("target", "sensitive", "units", "rows", "sql", "prior")}
-        return RiskWish(from_ledger=fields.get("from") == "ledger", attackers=tuple(known), **texts)
+        return RiskForm(from_ledger=fields.get("from") == "ledger", attackers=tuple(known), **texts)
 
     @property
     def says_more(self) -> bool:
@@ -101,9 +101,9 @@ class RiskReport:
     unplanned: tuple[Unplanned, ...] = field(default=())
 
 
-def read_risk(service: Service, wish: RiskWish) -> RiskReport:
+def read_risk(service: Service, wish: RiskForm) -> RiskReport:
     """Return the report. Raise `Mistyped` for a senseless field of the form, and KH502."""
-    target = None if not wish.target.strip() else _parse("target", partial(parse_target, wish.target))
+    target = None if not wish.target.strip() else _parse_field("target", partial(parse_target, wish.target))
     values = tuple(_read_sensitive(service, wish.sensitive))
     sizes = DeclaredSizes(_read_size("units", wish.units), _read_size("rows", wish.rows))
     prior, known = _read_attackers(wish)
@@ -111,7 +111,7 @@ def read_risk(service: Service, wish: RiskWish) -> RiskReport:
     questions, unplanned = _plan_questions(service, wish.sql)
     asked = RiskAsked(service.policy, questions, spent, target, _NO_RUNS, sizes, values)
     if prior is not None:
-        held = _parse("prior", lambda: find_under_study(questions, prior, known))
+        held = _parse_field("prior", lambda: find_under_study(questions, prior, known))
         try:
             section = say_attackers(held, seed=_SEED, noise=make_system_noise(), most_work=_MOST_WORK)
         except AttackTooLarge as error:
@@ -120,7 +120,7 @@ def read_risk(service: Service, wish: RiskWish) -> RiskReport:
     return RiskReport(tuple(show_section(section) for section in write_sections(asked)), unplanned)
 
 
-def _parse(name: str, read: Callable[[], _Read]) -> _Read:
+def _parse_field(name: str, read: Callable[[], _Read]) -> _Read:
     try:
         return read()
     except ValueError as error:
@@ -129,8 +129,8 @@ def _parse(name: str, read: Callable[[], _Read]) -> _Read:
 
 def _read_sensitive(service: Service, text: str) -> Iterator[SensitiveValue]:
     for line in filter(str.strip, text.splitlines()):
-        value = _parse("sensitive", partial(parse_sensitive, line))
-        _parse("sensitive", partial(check_columns, service.policy, (value,)))
+        value = _parse_field("sensitive", partial(parse_sensitive, line))
+        _parse_field("sensitive", partial(check_columns, service.policy, (value,)))
         yield value
 
 
@@ -146,20 +146,20 @@ def _read_size(name: str, text: str) -> int | None:
 _MOST_DIGITS = 15  # of a size: there are fewer rows than that anywhere
 
 
-def _read_attackers(wish: RiskWish) -> tuple[Prior | None, tuple[OpenKeys, ...]]:
+def _read_attackers(wish: RiskForm) -> tuple[Prior | None, tuple[OpenKeys, ...]]:
     named = [(name.strip(), text) for name, text in wish.attackers if text.strip()]
     if not wish.prior.strip():
         if named:
             raise Mistyped("prior", "say where people usually are: attackers are held against that")
         return None, ()
-    prior = _parse("prior", lambda: read_prior(CsvText("the prior", wish.prior.strip())))
+    prior = _parse_field("prior", lambda: read_prior(CsvText("the prior", wish.prior.strip())))
     names = [name for name, _ in named]
     if "" in names or OUTSIDER in names or len(set(names)) < len(names):
         raise Mistyped(
             "attacker", f"each a name of its own, and not {OUTSIDER}, who knows no count and is always there"
         )
     read = [
-        _parse("attacker", partial(read_open_keys, name, CsvText(f"what {name} knows", text.strip()), prior))
+        _parse_field("attacker", partial(read_open_keys, name, CsvText(f"what {name} knows", text.strip()), prior))
         for name, text in named
     ]
     return prior, tuple(read)
@@ -187,10 +187,10 @@ def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ..
 
 def show_section(section: ReportSection) -> ShownSection:
     """Return a section of any report for a template."""
-    return ShownSection(make_visible(section.title), tuple(_show(part) for part in section.parts))
+    return ShownSection(make_visible(section.title), tuple(_show_part(part) for part in section.parts))
 
 
-def _show(part: Part) -> ShownPart:
+def _show_part(part: Part) -> ShownPart:
     match part:
         case str():
             return ShownPart("text", make_visible(part))

@@ -12,10 +12,10 @@ from planner.catalog.key_space import quote_in_row
 from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.explain import explain_monitor
-from proxy.console.owner.decided import decision_rows, grant_rows
-from proxy.console.owner.ledger_commands import ledger_commands
-from proxy.console.owner.question_pages import waiting_rows
-from proxy.console.page import page
+from proxy.console.owner.decided import list_decision_rows, list_grant_rows
+from proxy.console.owner.ledger_commands import list_ledger_commands
+from proxy.console.owner.question_pages import list_waiting_rows
+from proxy.console.page import render_page
 from proxy.monitors.notifications import AlertNotice
 from proxy.monitors.reading import MonitorReader
 from proxy.open_policy.accounts import find_limits
@@ -31,7 +31,7 @@ SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionTold:
+class DecisionResult:
     """The result of a sent form: `done` in words, or why it was refused; and the typed text, to be corrected."""
 
     done: str = ""
@@ -56,26 +56,26 @@ class DecisionTold:
         return {"done": self.done, "refused": refused, "mistyped": self.mistyped, "typed": self.typed}
 
 
-NOTHING = DecisionTold()
-ShowPage = Callable[[Request, Service, DecisionTold], Response]
+NOTHING = DecisionResult()
+ShowPage = Callable[[Request, Service, DecisionResult], Response]
 
 
-def show_approvals(request: Request, service: Service, told: DecisionTold) -> Response:
+def show_approvals(request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of waiting questions."""
-    waiting = tuple(waiting_rows(service.ledger))
+    waiting = tuple(list_waiting_rows(service.ledger))
     above = service.catalog.budget.approval_above
     own = [(one.table, one.approval_above) for one in service.catalog.budget.tables if one.approval_above is not None]
-    return _show(request, "approvals", told, waiting=waiting, above=above, own=own)
+    return _render_page(request, "approvals", told, waiting=waiting, above=above, own=own)
 
 
-def show_grants(request: Request, service: Service, told: DecisionTold) -> Response:
+def show_grants(request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of the grants in force, and of the caps that a new one could raise."""
     policy = service.policy
-    return _show(
+    return _render_page(
         request,
         "grants",
         told,
-        grants=tuple(grant_rows(service.ledger.owner.list_grants())),
+        grants=tuple(list_grant_rows(service.ledger.owner.list_grants())),
         caps=[cap.value for cap in Cap],
         tables=[(name, make_visible(name)) for name in policy.private_tables],
         analysts=[(name, make_visible(name)) for name in policy.analysts],
@@ -83,7 +83,7 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
     )
 
 
-def show_windows(request: Request, service: Service, told: DecisionTold) -> Response:
+def show_windows(request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of the budget windows, and of the risk of another one."""
     report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
     warned = odometer.say_window_risk(
@@ -93,14 +93,14 @@ def show_windows(request: Request, service: Service, told: DecisionTold) -> Resp
     standing = [make_visible(run.monitor) for run in report.monitors]
     once = secrets.token_hex(16)
     values = {"windows": report.windows, "since": since, "warned": warned, "standing": standing, "once": once}
-    return _show(request, "windows", told, **values)
+    return _render_page(request, "windows", told, **values)
 
 
-def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionTold) -> Response:
+def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of the policy's monitors: their progress, cost and possible actions."""
     reading = MonitorReader(service, labels)
     found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
-    return _show(request, "monitors", told, monitors=found)
+    return _render_page(request, "monitors", told, monitors=found)
 
 
 def _describe_monitor(reading: MonitorReader, monitor: Monitor) -> dict[str, Any]:
@@ -136,13 +136,13 @@ def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
     return make_visible(key), window, f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}", cleared
 
 
-def show_ledger(request: Request, service: Service, told: DecisionTold) -> Response:
+def show_ledger(request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of the ledger's end, and of owners' decisions."""
     number, newest = service.ledger.owner.find_newest()
-    rows = tuple(decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
-    values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(ledger_commands(service))}
-    return _show(request, "ledger", told, number=number, newest=newest, **values)
+    rows = tuple(list_decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
+    values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(list_ledger_commands(service))}
+    return _render_page(request, "ledger", told, number=number, newest=newest, **values)
 
 
-def _show(request: Request, name: str, told: DecisionTold, **values: Any) -> Response:
-    return page(request, f"owner/{name}.html", section=name, status=told.status, **told.values(), **values)
+def _render_page(request: Request, name: str, told: DecisionResult, **values: Any) -> Response:
+    return render_page(request, f"owner/{name}.html", section=name, status=told.status, **told.values(), **values)

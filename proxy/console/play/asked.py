@@ -11,11 +11,11 @@ _MOST = 1 << 20  # of any number of an answer: far beyond all that there are
 Whole = Annotated[StrictInt, Field(ge=0, lt=_MOST)]
 
 
-class _Asked(BaseModel):
+class _StrictRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class BeginIn(_Asked):
+class BeginIn(_StrictRequest):
     """A session's beginning."""
 
     name: Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
@@ -23,7 +23,7 @@ class BeginIn(_Asked):
     seed: Annotated[StrictInt, Field(ge=0, lt=SEEDS)] | None = None
 
 
-class AnswerIn(_Asked):
+class AnswerIn(_StrictRequest):
     """An answer; which members it needs the task says."""
 
     count: Whole | None = None
@@ -36,5 +36,5 @@ class AnswerIn(_Asked):
         return TaskAnswer(count=self.count, place=self.place, day=self.day, tick=self.tick)
 
 
-class NothingIn(_Asked):
+class NothingIn(_StrictRequest):
     """A request that says all by its address."""

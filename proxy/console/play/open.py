@@ -12,9 +12,9 @@ from proxy.play.leader_board import LeaderBoard
 def open_playground(policy: Policy) -> GameSessions | None:
     """Return the playground of a policy, None if it has none. Of the policy only `[server.play]` is read."""
     play = policy.server.play
-    return open_hall(policy.directory / play.scores) if play.enabled else None
+    return open_sessions(policy.directory / play.scores) if play.enabled else None
 
 
-def open_hall(scores: Path) -> GameSessions:
+def open_sessions(scores: Path) -> GameSessions:
     """Open a playground whose leader board is in a file, which is made when somebody looks at it."""
     return GameSessions(LeaderBoard(scores), noise=make_system_noise(), clock=time.monotonic)

@@ -13,9 +13,9 @@ from starlette.responses import RedirectResponse
 
 from mechanisms.protocol import Noise
 from planner.errors import KeyholeError
-from proxy.console.console_refusals import from_another_site
-from proxy.console.page import page
-from proxy.console.play.routes import Epsilon, told_problems
+from proxy.console.console_refusals import refuse_other_site
+from proxy.console.page import render_page
+from proxy.console.play.routes import Epsilon, answer_with_problems
 from proxy.play.own_streams import OWN_WAYS, OwnStreams, compare_ways, publish_place
 from proxy.play.published import SENTENCES, Publishing
 from proxy.rest.request_refusals import HttpRefusal
@@ -33,7 +33,7 @@ Place = Annotated[int, Query(ge=0)]
 Threshold = Annotated[int, Query(ge=0, le=_MOST_THRESHOLD)]
 
 
-class OwnersKey:
+class OwnerKey:
     """The key of the person who started the process, and of nobody else: in the printed address, then in a cookie."""
 
     def __init__(self) -> None:
@@ -43,31 +43,31 @@ class OwnersKey:
         """Return the address that lets a browser in."""
         return f"{begin}{ENTER}?key={self._key}"
 
-    def insist(self, request: Request, *, begin: str) -> None:
+    def check_request(self, request: Request, *, begin: str) -> None:
         """Raise KH401 for a request without the key, and KH408 for one that another site's page has made."""
         if request.url.path == f"{begin}{ENTER}":
             return
         if request.headers.get("sec-fetch-site") not in (None, "none", "same-origin"):
-            raise from_another_site()
-        if not self._is(request.cookies.get(_COOKIE, "")):
-            raise _no_key()
+            raise refuse_other_site()
+        if not self._is_key(request.cookies.get(_COOKIE, "")):
+            raise _refuse_without_key()
 
     def add_entrance(self, router: APIRouter, *, begin: str) -> None:
         """Add the route of the printed address."""
 
         @router.get(f"{begin}{ENTER}")
         def enter(key: str = "") -> Response:
-            if not self._is(key):
-                raise _no_key()
+            if not self._is_key(key):
+                raise _refuse_without_key()
             response = RedirectResponse(f"{begin}/own", status_code=303)
             response.set_cookie(_COOKIE, self._key, path="/console", httponly=True, samesite="strict")
             return response
 
-    def _is(self, sent: str) -> bool:
+    def _is_key(self, sent: str) -> bool:
         return hmac.compare_digest(sent.encode(), self._key.encode())
 
 
-def _no_key() -> KeyholeError:
+def _refuse_without_key() -> KeyholeError:
     hint = "Open the address that keyhole play has printed: it has the key of this process."
     return HttpRefusal("KH401", "only the person who started this playground may use it", hint=hint, status=401)
 
@@ -87,15 +87,15 @@ def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begi
 
     @router.get(f"{begin}/own")
     def show_own(request: Request) -> Response:
-        return page(
+        return render_page(
             request, "play/own.html", section="play", told=told, part="own", begin=begin, own=True, warning=WARNING
         )
 
     @router.get(f"{begin}/api/own/seen")
     def tell_seen(place: Place, way: Publishing, epsilon: Epsilon, threshold: Threshold) -> dict[str, Any]:
-        with told_problems():
+        with answer_with_problems():
             seen = publish_place(
-                streams.counts[_within(place)], way, epsilon=_rate(epsilon), threshold=threshold, noise=noise
+                streams.counts[_within(place)], way, epsilon=_read_epsilon(epsilon), threshold=threshold, noise=noise
             )
         return {
             "published": None if seen.published is None else seen.published.round(2).tolist(),
@@ -104,9 +104,9 @@ def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begi
 
     @router.get(f"{begin}/api/own/truth")
     def tell_truth(place: Place, epsilon: Epsilon, threshold: Threshold) -> dict[str, Any]:
-        with told_problems():
+        with answer_with_problems():
             counts = streams.counts[_within(place)]
-            found = compare_ways(counts, epsilon=_rate(epsilon), threshold=threshold, noise=noise)
+            found = compare_ways(counts, epsilon=_read_epsilon(epsilon), threshold=threshold, noise=noise)
         return {
             "true": counts.tolist(),
             "above": int((counts > threshold).sum()),
@@ -131,5 +131,5 @@ def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begi
         return place
 
 
-def _rate(epsilon: float) -> Fraction:
+def _read_epsilon(epsilon: float) -> Fraction:
     return Fraction(epsilon).limit_denominator(100_000)

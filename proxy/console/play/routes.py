@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import PlainTextResponse
 
-from proxy.console.page import page
+from proxy.console.page import render_page
 from proxy.console.play.asked import AnswerIn, BeginIn, NothingIn
 from proxy.play import round_json
 from proxy.play.attacker_beliefs import (
@@ -87,7 +87,7 @@ def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
 
     def show(name: str) -> Callable[[Request], Response]:
         def show_page(request: Request) -> Response:
-            return page(request, f"play/{name}.html", section="play", told=told, part=name, begin=begin, own=own)
+            return render_page(request, f"play/{name}.html", section="play", told=told, part=name, begin=begin, own=own)
 
         return show_page
 
@@ -104,14 +104,14 @@ def _add_game(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> Non
     @contextmanager
     def seated(request: Request, key: str) -> Iterator[SessionEntry]:
         """Yield a session, for one request at a time."""
-        with told_problems():
+        with answer_with_problems():
             seat = hall.find(player_of(request), key)
             with seat.lock:
                 yield seat
 
     @router.post("/api/sessions")
     def begin(request: Request, body: BeginIn) -> dict[str, Any]:
-        with told_problems():
+        with answer_with_problems():
             seat = hall.begin(player_of(request), name=body.name, teaching=body.teaching, seed=body.seed)
         return tell_session(seat)
 
@@ -178,7 +178,7 @@ def _add_results(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> 
 
     @router.get("/api/sessions/{key}/trace")
     def export_trace(request: Request, key: str) -> Response:
-        with told_problems():
+        with answer_with_problems():
             seat = hall.find(player_of(request), key)
             with seat.lock:
                 if not seat.session.is_over(hall.clock()):
@@ -213,7 +213,7 @@ def _add_attackers(router: APIRouter, hall: GameSessions) -> None:
     ) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), ticks)
-        with told_problems():
+        with answer_with_problems():
             if victim >= len(day.building.roles):
                 raise ValueError("there is no such person")
             belief = compute_belief(day, channel, victim=victim, tick=tick, noise=hall.noise)
@@ -259,13 +259,13 @@ def _add_slider(router: APIRouter, hall: GameSessions) -> None:
         epsilon: Epsilon,
         looks: Annotated[int, Query(ge=1, le=MOST_LOOKS)] = 24,
     ) -> dict[str, Any]:
-        with told_problems():
+        with answer_with_problems():
             found = find(seed, attacker, Fraction(epsilon).limit_denominator(100_000), looks)
         return round_json.write_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
 
 
 @contextmanager
-def told_problems() -> Iterator[None]:
+def answer_with_problems() -> Iterator[None]:
     """Answer the game's refusals as REST does."""
     try:
         yield

@@ -20,11 +20,11 @@ from starlette.types import Scope
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.console.console_refusals import no_such_page
-from proxy.console.guarded_routes import insist_same_origin, names_this_machine
-from proxy.console.page import FILES, error_page
-from proxy.console.play.open import open_hall
-from proxy.console.play.own_routes import OwnersKey, add_own_routes
+from proxy.console.console_refusals import refuse_missing_page
+from proxy.console.guarded_routes import check_same_origin, is_local_host
+from proxy.console.page import FILES, render_error
+from proxy.console.play.open import open_sessions
+from proxy.console.play.own_routes import OwnerKey, add_own_routes
 from proxy.console.play.routes import BEGIN, add_play_routes
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import GameSessions
@@ -44,11 +44,11 @@ _RECEIVE_TIMEOUT_MS = 10_000  # for so little, on loopback
 _HOST = "127.0.0.1"
 
 
-def play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> FastAPI:
+def make_play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None = None) -> FastAPI:
     """Return the application over some sessions and their leader board, and over a table of the owner's own."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     key = None if own is None else own[1]
-    router = APIRouter(route_class=_route_class(StaticFolder(), key), include_in_schema=False)
+    router = APIRouter(route_class=_make_route_class(StaticFolder(), key), include_in_schema=False)
     add_play_routes(router, hall, lambda _: LOCAL, begin=BEGIN, own=own is not None)
     if own is not None:
         own[1].add_entrance(router, begin=BEGIN)
@@ -61,7 +61,7 @@ def play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnersKey] | None = N
         receive_timeout_ms=_RECEIVE_TIMEOUT_MS,
         pages=(),
         paths=frozenset(),
-        admitted=_admitted,
+        admitted=_admit_local_requests,
         refused=make_response,
         failed=lambda: make_problem_response(make_internal_error()),
         finished=lambda _: None,
@@ -75,9 +75,9 @@ def _add_rest(router: APIRouter) -> None:
     @router.get(PLACE + "/{digest}/{name:path}")
     async def send_file(request: Request, digest: str, name: str) -> Response:
         files: StaticFolder = getattr(request.state, FILES)
-        found = files.response(digest, name)
+        found = files.make_response(digest, name)
         if found is None:
-            raise no_such_page()
+            raise refuse_missing_page()
         return found
 
     @router.get("/")
@@ -86,7 +86,7 @@ def _add_rest(router: APIRouter) -> None:
         return RedirectResponse(BEGIN, status_code=303)
 
 
-def _route_class(files: StaticFolder, key: OwnersKey | None) -> type[APIRoute]:
+def _make_route_class(files: StaticFolder, key: OwnerKey | None) -> type[APIRoute]:
     class PlayRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handler = super().get_route_handler()
@@ -96,14 +96,14 @@ def _route_class(files: StaticFolder, key: OwnersKey | None) -> type[APIRoute]:
                 request.state.role = None
                 try:
                     if request.method not in ("GET", "HEAD"):
-                        insist_same_origin(request)
+                        check_same_origin(request)
                     if key is not None and not request.url.path.startswith(f"{PLACE}/"):
-                        key.insist(request, begin=BEGIN)
+                        key.check_request(request, begin=BEGIN)
                     return await handler(StrictRequest(request.scope, request.receive))
                 except KeyholeError as error:
                     if "/api/" in request.url.path:
                         raise
-                    return error_page(request, error)
+                    return render_error(request, error)
 
             return handle_guarded
 
@@ -111,9 +111,9 @@ def _route_class(files: StaticFolder, key: OwnersKey | None) -> type[APIRoute]:
 
 
 @contextmanager
-def _admitted(scope: Scope) -> Iterator[None]:
+def _admit_local_requests(scope: Scope) -> Iterator[None]:
     """Admit requests that name this machine. Raise KH408 for any other name, which another site may have led here."""
-    if not names_this_machine(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
+    if not is_local_host(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
         hint = "Open it as http://127.0.0.1, with the port that keyhole play has printed."
         raise HttpRefusal("KH408", "the playground is not served under this name", hint=hint, status=421)
     yield
@@ -123,7 +123,7 @@ async def _respond_to(_: Request, error: Exception) -> Response:
     return make_response(error) or make_problem_response(make_internal_error())
 
 
-def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
+def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
     """Serve on loopback until the process is ended.
 
     `told` is given the address, with the key where there is a table of the owner's `own`. Raise KH406.
@@ -137,9 +137,9 @@ def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams
             message = f"port {port} cannot be listened on ({type(error).__name__})"
             raise KeyholeError("KH406", message, hint=hint) from None
         listening.listen()  # whoever opens the address at once waits, and is not refused
-        key = OwnersKey()
+        key = OwnerKey()
         place = BEGIN if own is None else key.address(BEGIN)
         told(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
-        app = play_app(open_hall(scores), own=None if own is None else (own, key))
+        app = make_play_app(open_sessions(scores), own=None if own is None else (own, key))
         config = uvicorn_server.make_config(app, RestSection())
         uvicorn.Server(config).run(sockets=[listening])

@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.cli.check import check
-from proxy.cli.init import from_source
+from proxy.cli.init import write_policy_from_source
 from proxy.cli.presets import Unit
 from proxy.cli.simulate import Sizes, simulate
 from tests.end_to_end.spark.lake import write_lake_policy
@@ -21,7 +21,7 @@ _SECRET = "hush-hush-hush"
 
 def test_a_starter_policy(sail: Sail, lake: Path) -> None:
     names = (f"{lake}/sales.parquet", f"parquet.`{lake}/visits.parquet`")
-    text = from_source(sail.url, directory=lake, tables=names, unit=Unit.PERSON)
+    text = write_policy_from_source(sail.url, directory=lake, tables=names, unit=Unit.PERSON)
     written = tomllib.loads(text)
     assert written["source"] == {"url": sail.url, "engine": "sail", "skip_blocks": True}
     assert {name: table["relation"] for name, table in written["tables"].items()} == {
@@ -40,7 +40,7 @@ def test_a_starter_policy_names_the_token_and_does_not_hold_it(sail: Sail, lake:
             (f"{gate.url}/;user_id=reader;token={_SECRET}", {}),
         ):
             tables = (f"{lake}/sales.parquet",)
-            text = from_source(url, directory=lake, tables=tables, environment=environment)
+            text = write_policy_from_source(url, directory=lake, tables=tables, environment=environment)
             assert _SECRET not in text
             assert tomllib.loads(text)["source"]["token"] == "${KEYHOLE_SOURCE_TOKEN}"
             assert tomllib.loads(text)["source"]["url"] == url.replace(f";token={_SECRET}", "")
@@ -48,11 +48,11 @@ def test_a_starter_policy_names_the_token_and_does_not_hold_it(sail: Sail, lake:
 
 def test_nothing_to_write_of(sail: Sail, lake: Path) -> None:
     with pytest.raises(KeyholeError, match="lists no table") as caught:
-        from_source(sail.url, directory=lake)
+        write_policy_from_source(sail.url, directory=lake)
     assert "--table" in str(caught.value.hint)
     for wrong, code in (("sales.csv", "KH002"), (f"{lake}/nothing.parquet", "KH006"), ("a/b", "KH002")):
         with pytest.raises(KeyholeError, match=code):
-            from_source(sail.url, directory=lake, tables=(wrong,))
+            write_policy_from_source(sail.url, directory=lake, tables=(wrong,))
 
 
 def test_a_price_without_a_source(lake: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.policy.policy_refusals import BLANK
 from proxy.cli.check import check
-from proxy.cli.init import from_source
+from proxy.cli.init import write_policy_from_source
 from proxy.cli.presets import Unit
 from tests.worlds.house import VERIFIER, new_database, opened
 
@@ -66,7 +66,7 @@ def test_six_tables_are_asked_about_after_a_dozen_edits(
                 connection.execute(f"CREATE TABLE {written if declared else bare}".encode())
             for rows in ROWS:
                 connection.execute(f"INSERT INTO {rows}".encode())
-        starter = from_source(url, directory=tmp_path, unit=Unit.PERSON, refresh="explicit")
+        starter = write_policy_from_source(url, directory=tmp_path, unit=Unit.PERSON, refresh="explicit")
         text = starter
         for old, new in EDITS:
             text = re.sub(old, new, text, flags=re.MULTILINE)

@@ -11,7 +11,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.policy.policy_refusals import BLANK
 from proxy.cli.check import check, refresh
-from proxy.cli.init import from_source
+from proxy.cli.init import write_policy_from_source
 from proxy.cli.presets import Unit
 from tests.worlds.house import VERIFIER, House, new_database, opened, unchanged
 
@@ -49,7 +49,7 @@ password = "{VERIFIER}"
 
 def _policy(directory: Path, source: str) -> Path:
     """The starter as `keyhole init` writes it, with every blank filled in and some columns exposed."""
-    text = from_source(source, directory=directory, unit=Unit.PERSON)
+    text = write_policy_from_source(source, directory=directory, unit=Unit.PERSON)
     assert 'privacy_unit = { through = ["orders.o_shop", "orders.o_orderkey"], by = ["l_shop", "l_orderkey"] }' in text
     for key, value in _CHOSEN.items():
         text = re.sub(f'^{key} = "{BLANK}"', f"{key} = {value}", text, flags=re.M)

@@ -24,7 +24,7 @@ def printed(page: Path) -> str:
     with redirect_stdout(output), pytest.MonkeyPatch.context() as patch:
         patch.setenv("NO_COLOR", "1")
         patch.delenv("COLUMNS", raising=False)
-        demo.run(keep=False, html=page)
+        demo.run_demo(keep=False, html=page)
     return output.getvalue()
 
 
@@ -68,13 +68,13 @@ def test_it_says_whose_data_these_are_and_what_is_protected(parts: list[str]) ->
 
 
 def test_there_are_nine_parts(parts: list[str]) -> None:
-    assert len(demo.questions()) >= 4
-    assert len(parts) == 1 + len(demo.questions()) + 5
+    assert len(demo.read_questions()) >= 4
+    assert len(parts) == 1 + len(demo.read_questions()) + 5
 
 
-@pytest.mark.parametrize("number", range(1, len(demo.questions()) + 1))
+@pytest.mark.parametrize("number", range(1, len(demo.read_questions()) + 1))
 def test_a_question_is_shown_with_keys_guarantee_truth_and_cost(parts: list[str], number: int) -> None:
-    question = demo.questions()[number - 1]
+    question = demo.read_questions()[number - 1]
     part, said = parts[number], joined(parts[number])
     assert said.startswith(question.title)
     assert joined(question.sql) in said

@@ -16,8 +16,8 @@ from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.policy_refusals import BLANK
-from proxy.cli.init import from_source, starter_policy
-from proxy.cli.presets import GROUPS, Purpose, Unit, posterior
+from proxy.cli.init import write_policy_from_source, write_starter_policy
+from proxy.cli.presets import GROUPS, Purpose, Unit, compute_posterior
 from proxy.cli.simulate import Sizes, simulate
 from proxy.open_policy.pins import pin
 from proxy.sources.open import open_source
@@ -36,7 +36,7 @@ def written(directory: Path, *, unit: Unit | None = None, purpose: Purpose = Pur
     with duckdb.connect(str(directory / "clinic.duckdb")) as connection:
         for statement in STATEMENTS:
             connection.execute(statement)
-    return from_source("duckdb:///clinic.duckdb", directory=directory, unit=unit, purpose=purpose)
+    return write_policy_from_source("duckdb:///clinic.duckdb", directory=directory, unit=unit, purpose=purpose)
 
 
 FILLED = {
@@ -145,9 +145,9 @@ def test_a_preset_admits_thirty_ordinary_questions(tmp_path: Path, unit: Unit, p
 
 def test_odds_are_those_of_bayes() -> None:
     """`e^8 / (99 + e^8)` and so on, by hand."""
-    assert posterior(0.0) == pytest.approx(0.01)
-    assert posterior(3.0) == pytest.approx(0.168665, abs=1e-6)
-    assert posterior(8.0) == pytest.approx(0.967857, abs=1e-6)
+    assert compute_posterior(0.0) == pytest.approx(0.01)
+    assert compute_posterior(3.0) == pytest.approx(0.168665, abs=1e-6)
+    assert compute_posterior(8.0) == pytest.approx(0.967857, abs=1e-6)
 
 
 def test_the_starter_lists_every_column_and_no_data(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_starter_loads_and_compiles_once_filled_in(tmp_path: Path) -> None:
 def test_one_file_makes_a_policy(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT 1 AS id, 'x' AS place) TO '{tmp_path / 'My Sales.parquet'}'")
-    text = from_source("My Sales.parquet", directory=tmp_path, unit=Unit.ROW)
+    text = write_policy_from_source("My Sales.parquet", directory=tmp_path, unit=Unit.ROW)
     text = text.replace(f'refresh = "{BLANK}"', 'refresh = "static"')
     text += "\n[tables.my_sales.columns.id]\nkey = { range = [1, 3] }\n"
     path = tmp_path / "keyhole.toml"
@@ -190,9 +190,9 @@ def test_one_file_makes_a_policy(tmp_path: Path) -> None:
 def test_an_id_that_cannot_be_a_unit_is_named_and_not_chosen() -> None:
     """Some files hold ids as double, which no policy takes as its unit. Of two people the other is chosen."""
     ids = [SourceColumn("CustomerID", "double precision", nullable=True)]
-    text = starter_policy({"sales": ids}, "duckdb://", unit=Unit.PERSON)
+    text = write_starter_policy({"sales": ids}, "duckdb://", unit=Unit.PERSON)
     assert f'privacy_unit = "{BLANK}"    # who is protected: CustomerID may name people' in text
-    text = starter_policy({"sales": [*ids, SourceColumn("e-mail", "text", True)]}, "duckdb://", unit=Unit.PERSON)
+    text = write_starter_policy({"sales": [*ids, SourceColumn("e-mail", "text", True)]}, "duckdb://", unit=Unit.PERSON)
     assert 'privacy_unit = "e-mail"   # who is protected: CustomerID, e-mail may name people' in text
 
 
@@ -202,7 +202,7 @@ def test_several_files_make_one_policy(tmp_path: Path) -> None:
         for file in ("a.csv", "lake/a.csv", "lake/b.parquet"):
             (tmp_path / file).parent.mkdir(exist_ok=True)
             connection.execute(f"COPY (SELECT 1 AS id, 'x' AS place) TO '{tmp_path / file}'")
-    text = from_source("lake/b.parquet", "a.csv", "lake/a.csv", directory=tmp_path)
+    text = write_policy_from_source("lake/b.parquet", "a.csv", "lake/a.csv", directory=tmp_path)
     raw = tomllib.loads(text)
     assert raw["source"] == {"url": "duckdb://"}
     assert {name: table["relation"] for name, table in raw["tables"].items()} == {
@@ -215,12 +215,12 @@ def test_several_files_make_one_policy(tmp_path: Path) -> None:
         assert source.schema(f"read_parquet('{tmp_path / 'lake/b.parquet'}')")
     for others in (("a.csv", "duckdb://"), ("duckdb:///a.duckdb", "duckdb:///b.duckdb"), ("sc://a", "sc://b", "a.csv")):
         with pytest.raises(KeyholeError, match=rf"KH002.*--source is given {len(others)} times.*one source") as refused:
-            from_source(*others, directory=tmp_path)
+            write_policy_from_source(*others, directory=tmp_path)
         assert "keyhole init for each source" in (refused.value.hint or "")
 
 
 def test_a_password_never_reaches_the_starter() -> None:
-    text = starter_policy({"t": [SourceColumn("a", "text", True)]}, "postgresql://reader:geheim@db/x")
+    text = write_starter_policy({"t": [SourceColumn("a", "text", True)]}, "postgresql://reader:geheim@db/x")
     assert "geheim" not in text
     assert "${KEYHOLE_SOURCE_PASSWORD}@db" in text
 
@@ -237,7 +237,7 @@ def test_a_starter_is_toml_whatever_the_names(schema: dict[str, list[str]]) -> N
         name: [SourceColumn(column, types[index % 4], True) for index, column in enumerate(listed)]
         for name, listed in quoted.items()
     }
-    text = starter_policy(columns, "duckdb:///x.duckdb")
+    text = write_starter_policy(columns, "duckdb:///x.duckdb")
     assert len(tomllib.loads(text)["tables"]) == len(schema)
     uncommented = re.sub(r"^# (?=\[tables|key|bounds|grid|per_unit|expression)", "", text, flags=re.MULTILINE)
     uncommented = re.sub(r"(?m)^\[tables.*AT TIME ZONE.*$", "", uncommented)
@@ -251,7 +251,7 @@ def test_the_length_of_a_text_is_proposed_from_its_type() -> None:
         SourceColumn("ward", "character varying(20)", nullable=True),
         SourceColumn("note", "text", nullable=True),
     ]
-    lines = starter_policy({"visits": columns}, "postgresql://reader@db/clinic").splitlines()
+    lines = write_starter_policy({"visits": columns}, "postgresql://reader@db/clinic").splitlines()
     assert [line.split("  ")[0] for line in lines if "max_length" in line] == [
         "# max_length = 20",
         f"# max_length = {LONGEST_TEXT}",
@@ -264,15 +264,15 @@ def test_a_file_with_names_of_another_language_is_read_as_it_is(tmp_path: Path) 
         'Bestellnummer,Kundennummer,Bundesland,Bestelldatum,Betrag\nB-1,K-7,Hessen,02.05.2025,"73,99"\n',
         encoding="utf-8",
     )
-    text = from_source("Bestellungen.csv", directory=tmp_path, unit=Unit.PERSON)
+    text = write_policy_from_source("Bestellungen.csv", directory=tmp_path, unit=Unit.PERSON)
     assert 'privacy_unit = "Kundennummer"   # who is protected: Kundennummer may name people' in text
     assert "keyhole check pins them" in text
     tomllib.loads(text)
     (tmp_path / "Rechnungen.csv").write_text("Bestellnummer,Rechnungsnummer\nB-1,R-1\n", encoding="utf-8")
-    text = from_source("Rechnungen.csv", directory=tmp_path, unit=Unit.PERSON)
+    text = write_policy_from_source("Rechnungen.csv", directory=tmp_path, unit=Unit.PERSON)
     assert f'privacy_unit = "{BLANK}"    # who is protected: a column that names a person' in text
     with pytest.raises(KeyholeError, match=r"KH008.*Rechnungen\.csv is a file of rows") as refused:
-        from_source("duckdb:///Rechnungen.csv", directory=tmp_path)
+        write_policy_from_source("duckdb:///Rechnungen.csv", directory=tmp_path)
     assert "keyhole init --source Rechnungen.csv" in (refused.value.hint or "")
 
 
@@ -283,7 +283,7 @@ def test_files_are_joined_by_names_and_nothing_is_taken_for_proved(tmp_path: Pat
     (tmp_path / "lineitem.csv").write_text("l_orderkey,l_quantity\n1,7\n", encoding="utf-8")
     (tmp_path / "nation.csv").write_text("n_nationkey,n_name\n2,FRANCE\n", encoding="utf-8")
     files = ("customer.csv", "lineitem.csv", "nation.csv", "orders.csv")
-    text = from_source(*files, directory=tmp_path, unit=Unit.PERSON, refresh="daily 02:00")
+    text = write_policy_from_source(*files, directory=tmp_path, unit=Unit.PERSON, refresh="daily 02:00")
     tables = tomllib.loads(text)["tables"]
     assert tables["lineitem"]["privacy_unit"] == {"through": "orders.o_orderkey", "by": "l_orderkey"}
     assert "by names alone: nothing proves that its keys are those of orders" in text
@@ -294,6 +294,6 @@ def test_files_are_joined_by_names_and_nothing_is_taken_for_proved(tmp_path: Pat
     assert '# key = { values_from = "nation.n_nationkey" }   # if nation is public' in text
     assert all(table.get("refresh", "daily 02:00") == "daily 02:00" for table in tables.values())
     with pytest.raises(KeyholeError, match=r'KH002.*--refresh "often" is not a refresh'):
-        from_source(*files, directory=tmp_path, refresh="often")
-    asked = from_source(*files, directory=tmp_path)
+        write_policy_from_source(*files, directory=tmp_path, refresh="often")
+    asked = write_policy_from_source(*files, directory=tmp_path)
     assert '# privacy_unit = { through = "orders.o_orderkey", by = "l_orderkey" }   # or who is there' in asked

@@ -29,7 +29,7 @@ def test_a_day_is_replayed_and_told_beside_the_truth() -> None:
         patch.setattr(monitor_demo, "start_monitor", start_seeded)
         patch.setenv("NO_COLOR", "1")
         patch.delenv("COLUMNS", raising=False)
-        monitor_demo.run(days=1)
+        monitor_demo.run_monitor_demo(days=1)
     said = " ".join(output.getvalue().split())
     assert re.search(r"United Kingdom 2011-11-14 2011-11-14T\d\d:00", said)
     assert "Alerts: 1, days: 1, looks: 24" in said

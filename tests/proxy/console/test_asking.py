@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.cli.check import check
-from proxy.console.analyst.catalog_document import catalog_document
-from proxy.console.analyst.question_tree import question_tree
+from proxy.console.analyst.catalog_document import make_catalog_document
+from proxy.console.analyst.question_tree import make_question_tree
 from proxy.open_policy.service import Service
 from tests.in_turn import in_turn
 from tests.proxy.rest.test_app import ADA, send
@@ -197,7 +197,7 @@ TREES = [
 
 @in_turn(("having", "tree"), TREES)
 def test_a_text_is_read_as_the_tree_that_it_is(service: Service, having: str, tree: dict[str, Any]) -> None:
-    found = question_tree(f"SELECT ward FROM visits WHERE age > 3 GROUP BY ward HAVING {having}", service.catalog)
+    found = make_question_tree(f"SELECT ward FROM visits WHERE age > 3 GROUP BY ward HAVING {having}", service.catalog)
     keys = [{"of": "", "name": "ward"}]
     whole = {"table": "visits", "alias": "", "joins": [], "keys": keys, "where": "age > 3", "having": tree}
     assert found == {"builds": True, "why": None, **whole, "columns": [], "ranking": None}
@@ -228,14 +228,14 @@ COLUMNS = [
 
 @pytest.mark.parametrize(("shown", "column"), COLUMNS)
 def test_a_scorecards_columns_are_drawn(service: Service, shown: str, column: dict[str, Any]) -> None:
-    found = question_tree(f"SELECT ward, {shown} FROM visits GROUP BY ward", service.catalog)
+    found = make_question_tree(f"SELECT ward, {shown} FROM visits GROUP BY ward", service.catalog)
     assert (found["builds"], found["columns"]) == (True, [column])
 
 
 def test_a_ranking_is_drawn_with_its_direction_and_its_end(service: Service) -> None:
     written = (("DESC LIMIT 2", True, "2"), ("FETCH FIRST 3 ROWS ONLY", False, "3"), ("", False, ""))
     for order, descending, limit in written:
-        found = question_tree(f"SELECT ward FROM visits GROUP BY ward ORDER BY count(*) {order}", service.catalog)
+        found = make_question_tree(f"SELECT ward FROM visits GROUP BY ward ORDER BY count(*) {order}", service.catalog)
         assert found["ranking"] == {**aggregate("count"), "descending": descending, "limit": limit}
 
 
@@ -245,25 +245,25 @@ def test_a_join_is_drawn_whichever_way_it_is_written(service: Service) -> None:
         ("LEFT JOIN houses AS h ON h.ward = v.ward", True),
     ):
         sql = f"SELECT h.wing FROM visits v {join} GROUP BY h.wing HAVING max(h.beds) > 3 OR count(*) > 100"
-        found = question_tree(sql, service.catalog)
+        found = make_question_tree(sql, service.catalog)
         base = {"of": "", "name": "ward"}
         joined = {"table": "houses", "alias": "h", "sql": "h", "outer": outer, "using": False, "key": "ward"}
         assert found["joins"] == [{**joined, "base": base}]
         assert (found["alias"], found["keys"]) == ("v", [{"of": "h", "name": "wing"}])
         assert found["having"]["children"][0]["of"] == "h"
     using = "SELECT wing FROM visits JOIN houses USING (ward) GROUP BY wing HAVING count(*) > 100"
-    assert question_tree(using, service.catalog)["joins"][0]["using"]
+    assert make_question_tree(using, service.catalog)["joins"][0]["using"]
 
 
 def test_computed_keys_are_drawn_as_their_text(service: Service) -> None:
     text = "SELECT age>10, ward FROM visits GROUP BY 2, AGE > 10 HAVING count(*) > 5"
-    found = question_tree(text, service.catalog)
+    found = make_question_tree(text, service.catalog)
     assert (found["builds"], found["keys"]) == (
         True,
         [{"of": "", "name": "ward"}, {"of": "", "name": "AGE > 10", "sql": "AGE > 10"}],
     )
     named = "SELECT age > 10 AS old FROM visits GROUP BY 1 HAVING count(*) > 5"
-    assert question_tree(named, service.catalog)["why"] == "It gives a key another name."
+    assert make_question_tree(named, service.catalog)["why"] == "It gives a key another name."
 
 
 NOT_DRAWN = [
@@ -293,12 +293,12 @@ NOT_DRAWN = [
 
 @in_turn(("sql", "why"), NOT_DRAWN)
 def test_what_the_builder_cannot_write_stays_text_and_says_why(service: Service, sql: str, why: str) -> None:
-    assert question_tree(sql, service.catalog) == {"builds": False, "why": why}
+    assert make_question_tree(sql, service.catalog) == {"builds": False, "why": why}
 
 
 def test_what_is_no_question_has_no_tree(service: Service) -> None:
     with pytest.raises(KeyholeError, match="KH101"):
-        question_tree("SELECT ward, count(*) FROM visits GROUP BY ward", service.catalog)
+        make_question_tree("SELECT ward, count(*) FROM visits GROUP BY ward", service.catalog)
 
 
 @pytest.mark.parametrize("address", ["/console/ask", "/console/tables", "/console/history", "/console/monitors"])
@@ -381,5 +381,5 @@ def test_what_is_looked_up_is_proposed_by_name_then_by_values(
     """`id`, of whole numbers, and `ward`, of text, are the table's own."""
     (tmp_path / "houses.csv").write_text(houses, encoding="ascii")
     with open_house(tmp_path, more='\n[tables.houses]\npublic = true\nrelation = "houses.csv"\n') as service:
-        (table,) = catalog_document(service.catalog)["tables"]
+        (table,) = make_catalog_document(service.catalog)["tables"]
     assert table["lookups"].get("houses") == proposed

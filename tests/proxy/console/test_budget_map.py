@@ -7,8 +7,8 @@ import pytest
 from accountant.charges import NANO
 from accountant.ledger import Ledger
 from accountant.reports.balance_report import BudgetReport
-from proxy.console.owner.budget_map import EVERY_FILTER, MOST_DRAWN, BudgetMap, MapWish, choose_map, show_share
-from proxy.console.owner.burn_lines import burn_document, burn_rows
+from proxy.console.owner.budget_map import EVERY_FILTER, MOST_DRAWN, BudgetMap, MapWish, choose_map, describe_share
+from proxy.console.owner.burn_lines import list_burn_rows, make_burn_document
 from proxy.report.heat_map import NEVER, make_heat_maps
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, limits
@@ -86,22 +86,22 @@ def test_a_ledger_without_questions_has_no_map(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/empty.db", clock=now) as empty:
         found = choose_map(empty.report_balances(CAPS), MapWish("sales"))
         assert (found.shown, found.table, found.document()) == (None, None, {})
-        (everybody,) = burn_rows(empty.report_burn_down(CAPS))
+        (everybody,) = list_burn_rows(empty.report_burn_down(CAPS))
         assert (everybody.everybody, everybody.cap, everybody.left) == (True, "4", "4.0000")
-        assert burn_document(empty.report_burn_down(CAPS))["lines"] == []
+        assert make_burn_document(empty.report_burn_down(CAPS))["lines"] == []
 
 
 def test_a_line_begins_at_its_cap_and_ends_at_what_is_left(ledger: Ledger, report: BudgetReport) -> None:
     found = ledger.report_burn_down(CAPS)
-    document = {line["name"]: line for line in burn_document(found)["lines"]}
+    document = {line["name"]: line for line in make_burn_document(found)["lines"]}
     assert set(document) == {"everybody together", "ann"}
     for line in document.values():
         assert line["group"][0] == 4
         assert len(line["at"]) == len(line["group"]) == len(line["unit"])
     left = min(min(family.left_nano) for family in report.families) / NANO
     assert document["everybody together"]["group"][-1] == left
-    assert [row.left for row in burn_rows(found)] == [f"{left:.4f}"] * 2
+    assert [row.left for row in list_burn_rows(found)] == [f"{left:.4f}"] * 2
 
 
 def test_a_share_is_said_in_words() -> None:
-    assert (show_share(NEVER), show_share(0), show_share(100)) == ("never asked", "0 %", "100 %")
+    assert (describe_share(NEVER), describe_share(0), describe_share(100)) == ("never asked", "0 %", "100 %")

@@ -74,13 +74,13 @@ def test_a_server_keeps_what_was_ended_beside_its_secret(service: Service) -> No
 def test_what_would_be_over_by_now_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
     now = [1000.0]
     ended = EndedLogins([tmp_path / "ended"], clock=lambda: now[0])
-    ended.end(ADA)
+    ended.end_session(ADA)
     (tmp_path / "ended" / "README").touch()
     now[0] = 2000.0
     later = ConsoleSession("ada", "1" * 32, 3000)
-    ended.end(later)
-    assert not ended.has(ADA)  # nor is there a session any more
-    assert ended.has(later)
+    ended.end_session(later)
+    assert not ended.has_ended(ADA)  # nor is there a session any more
+    assert ended.has_ended(later)
     assert len(list((tmp_path / "ended").iterdir())) == 2
 
 
@@ -89,15 +89,15 @@ def test_where_nothing_can_be_written_the_next_folder_or_this_process_remembers(
     barred = tmp_path / "file" / "ended"
     for folders in ([barred, tmp_path / "ended"], [barred], []):
         ended = EndedLogins(folders, clock=lambda: 1000.0)
-        assert not EndedLogins([barred]).has(ADA)
-        ended.end(ADA)
-        assert ended.has(ADA)
-    assert EndedLogins([barred, tmp_path / "ended"]).has(ADA)
+        assert not EndedLogins([barred]).has_ended(ADA)
+        ended.end_session(ADA)
+        assert ended.has_ended(ADA)
+    assert EndedLogins([barred, tmp_path / "ended"]).has_ended(ADA)
 
 
 def test_logins_that_are_ended_at_once_are_all_ended(tmp_path: Path) -> None:
     sessions = [ConsoleSession("ada", f"{number:032x}", 2000 - number % 2 * 1500) for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(EndedLogins([tmp_path / "ended"], clock=lambda: 1000.0).end, sessions))
+        list(pool.map(EndedLogins([tmp_path / "ended"], clock=lambda: 1000.0).end_session, sessions))
     afterwards = EndedLogins([tmp_path / "ended"])
-    assert all(afterwards.has(session) for session in sessions if session.until > 1000)
+    assert all(afterwards.has_ended(session) for session in sessions if session.until > 1000)

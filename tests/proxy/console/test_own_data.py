@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from proxy.cli import check as checking
 from proxy.cli.main import app as commands
 from proxy.console.page import POLICY
-from proxy.console.play.own_routes import OwnersKey
-from proxy.console.play.standalone import play_app
+from proxy.console.play.own_routes import OwnerKey
+from proxy.console.play.standalone import make_play_app
 from proxy.owner.mistyped import Mistyped
 from proxy.owner.table_streams import read_streams
 from proxy.play.own_streams import OwnStreams
@@ -45,17 +45,17 @@ def streams(policy: Path) -> OwnStreams:
 
 
 @pytest.fixture
-def key() -> OwnersKey:
-    return OwnersKey()
+def key() -> OwnerKey:
+    return OwnerKey()
 
 
 @pytest.fixture
-def app(tmp_path: Path, streams: OwnStreams, key: OwnersKey) -> FastAPI:
-    return play_app(open_playground(tmp_path, Clock()), own=(streams, key))
+def app(tmp_path: Path, streams: OwnStreams, key: OwnerKey) -> FastAPI:
+    return make_play_app(open_playground(tmp_path, Clock()), own=(streams, key))
 
 
 @pytest.fixture
-def owner(app: FastAPI, key: OwnersKey) -> Browser:
+def owner(app: FastAPI, key: OwnerKey) -> Browser:
     browser = Browser(app, site=SITE)
     entered = browser.get(key.address("/console/play"))
     assert (entered.status_code, entered.headers["location"]) == (303, "/console/play/own")
@@ -128,7 +128,7 @@ def test_without_the_key_nothing_answers(app: FastAPI) -> None:
 
 
 def test_the_key_of_another_process_opens_nothing(app: FastAPI) -> None:
-    assert Browser(app, site=SITE).get(OwnersKey().address("/console/play")).status_code == 401
+    assert Browser(app, site=SITE).get(OwnerKey().address("/console/play")).status_code == 401
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -140,7 +140,7 @@ def test_another_sites_page_gets_nothing_with_the_owners_cookie(owner: Browser, 
         assert "visits" not in refused.text, path
 
 
-def test_another_name_of_the_machine_gets_nothing(app: FastAPI, key: OwnersKey) -> None:
+def test_another_name_of_the_machine_gets_nothing(app: FastAPI, key: OwnerKey) -> None:
     rebound = Browser(app, site="http://evil.example:8433")
     assert rebound.get(key.address("/console/play")).status_code == 421
 

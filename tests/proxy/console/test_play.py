@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.console.page import POLICY
 from proxy.console.play.open import open_playground as open_playground_of
-from proxy.console.play.standalone import MOST_BODY_BYTES, play_app
+from proxy.console.play.standalone import MOST_BODY_BYTES, make_play_app
 from proxy.open_policy.service import Service
 from proxy.play import tradeoff
 from proxy.play.game import SESSION_S
@@ -39,7 +39,7 @@ def hall(tmp_path: Path, clock: Clock) -> GameSessions:
 
 @pytest.fixture
 def browser(hall: GameSessions) -> Browser:
-    return Browser(play_app(hall), site=LOCAL)
+    return Browser(make_play_app(hall), site=LOCAL)
 
 
 @pytest.fixture(scope="module")
@@ -151,15 +151,15 @@ def test_rounds_follow_one_another(browser: Browser, clock: Clock) -> None:
 
 def test_other_sites_and_other_names_get_nothing(hall: GameSessions) -> None:
     begin = {"name": "Ada", "seed": SEED}
-    browser = Browser(play_app(hall), site=LOCAL)
+    browser = Browser(make_play_app(hall), site=LOCAL)
     foreign = {"Origin": "http://evil.example"}
     assert browser.send("POST", f"{API}/sessions", json=begin, headers=foreign).status_code == 403
     assert browser.send("POST", f"{API}/sessions", json=begin).status_code == 403
     for name in ("http://evil.example", "http://127.0.0.1.evil.example:8433", "http://localhost.evil.example"):
-        rebound = Browser(play_app(hall), site=name)
+        rebound = Browser(make_play_app(hall), site=name)
         for path in ("/console/play", f"{API}/board"):
             assert rebound.get(path).status_code == 421
-    assert Browser(play_app(hall), site="http://localhost:8433").get("/console/play").status_code == 200
+    assert Browser(make_play_app(hall), site="http://localhost:8433").get("/console/play").status_code == 200
 
 
 def test_bodies_are_short(browser: Browser) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.dashboard.question_list import Listed, read_list
+from proxy.dashboard.question_list import ListedQuestion, read_list
 from proxy.dashboard.tolerance_split import rehearse_list
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -35,11 +35,11 @@ SELECT week FROM receipts GROUP BY week HAVING count(*) > 220;
 """
 
 
-def put(service: Service, sql: str, *, analyst: str = "ada") -> tuple[Listed, ...]:
+def put(service: Service, sql: str, *, analyst: str = "ada") -> tuple[ListedQuestion, ...]:
     return read_list(sql, service.catalog, analyst=service.find_analyst(analyst), given={})
 
 
-def ask(service: Service, one: Listed) -> bool:
+def ask(service: Service, one: ListedQuestion) -> bool:
     """Whether it is answered."""
     assert one.asked is not None
     try:

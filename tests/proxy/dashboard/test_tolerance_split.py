@@ -8,7 +8,7 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.concurrency.fair_queue import FairTurns
 from proxy.dashboard import tolerance_split
-from proxy.dashboard.plan_report import PlanReport, with_tolerances
+from proxy.dashboard.plan_report import PlanReport, write_tolerances
 from proxy.dashboard.tolerance_split import FACTORS, plan_in_turn, plan_list, rehearse_list
 from proxy.open_policy.service import Service
 from proxy.pipeline.rehearsal import DecisionBasis
@@ -38,7 +38,7 @@ def test_the_least_factor_is_the_least_and_the_split_is_answered(open_grocer: Ca
     for tried, fits in ((factor, True), (below, False)):
         again = rehearse_list(service, put(service, with_factor(DEAR, tried)), most_nano=None)
         assert all(quote.fits for quote in again.quotes) == fits
-    written = with_tolerances(DEAR, planned)
+    written = write_tolerances(DEAR, planned)
     assert written.startswith("-- what the board asks\nSET keyhole.tolerance = '3%';\n")
     assert " -- rows\n" in written
     split = put(service, written)
@@ -64,7 +64,7 @@ def test_a_budget_of_the_list_itself_is_kept(open_grocer: Callable[..., Service]
     free = plan_list(service, listed, most_nano=None)
     assert all(quote.fits for quote in free.wished.quotes)
     assert free.split is None
-    assert with_tolerances(DEAR, free) == DEAR
+    assert write_tolerances(DEAR, free) == DEAR
     assert free.factor is not None
     assert free.factor < 1
     most = free.wished.total.epsilon_nano // 2

@@ -26,7 +26,7 @@ def test_each_look_is_made_once_by_one_of_two(tmp_path: Path, postgres_url: str)
             wards.now = START + look * 2 * HOUR
             # a round of each at once; and once more, as whoever had no lease comes back
             for _ in range(2):
-                list(both.map(lambda runner: runner.look_around(), runners))
+                list(both.map(lambda runner: runner.make_due_looks(), runners))
         (found,) = wards.service.ledger.monitors.list_runs()
         assert (found.looks_made, found.last_look) == (12, 12)
         assert wards.service.ledger.monitors.list_closed_windows(run) == {0}

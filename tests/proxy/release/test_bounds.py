@@ -466,13 +466,13 @@ def test_what_is_printed_can_be_pasted_into_the_policy(service: Service, policy:
     planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
     found, released = find_bounds(service, planned)
     report = BoundsReport(planned, found, released, planned.release.table, service.catalog)
-    snippet = tomllib.loads("\n".join(report._snippet()))
+    snippet = tomllib.loads("\n".join(report._write_snippet()))
     assert snippet["tables"]["baskets"]["groupings"]["week"]["max_groups"] == 5
     lines = list(report.lines())
     assert lines[0] == "Bounds of one (household) in baskets: paid 300 epsilon"
     assert any("fit into a unit's budget of 1000" in line for line in lines)
     place = "[tables.baskets.columns.household]"
-    groupings = "\n".join(report._snippet()).partition("[tables.baskets.columns")[0]
+    groupings = "\n".join(report._write_snippet()).partition("[tables.baskets.columns")[0]
     text = policy.read_text().replace(place, f"{groupings}\n{place}")
     pasted = Policy.parse(text, path=policy)
     assert pasted.tables["baskets"].groupings["week"].max_groups == 5

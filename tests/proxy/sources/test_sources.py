@@ -21,7 +21,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
-from proxy.cli.init import from_source
+from proxy.cli.init import write_policy_from_source
 from proxy.open_policy.pins import MAX_PUBLIC_ROWS
 from proxy.sources.open import Source, TrueAggregates, open_source
 from proxy.sources.postgres_source import PostgresSource
@@ -296,7 +296,7 @@ def test_a_starter_policy_leaves_out_rollups_and_partitions(postgres_url: str, t
         finally:
             with psycopg.connect(url, autocommit=True) as owner:
                 owner.execute("DROP OWNED BY of_a_part; DROP ROLE of_a_part")
-        assert "keyhole_rollup_" not in from_source(url, directory=tmp_path)
+        assert "keyhole_rollup_" not in write_policy_from_source(url, directory=tmp_path)
 
 
 def test_the_catalog_tells_whose_rows_are_hidden_from_the_reader(postgres_url: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.cli.check import check
-from proxy.cli.init import from_source
+from proxy.cli.init import write_policy_from_source
 from proxy.sources.open import Source, SparkLogin, open_source
 from tests.proxy.sources.spark_sql.thin import connect
 
@@ -76,7 +76,7 @@ def test_a_view_reads_what_its_table_reads(source: Source) -> None:
 
 def test_a_starter_policy_exposes_nothing(source: Source, spark: "Spark", tmp_path: Path) -> None:
     del source
-    text = from_source(spark.url, directory=tmp_path, tables=("clinic.visits",))
+    text = write_policy_from_source(spark.url, directory=tmp_path, tables=("clinic.visits",))
     assert 'engine = "spark"' in text
     assert _SECRET not in text
 
