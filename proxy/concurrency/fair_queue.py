@@ -1,4 +1,4 @@
-"""Who comes next where few places are: one analyst who asks much, or slowly, does not keep the others waiting.
+"""A fair queue for few places: an analyst with many or slow questions does not keep the others waiting.
 
 Guarantee: an analyst never has more than half of the places (rounded up), and a place stays free only while everybody
 who waits has that many. Whoever waits and has no place is passed by at most one question of each other analyst, however
@@ -40,13 +40,13 @@ class FairQueue(Generic[T]):
         return not self._waiting and not self._taken
 
     def join(self, analyst: str, one: T) -> None:
-        """Count one more waiter."""
+        """Add a waiter to the queue."""
         self._waiting.setdefault(analyst, {})[one] = None
         # a newcomer counts as served just now, so that nobody gets ahead by leaving
         self._served.setdefault(analyst, self._places_given)
 
     def leave(self, analyst: str, one: T) -> bool:
-        """Count one waiter less. Return True if it waited: if not, it was given a place before."""
+        """Remove a waiter from the queue. Return False if it already has a place."""
         own = self._waiting.get(analyst, {})
         if one not in own:
             return False
@@ -55,7 +55,7 @@ class FairQueue(Generic[T]):
         return True
 
     def admit(self) -> Iterator[tuple[str, T]]:
-        """Give a place to each who may have one now."""
+        """Yield each waiter that gets a place now, with its analyst."""
         while self._free and (analyst := self._choose_analyst()) is not None:
             one = next(iter(self._waiting[analyst]))
             del self._waiting[analyst][one]

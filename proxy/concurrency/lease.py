@@ -1,6 +1,6 @@
-"""Who uses something that may be given up while it is in use: it is closed when the last of them has gone.
+"""A count of the users of a resource that may be given up while it is in use. The last user closes it.
 
-Guarantee: once it is given up nobody begins to use it, and what was to be done then is done once, when nobody does.
+Guarantee: once a resource is given up, nobody begins to use it. Its closing call is made once, when nobody uses it.
 """
 
 import threading
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 
 class GivenUp(Exception):
-    """Nobody may begin to use it any more."""
+    """The error for a use that would begin after the resource was given up."""
 
 
 class UsageCount:
-    """Counts users. Safe to share between threads."""
+    """The number of users of one resource. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,12 +23,12 @@ class UsageCount:
 
     @property
     def is_given_up(self) -> bool:
-        """Return True if somebody has given it up."""
+        """Return True if the resource has been given up."""
         return self._is_given_up
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Use it inside the block. Raise GivenUp if nobody may begin."""
+        """Count one user during the block. Raise GivenUp if the resource has been given up."""
         with self._lock:
             if self._is_given_up:
                 raise GivenUp

@@ -30,7 +30,7 @@ class Signals:
             signal.signal(number, self._note)
 
     def hand_over_to_loop(self, *, end: asyncio.Event, reload: asyncio.Event) -> None:
-        """Let the event loop that runs hear them from now on; what was noted it hears at once."""
+        """Let the running event loop handle the signals. Set `end` or `reload` at once if such a signal was noted."""
         loop = asyncio.get_running_loop()
         for number in ENDING:
             loop.add_signal_handler(number, end.set)
@@ -42,7 +42,7 @@ class Signals:
 
     @contextmanager
     def ignore_refusals_at_end(self) -> Iterator[None]:
-        """Excuse the refusals of the block once the process was told to end, as others may have been told too."""
+        """Ignore a KeyholeError of the block if this process must end: other processes may have ended already."""
         try:
             yield
         except KeyholeError:

@@ -30,7 +30,7 @@ class WorkerPool:
         self._waiting = telemetry.workers.labels(state="waiting")
 
     def make_executor(self, analyst: str) -> Executor:
-        """Return the pool as one analyst has it."""
+        """Return an executor that runs work in this pool for one analyst."""
         return _AnalystExecutor(partial(self._submit, analyst))
 
     def shutdown(self) -> None:

@@ -178,7 +178,7 @@ class _ListTrial:
         )
 
     def do_all_fit(self, found: RehearsedList) -> bool:
-        """Return True if all questions whose tolerances count fit."""
+        """Return True if every movable question fits."""
         quotes, movable = zip(self._all, found.quotes, strict=True), frozenset(self.movable)
         return all(quote.fits for one, quote in quotes if one.statement in movable)
 

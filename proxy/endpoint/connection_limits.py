@@ -56,12 +56,12 @@ class ConnectedClient:
         self.lingering = 0
 
     def note_byte(self) -> None:
-        """Note that it has sent something."""
+        """Note that the client has sent a byte."""
         self.has_spoken = True
 
     @property
     def is_displaced(self) -> bool:
-        """Return True if it had to give its place to another."""
+        """Return True if the connection was ended to make room for another."""
         return self.last_words == FULL
 
     def disconnect(self, report: bytes) -> None:
@@ -84,7 +84,7 @@ class Connections:
         return len(self._all)
 
     def set_limits(self, limits: ServerLimitsSection) -> None:
-        """Go on within other limits; nobody who is there has to go."""
+        """Use other limits for new connections. No open connection ends."""
         self._limits = limits
 
     @property
@@ -93,7 +93,7 @@ class Connections:
         return tuple(self._all)
 
     def add(self, task: "asyncio.Task[None]", *, address: str = "") -> ConnectedClient:
-        """Enter a new connection from an address; if too many have not logged in, one of them must go."""
+        """Add a new connection. If too many have not logged in, disconnect one of them."""
         client = ConnectedClient(task, find_network(address))
         while len(self._logging_in) >= self._limits.unauthenticated:
             pressed = self._choose_to_displace(client.network)
@@ -104,7 +104,7 @@ class Connections:
         return client
 
     def _choose_to_displace(self, newcomer: str) -> ConnectedClient:
-        """Return the client that makes place for one of the network `newcomer`."""
+        """Return the connection to end when one from the network `newcomer` comes."""
         held = Counter(client.network for client in self._logging_in)
         held[newcomer] += 1
         most = max(held[client.network] for client in self._logging_in)
@@ -135,7 +135,7 @@ class Connections:
             self.free_session(client)
 
     def free_session(self, client: ConnectedClient) -> None:
-        """Stop counting its session."""
+        """Stop counting the session of a connection."""
         if client.analyst is not None:
             self._sessions[client.analyst] -= 1
 

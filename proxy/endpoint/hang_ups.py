@@ -17,7 +17,7 @@ _KNOWN = b"server_version"  # never another one in a session, and told at every 
 
 
 class ClientPresence(Enum):
-    """The expectation of a client."""
+    """The state of a client's sending side."""
 
     SPEAKS = auto()  # more may come
     LISTENS = auto()  # no more comes; it may be waiting for answers
@@ -40,7 +40,10 @@ def find_presence(stream: ClientStream) -> ClientPresence:
 
 
 def probe_client(stream: ClientStream, relay: ShadowRelay) -> None:
-    """Tell a client what it knows, so that its system says if it has gone. Only the first time counts."""
+    """Send a client a parameter that it knows already. Its system answers with a reset if the client has gone.
+
+    Only the first call sends anything.
+    """
     if not stream.was_knocked_at:
         stream.was_knocked_at = True
         stream.writer.write(ParameterStatus(_KNOWN, relay.parameters.get(_KNOWN, b"")).encode())

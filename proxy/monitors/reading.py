@@ -231,7 +231,7 @@ class MonitorReader:
         return found
 
     def plan_monitor(self, monitor: Monitor) -> MonitorPlan:
-        """Return its plan under the current policy."""
+        """Return the plan of a monitor under the current policy."""
         catalog = self.service.catalog
         with self._lock:
             known = self._plans.get(monitor)

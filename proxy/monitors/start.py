@@ -128,7 +128,7 @@ def _write_rate(rate: float | None) -> str | None:
 
 @contextmanager
 def explain_ledger_refusals(service: Service, plan: MonitorPlan) -> Iterator[None]:
-    """Put the ledger's refusals into words."""
+    """Raise the ledger's refusals of the block in the owner's words."""
     try:
         yield
     except OverBudget as over:

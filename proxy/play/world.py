@@ -50,7 +50,7 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class PlantedEvents:
-    """One of each, in three regions."""
+    """A broken sensor, a weekly meeting and a crowd, in three regions."""
 
     broken: BrokenSensor
     meeting: WeeklyMeeting
@@ -58,7 +58,7 @@ class PlantedEvents:
 
     @property
     def regions(self) -> frozenset[int]:
-        """Where something is planted."""
+        """The regions of the three events."""
         return frozenset({self.broken.region, self.meeting.region, self.crowd.region})
 
 

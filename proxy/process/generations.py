@@ -104,7 +104,7 @@ class Generations:
             yield answering
 
     def replace_newest(self, generation: Generation) -> None:
-        """Let another one answer from now on."""
+        """Let another generation answer questions from now on."""
         before, self._newest = self._newest, generation
         self._older.append(before)
         loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ def open_first_generation(service: Service, policy: Policy, *, early: EarlyShado
 
 
 def open_next_generation(policy: Policy, *, after: Generation) -> Generation:
-    """Open the same of a policy that follows an open one."""
+    """Open the generation of a policy beside the open generation `after`."""
     return _open_with_shadow(after.number + 1, after.service.open_successor(policy), policy)
 
 

@@ -145,7 +145,7 @@ class PolicySwitch:
         self._log_reload(policy, sessions_ended=self._use_newest(policy))
 
     def use_generation(self, policy: Policy, generation: Generation, *, oldest: int) -> None:
-        """Let another generation answer. Sessions of before stay on their own, unless that is older than `oldest`."""
+        """Let another generation answer. Earlier sessions keep their generation, unless it is older than `oldest`."""
         self._generations.replace_newest(generation)
         too_old = [one.shadow for one in self._generations.open if one.number < oldest]
         ended = self._use_newest(policy) + sum(map(self._endpoint.end_sessions_on, too_old))

@@ -38,7 +38,7 @@ def is_gone(shadow: ShadowAddress) -> bool:
 
 
 class SilenceClock:
-    """Since when a shadow has said nothing."""
+    """The time since which a shadow has not answered."""
 
     def __init__(self) -> None:
         self._shadow: ShadowAddress | None = None
@@ -82,7 +82,7 @@ async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Calla
 async def keep_shadow_replaced(
     newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]], *, otherwise: asyncio.Event
 ) -> AsyncIterator[None]:
-    """Do so while the block runs, which waits for `otherwise`: that is set, too, when a shadow cannot be replaced.
+    """Replace lost shadows while the block runs. Set `otherwise`, for which the block waits, if that fails.
 
     Raises KH406 then, when the block has ended.
     """

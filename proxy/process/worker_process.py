@@ -52,7 +52,10 @@ class WorkerProcess:
             self._pipe.send(order)
 
     async def open_generation(self, shown: SharedGeneration) -> dict[str, object] | None:
-        """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
+        """Have the worker open a generation. Return why it cannot, or None if it did.
+
+        Also return None if the worker dies before it has ever served.
+        """
         self._vote, self._asked = self._loop.create_future(), shown.number
         if self._pipe.closed:  # it is ending, or has ended
             self._vote.set_result(None)
@@ -62,7 +65,7 @@ class WorkerProcess:
         return await self._vote
 
     async def wait_for_end(self) -> int | None:
-        """Wait until the process is gone; its exit status."""
+        """Wait until the process has ended. Return its exit status."""
         await _wait_until_readable(self._process.sentinel)
         self._process.join()
         if not self._pipe.closed:

@@ -231,7 +231,7 @@ class ClientStatements:
 
 
 def may_be_same_name(one: str | bytes, other: str | bytes) -> bool:
-    """Return True if two names may be the same to PostgreSQL."""
+    """Return True if PostgreSQL may take two names for the same."""
     return _shorten_name(one) == _shorten_name(other)
 
 

@@ -57,7 +57,7 @@ class ErrorReporter:
                 self.hint_in_message = _is_on(found[1] or self._at_start)
 
     async def report_error(self, error: KeyholeError, text: bytes | None = None) -> None:
-        """Tell the client, and fail the shadow's transaction by an error of its own.
+        """Send the error to the client, and fail the shadow's transaction by an error of its own.
 
         What PostgreSQL's grammar has against the refused text, and that a transaction has failed before, comes first:
         the shadow parses the text to tell, and never runs it. So does what PostgreSQL has against names, functions and

@@ -93,7 +93,10 @@ class NotificationListener:
             self._admitted[channel.encode()] = found
 
     def update(self) -> None:
-        """Do what is to be done now: learn what the shadow says, ask it, tell the client. Whenever anything ended."""
+        """Read the reply about channels, ask for channels, or send notifications, whichever is due.
+
+        Called whenever a statement or an answer has ended.
+        """
         if self._question is not None and self._question.answer.done:
             self._update_channels(self._question)
         if not self._admitted or not self._is_idle():

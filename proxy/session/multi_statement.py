@@ -37,7 +37,7 @@ class ScriptRunner:
         )
 
     async def needs_splitting(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
-        """Return True if it is. The shadow knows the meaning of prepared statements' names."""
+        """Return True if a text cannot go to the shadow as it is. Ask the shadow what prepared names mean."""
         if any(part.is_intercepted or part.prepares is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":

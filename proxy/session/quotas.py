@@ -52,7 +52,7 @@ class StatementQuotas:
         return not failed
 
     async def recount(self) -> None:
-        """Ask the shadow how many there are. Raise ShadowFailed."""
+        """Ask the shadow for the number of statements and cursors. Raise ShadowFailed."""
         await self._held.forget_savepoints()
         self._since = 0
         self._statements = await self._exchange.count_prepared()
