@@ -60,7 +60,9 @@ SECTIONS: Mapping[str, tuple[ListedCommand, ...]] = {
         ListedCommand("window", "proxy.cli.owner:window", "Open a budget window: all balances start from zero."),
     ),
     "Look after it, as the data owner": (
-        ListedCommand("odometer", "proxy.cli.owner:odometer", "Say what all answers so far can have told."),
+        ListedCommand(
+            "odometer", "proxy.cli.owner:odometer", "Say what all answers so far can have revealed, for a report."
+        ),
         ListedCommand(
             "risk", "proxy.cli.risk.command:risk", "Say what the promises mean for people, in odds and guesses."
         ),

@@ -459,7 +459,9 @@ def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[Clos
         for number in (after, last)
     )
     for window in range(first, end):
-        yield ClosedWindow(find_look_number(windows, windows.find_close(window)), convert_to_utc(windows.starts[window]))
+        yield ClosedWindow(
+            find_look_number(windows, windows.find_close(window)), convert_to_utc(windows.starts[window])
+        )
 
 
 def _find_moment(windows: WindowPlan, number: int) -> datetime:

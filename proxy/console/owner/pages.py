@@ -124,7 +124,7 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
                 map=found,
                 drawn=found.document(),
                 summary=() if found.shown is None else tuple(map(make_visible, summarise([found.shown]))),
-                describe_share=describe_share,
+                show_share=describe_share,
                 visible=make_visible,
                 legend=list_legend(),
                 burning=tuple(list_burn_rows(burning)),

@@ -161,7 +161,7 @@ def _leave_behind(parent: Path, then: str) -> subprocess.Popen[str]:
     """A process that has made its folder, and does so then; one that ends by itself leaves nothing."""
     told = (
         "import os, signal, sys, time; from pathlib import Path\n"
-        "from proxy.sources.make_spill_folder import make_spill_folder\n"
+        "from proxy.sources.spill_folder import make_spill_folder\n"
     )
     told += f"folder = make_spill_folder(Path(sys.argv[1])); folder.mkdir(); print(folder, flush=True)\n{then}"
     process = forked.Popen((sys.executable, "-c", told, str(parent)), stdout=subprocess.PIPE, text=True, cwd=ROOT)
