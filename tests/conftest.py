@@ -25,7 +25,7 @@ from tests.long_tests import long_tests
 from tests.made_once.copied_data import copied_data, make_data
 from tests.made_once.copied_ledgers import copied_ledgers
 from tests.made_once.known_policies import known_policies
-from tests.marks import marks
+from tests.marks import list_marks
 from tests.seeded_noise import RepeatedBytes
 from tests.turns import Turn, find_changed, find_turn
 
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     also_sized = "sized" in config.getoption("markexpr")
     for item in items:
         if isinstance(item, pytest.Function):
-            for name in marks(item, also_sized=also_sized):
+            for name in list_marks(item, also_sized=also_sized):
                 item.add_marker(name)
     for item in long_tests(items):
         item.add_marker("long")
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     at, since = config.getoption("--turn"), config.getoption("--near")
     turn = find_turn(at) if at else find_changed(since) if since else None
     if turn is not None:
-        _leave_out(config, items, turn)
+        _drop_files(config, items, turn)
     if turn is not None and config.getoption("within") is not None:
         items.sort(key=lambda item: turn.place(_name(item)))
     elif config.getoption("processes") > 1:
@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     return result
 
 
-def _leave_out(config: pytest.Config, items: list[pytest.Item], turn: Turn) -> None:
+def _drop_files(config: pytest.Config, items: list[pytest.Item], turn: Turn) -> None:
     """Keep the tests of files that have their turn."""
     having = [turn.has(_name(item)) for item in items]
     config.hook.pytest_deselected(items=[item for item, has in zip(items, having, strict=True) if not has])

@@ -23,7 +23,7 @@ class Costs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        self._began_s = _taken_s()
+        self._began_s = _measure_taken_s()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -31,7 +31,7 @@ class Costs:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "teardown":
-            report.user_properties.append((_TOLD, _taken_s() - self._began_s))
+            report.user_properties.append((_TOLD, _measure_taken_s() - self._began_s))
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -49,6 +49,6 @@ class Costs:
             terminalreporter.line(f"{taken:6.1f} s {name}")
 
 
-def _taken_s() -> float:
+def _measure_taken_s() -> float:
     own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime

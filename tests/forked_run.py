@@ -54,7 +54,7 @@ class ForkedRun:
         files: dict[Path, list[pytest.Item]] = {}
         for item in session.items:
             files.setdefault(item.path, []).append(item)
-        shared, children = _queue(len(files)), list["_Child"]()
+        shared, children = _make_queue(len(files)), list["_Child"]()
         until = None if self._within_s is None else time.monotonic() + self._within_s
         # pytest shows its folders to fixtures alone, which no process has yet
         base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ class ForkedRun:
                 items = _take(shared, list(files.values()), until=until)
                 children.append(_Child(session, base / f"process-{number}", items, elder=children))
             self._report(session, children)
-            self._leave_out(session)
+            self._report_not_begun(session)
         finally:
             os.close(shared)
             for child in children:
@@ -73,7 +73,7 @@ class ForkedRun:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._begun.add(nodeid)
 
-    def _leave_out(self, session: pytest.Session) -> None:
+    def _report_not_begun(self, session: pytest.Session) -> None:
         """Let a run say what it did not begin for want of time."""
         left = [item for item in session.items if item.nodeid not in self._begun]
         if left and self._within_s is not None:
@@ -97,7 +97,7 @@ class ForkedRun:
                     raise session.Interrupted(session.shouldstop)
 
 
-def _queue(length: int) -> int:
+def _make_queue(length: int) -> int:
     """A pipe with the numbers below `length`, of which each process that reads it takes the next one: who is killed at
     it keeps nobody waiting."""
     out, into = os.pipe()
@@ -134,7 +134,7 @@ class _Child:
         if self._process == 0:
             for child in (self, *elder):
                 child.told.close()  # where only the parent can read, its end ends its children
-            _end_process(lambda: _run(session, folder, items, telling))
+            _run_and_exit(lambda: _run(session, folder, items, telling))
         telling.close()
 
     def hear(self) -> bool:
@@ -142,7 +142,7 @@ class _Child:
         try:
             message = self.told.recv()
         except EOFError:
-            self._end_of_tests(self._wait_for_end())
+            self._fail_unended(self._wait_for_end())
             return False
         hook, values = self._session.config.hook, message.values
         if message.hook == "pytest_warning_recorded":
@@ -167,7 +167,7 @@ class _Child:
             self._status = os.waitstatus_to_exitcode(status)
         if self.told.poll():
             return True
-        self._end_of_tests(self._status)
+        self._fail_unended(self._status)
         return False
 
     def _wait_for_end(self) -> int:
@@ -175,7 +175,7 @@ class _Child:
             self._status = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
         return self._status
 
-    def _end_of_tests(self, status: int) -> None:
+    def _fail_unended(self, status: int) -> None:
         """Fail what the process was at where it did not end by itself."""
         if status == 0:
             return
@@ -192,7 +192,7 @@ class _Child:
             self._wait_for_end()
 
 
-def _end_process(run: Callable[[], None]) -> None:
+def _run_and_exit(run: Callable[[], None]) -> None:
     """Run, and end this process without anything that its parent began."""
     status = 1
     try:

@@ -31,10 +31,10 @@ def long_tests(items: Iterable[pytest.Item]) -> list[pytest.Function]:
             file = item.path.relative_to(_TESTS).as_posix()
             if item.originalname in LONG.get(file, ()):
                 named.setdefault((file, item.originalname), []).append(item)
-    return [item for (file, name), cases in named.items() for item in _left_out(cases, LONG[file][name])]
+    return [item for (file, name), cases in named.items() for item in _list_left_out(cases, LONG[file][name])]
 
 
-def _left_out(cases: Sequence[pytest.Function], kept: int | list[str]) -> list[pytest.Function]:
+def _list_left_out(cases: Sequence[pytest.Function], kept: int | list[str]) -> list[pytest.Function]:
     if isinstance(kept, int):
         stay = {one.name for one in spread(cases, kept)}
         return [one for one in cases if one.name not in stay]

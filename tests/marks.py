@@ -47,17 +47,17 @@ _PROCESS_NAMES = ("subprocess", "multiprocessing", "forked", "served")
 _CONCURRENT_NAMES = ("asyncio", "signal", "socket", "ssl", "Thread", "ThreadPoolExecutor", "threading")
 
 
-def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
+def list_marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     """Return the names of the marks that a collected test carries; of `sized`, which reads all files, if asked for."""
     found = {
-        "statistical": _within(item.path, _STATISTICAL_FOLDERS),
-        "server": _within(item.path, _SERVER_FOLDERS) or _on_a_server(item),
-        "process": _within(item.path, _PROCESS_FOLDERS) or _has_any(item.module, _PROCESS_NAMES),
+        "statistical": _is_within(item.path, _STATISTICAL_FOLDERS),
+        "server": _is_within(item.path, _SERVER_FOLDERS) or _needs_server(item),
+        "process": _is_within(item.path, _PROCESS_FOLDERS) or _has_any(item.module, _PROCESS_NAMES),
         "sized": also_sized and _is_sized(item),
     }
     alike = not (_has_any(item.module, _CONCURRENT_NAMES) or _has_any(item.module, _PROCESS_NAMES))
-    found["interpreter"] = not alike or _within(item.path, _INTERPRETER_FOLDERS)
-    found["drawn"] = alike and _is_drawn(item) and _within(item.path, _DRAWN_FOLDERS)
+    found["interpreter"] = not alike or _is_within(item.path, _INTERPRETER_FOLDERS)
+    found["drawn"] = alike and _is_drawn(item) and _is_within(item.path, _DRAWN_FOLDERS)
     return [name for name, holds in found.items() if holds]
 
 
@@ -67,16 +67,16 @@ def _has_any(module: ModuleType, names: tuple[str, ...]) -> bool:
 
 
 @cache
-def _within(path: Path, folders: tuple[str, ...]) -> bool:
-    return _shown(path).startswith(tuple(f"{one}/" for one in folders))
+def _is_within(path: Path, folders: tuple[str, ...]) -> bool:
+    return _shorten_path(path).startswith(tuple(f"{one}/" for one in folders))
 
 
 @cache
-def _shown(path: Path) -> str:
+def _shorten_path(path: Path) -> str:
     return path.relative_to(_TESTS).as_posix()
 
 
-def _on_a_server(item: pytest.Function) -> bool:
+def _needs_server(item: pytest.Function) -> bool:
     given = item.callspec.params.values() if hasattr(item, "callspec") else ()
     texts = {one for one in given if isinstance(one, str)}
     return not (_SERVER_FIXTURES.isdisjoint(item.fixturenames) and _SERVER_PARAMETERS.isdisjoint(texts))
@@ -84,7 +84,7 @@ def _on_a_server(item: pytest.Function) -> bool:
 
 def _is_sized(item: pytest.Function) -> bool:
     """Return whether `quick` shortens the test: hypothesis draws for it, or what it is made of takes sizes."""
-    return _is_drawn(item) or item.originalname in _sized_names(item.path)
+    return _is_drawn(item) or item.originalname in _find_sized_names(item.path)
 
 
 def _is_drawn(item: pytest.Function) -> bool:
@@ -92,10 +92,10 @@ def _is_drawn(item: pytest.Function) -> bool:
 
 
 @cache
-def _sized_names(path: Path) -> frozenset[str]:
+def _find_sized_names(path: Path) -> frozenset[str]:
     """Return what a module binds to values or functions that depend on a size from `tests.effort`."""
     statements = [
-        ({*_bound(one)}, {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} | _arguments(one))
+        ({*_bound(one)}, {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} | _list_arguments(one))
         for one in ast.parse(path.read_text(encoding="utf-8")).body
     ]
     found = {"cases", "examples", "rounds"}
@@ -114,6 +114,6 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield name
 
 
-def _arguments(statement: ast.stmt) -> set[str]:
+def _list_arguments(statement: ast.stmt) -> set[str]:
     """Return the names of a function's arguments: a test's fixtures are among them."""
     return {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}

@@ -52,16 +52,16 @@ class Turn:
 def find_turn(commit: str) -> Turn:
     """Return who has a turn at a commit."""
     try:
-        sha, date = _git("log", "-1", "--format=%H %ct", commit).split()
+        sha, date = _ask_git("log", "-1", "--format=%H %ct", commit).split()
         day_before = f"--since={int(date) - 24 * 3600}"
-        changed = _git("log", day_before, "--format=", "--name-only", "--no-renames", "-m", commit).splitlines()
+        changed = _ask_git("log", day_before, "--format=", "--name-only", "--no-renames", "-m", commit).splitlines()
     except (OSError, subprocess.CalledProcessError):
-        sha, changed = f"{_summed_tests():x}", []
+        sha, changed = f"{_hash_tests():x}", []
     share = int(sha, 16) % SHARES
     return Turn(find_nearest(changed, share), share, sha)
 
 
-def _summed_tests() -> int:
+def _hash_tests() -> int:
     """A number that another one takes the place of whenever a test changes."""
     return reduce(lambda summed, file: crc32(file.read_bytes(), summed), sorted((ROOT / "tests").rglob("*.py")), 0)
 
@@ -71,8 +71,8 @@ def find_changed(since: str) -> Turn | None:
     """Return the turn of what was changed since a commit, files that git does not know yet included; None without a
     history."""
     try:
-        changed = _git("diff", "--name-only", "--no-renames", since).splitlines()
-        changed += _git("ls-files", "--others", "--exclude-standard").splitlines()
+        changed = _ask_git("diff", "--name-only", "--no-renames", since).splitlines()
+        changed += _ask_git("ls-files", "--others", "--exclude-standard").splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
     return Turn(find_near(changed))
@@ -117,6 +117,6 @@ def find_near(changed: Collection[str]) -> dict[str, int]:
     return {file: found for file in files if (found := distance(file)) is not None}
 
 
-def _git(*arguments: str) -> str:
+def _ask_git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
     return done.stdout.strip()

@@ -289,7 +289,7 @@ _PUBLIC: dict[str, dict[str, tuple[dict[str, str], Sequence[tuple[Value | None, 
 NAMES = tuple(_PRIVATE)
 
 
-def _columns(kinds: Mapping[str, str]) -> tuple[SourceColumn, ...]:
+def _make_columns(kinds: Mapping[str, str]) -> tuple[SourceColumn, ...]:
     return tuple(
         SourceColumn(column.replace("_", " ") if column[0].isupper() else column, kind, True)
         for kind, columns in kinds.items()
@@ -306,7 +306,7 @@ def analysts(name: str) -> Catalog:
         for table, (kinds, rows) in _PUBLIC.get(name, {}).items()
     }
     schema: Mapping[str, tuple[SourceColumn, ...]] = {
-        **{table: _columns(kinds) for table, kinds in _PRIVATE[name].items()},
+        **{table: _make_columns(kinds) for table, kinds in _PRIVATE[name].items()},
         **{table: columns for table, (columns, _) in public.items()},
     }
     pins = Pins(tables=tuple(pin_table(table, columns, tuple(rows)) for table, (columns, rows) in public.items()))

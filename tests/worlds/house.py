@@ -126,7 +126,7 @@ def shop_policy(*, source: str, **limits: Unpack[Limits]) -> str:
 
 
 @cache
-def _kept_folder() -> TemporaryDirectory[str]:
+def _make_kept_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="keyhole-")  # as long as the process
 
 
@@ -139,18 +139,18 @@ def make_once(policy: Path, make: Callable[[], object], *, what: str = "checked"
     """Make something of such a policy. What that left for the same files before is copied, the times of the data with
     it: a tenth of the processor."""
     files = sorted(file for file in policy.parent.rglob("*") if file.is_file())
-    name = b"".join(f"\0{file.relative_to(policy.parent)}\0".encode() + _content(file) for file in files)
+    name = b"".join(f"\0{file.relative_to(policy.parent)}\0".encode() + _read_content(file) for file in files)
     _copy_or_make(policy.parent, make, name=what.encode() + name)
     return policy
 
 
-def _content(file: Path) -> bytes:
+def _read_content(file: Path) -> bytes:
     """What tells a file from others. DuckDB writes the same rows in other bytes each time: its size stands for it."""
     return str(file.stat().st_size).encode() if file.suffix == ".duckdb" else file.read_bytes()
 
 
 def _copy_or_make(folder: Path, make: Callable[[], object], *, name: bytes) -> None:
-    kept = Path(_kept_folder().name) / sha256(name).hexdigest()
+    kept = Path(_make_kept_folder().name) / sha256(name).hexdigest()
     if kept.exists():
         copytree(kept, folder, dirs_exist_ok=True)
     else:

@@ -116,11 +116,11 @@ WRITTEN = {"window": '"day"', "every": '"1 hour"', "from": '"2026-01-01"', "unti
 def declared(sql: str = SQL, *, name: str = "crowded", tables: str = TABLES, **keys: str) -> Catalog:
     """The catalog of the policy with one monitor; `keys` are its keys in TOML, instead of the usual ones."""
     section = "\n".join(f"{key} = {value}" for key, value in {**WRITTEN, **keys}.items())
-    return _compiled(f'{tables}\n[monitors.{name}]\nsql = """{sql}"""\n{section}\n', pins=_pins(tables))
+    return _compile(f'{tables}\n[monitors.{name}]\nsql = """{sql}"""\n{section}\n', pins=_make_pins(tables))
 
 
 @cache
-def _pins(tables: str) -> Pins:
+def _make_pins(tables: str) -> Pins:
     """The pins that a check writes, which are the same whatever is watched."""
     pins = Pins(tables=(pin_table("calendar", SCHEMA["calendar"], CALENDAR),))
     policy = Policy.parse(tables, path=Path("keyhole.toml"), environment={})
@@ -128,7 +128,7 @@ def _pins(tables: str) -> Pins:
 
 
 @cache
-def _compiled(text: str, *, pins: Pins) -> Catalog:
+def _compile(text: str, *, pins: Pins) -> Catalog:
     policy = Policy.parse(text, path=Path("keyhole.toml"), environment={})
     return compile_catalog(policy, schema=SCHEMA, pins=pins, directory=Path("/data"))
 

@@ -130,11 +130,11 @@ BUSY_WARDS = [("A",), ("B",)]
 
 def fill_duckdb(path: Path, *further: str) -> None:
     """Make the shop as a DuckDB file, then run `further` statements on it: once in each process, copied after that."""
-    path.write_bytes(_filled_duckdb(further))
+    path.write_bytes(_fill_duckdb(further))
 
 
 @cache
-def _filled_duckdb(further: tuple[str, ...]) -> bytes:
+def _fill_duckdb(further: tuple[str, ...]) -> bytes:
     with TemporaryDirectory(prefix="keyhole-") as folder:
         path = Path(folder) / "shop.duckdb"
         with duckdb.connect(str(path)) as connection:

@@ -37,11 +37,11 @@ class Server:
 
     def stop(self) -> None:
         """SIGSTOP to the server and all its sessions: connections stay open, and nothing is answered."""
-        self._tell(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """SIGCONT to them."""
-        self._tell(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -52,15 +52,15 @@ class Server:
         finally:
             self.go_on()
 
-    def _tell(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         parent = int((self._directory / "postmaster.pid").read_text(encoding="utf-8").split()[0])
         os.kill(parent, number)  # first, so that it starts no more of them
-        for child in (int(one) for one in _children(parent)):
+        for child in (int(one) for one in _list_children(parent)):
             with suppress(ProcessLookupError):
                 os.kill(child, number)
 
 
-def _children(parent: int) -> list[str]:
+def _list_children(parent: int) -> list[str]:
     return [
         one
         for task in Path(f"/proc/{parent}/task").iterdir()

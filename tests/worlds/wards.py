@@ -35,7 +35,7 @@ def install(directory: Path) -> Path:
     rows += ["3000,B,40,2026-01-05", "3001,B,41,2026-01-06"]
     (directory / "visits.csv").write_text("id,ward,age,day\n" + "\n".join(rows) + "\n", encoding="ascii")
     hashes = {name: sha256(token.encode()).hexdigest() for name, token in TOKENS.items()}
-    verifiers = {name: _verifier(name) for name in ANALYSTS}
+    verifiers = {name: _make_verifier(name) for name in ANALYSTS}
     path = directory / "keyhole.toml"
     path.write_text(
         f"""
@@ -87,6 +87,6 @@ password = "{verifiers["cy"]}"
 
 
 @cache
-def _verifier(name: str) -> str:
+def _make_verifier(name: str) -> str:
     """The verifier of an analyst's password, by a salt that makes the policy one text, which is checked once."""
     return scram.make_verifier(PASSWORD, salt=f"{name:16}".encode(), iterations=4096)
