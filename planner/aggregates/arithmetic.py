@@ -177,7 +177,7 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
         (place_aggregate(found, cells, factor, text if alone else f"{found.text} in {text}"), coefficient)
         for found, coefficient in read.summands
     )
-    arithmetic = read.arithmetic if isinstance(strip_parentheses(node.this), exp.Lag | exp.Lead) else Arithmetic.EXACT
+    arithmetic = Arithmetic.EXACT if isinstance(strip_parentheses(node.this), exp.Sum | exp.Avg) else read.arithmetic
     return replace(read, summands=placed, arithmetic=max(read.arithmetic, arithmetic))
 
 
@@ -442,6 +442,8 @@ def _read_cast(node: exp.Cast, within: GroupScope) -> Linear | None:
     if inner is None:
         return None
     arithmetic = find_cast_arithmetic(node)
+    if arithmetic is Arithmetic.INTEGER and _is_whole_window(node.this, within):
+        return replace(inner, arithmetic=arithmetic)
     if inner.arithmetic is Arithmetic.INTEGER and find_numeric_scale(node) is not None:
         arithmetic = Arithmetic.EXACT  # which rounds no whole number
     if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
@@ -449,12 +451,22 @@ def _read_cast(node: exp.Cast, within: GroupScope) -> Linear | None:
     return replace(inner, arithmetic=arithmetic)
 
 
+def _is_whole_window(node: exp.Expr, within: GroupScope) -> bool:
+    """Return True for the sum of whole numbers of groups, which PostgreSQL gives as numeric."""
+    node = strip_parentheses(node)
+    if not isinstance(node, exp.Window) or not reads_groups(node) or not isinstance(node.this, exp.Sum):
+        return False
+    read = read_linear(find_window_argument(node), within)
+    return read is not None and read.arithmetic is Arithmetic.INTEGER
+
+
 def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     inner = read_linear(node.this, within)
     others = [read_linear(other, within) for other in node.expressions]
     if inner is None or len(others) != 1 or others[0] is None or others[0].summands or inner.null_value is not None:
         raise refuse_nonlinear(node, within)
-    if inner.key_numbers is not None or others[0].key_numbers is not None:
+    lacks = any(not places for found, _ in inner.summands for places in found.cells.taken)
+    if inner.key_numbers is not None or others[0].key_numbers is not None or lacks:
         raise refuse_nonlinear(node, within)
     missing = others[0].constant
     plain = all(not found.divisor for found, _ in inner.summands) and not inner.constant

@@ -162,6 +162,9 @@ class _Partition:
 def _find_part(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
     """Return the part of a time that an expression names, or the period in which it is. Raise KH204 for others."""
     item = strip_parentheses(item)
+    read = item.expression if isinstance(item, exp.Extract) else item.this
+    if not isinstance(strip_parentheses(read), exp.Column) or item.args.get("zone") is not None:
+        raise refuse_missing_key(node)
     if isinstance(value, date) and isinstance(item, exp.Extract):
         named = str(item.this.name).lower()
         if named in _PARTS:

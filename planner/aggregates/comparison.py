@@ -121,6 +121,11 @@ class Comparison(_HavingTree):
     cell_sums: tuple["CellSum", ...] = ()
 
     @property
+    def may_lack_groups(self) -> bool:
+        """True if it is NULL for some groups because they lack a neighbour."""
+        return any(not places for one in self.cell_sums for places in one.cells.taken)
+
+    @property
     def every_part(self) -> tuple[SumPart, ...]:
         """The parts of its own sum, and of the sums of groups that it is read off."""
         return (*self.parts, *(part for one in self.cell_sums for part in one.parts))

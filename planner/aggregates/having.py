@@ -27,7 +27,7 @@ from planner.aggregates.rounded_comparison import (
 from planner.aggregates.row_expression import Arithmetic
 from planner.aggregates.variance import compare_variance, is_variance
 from planner.errors import KeyholeError
-from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
+from planner.parser.tree import contains_type, find_position, is_number, strip_parentheses, write_node, write_short
 from planner.predicates.condition import read_row_truth
 from planner.predicates.where_refusals import refuse_subquery
 from planner.question.condition import ALWAYS
@@ -148,7 +148,7 @@ def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
     leaves = [
         leaf for negated in (False, True) for leaf in _read_formula(node, within, negated=negated).list_comparisons()
     ]
-    return all(isinstance(leaf, Comparison) and not leaf.values for leaf in leaves)
+    return all(isinstance(leaf, Comparison) and not leaf.values and not leaf.may_lack_groups for leaf in leaves)
 
 
 def _write_known(node: exp.Expr, within: GroupScope) -> Having:
@@ -234,7 +234,7 @@ def _read_comparison(
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     distance = strip_parentheses(left)
-    if isinstance(distance, exp.Div) and reads_groups(_find_divisor(distance)):
+    if isinstance(distance, exp.Div) and _divides_by_groups(distance):
         return _compare_share(node, distance, operator, right, within)
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
@@ -255,22 +255,33 @@ def _read_comparison(
 def _find_divisor(node: exp.Div) -> exp.Expr:
     """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
     below = strip_parentheses(node.expression)
-    return strip_parentheses(below.this) if isinstance(below, exp.Nullif) else below
+    is_tested = isinstance(below, exp.Nullif) and is_number(strip_parentheses(below.expression), 0)
+    return strip_parentheses(below.this) if is_tested else below
+
+
+def _divides_by_groups(node: exp.Div) -> bool:
+    """Return True if a quotient's divisor is a window over groups, cast or not."""
+    below = _find_divisor(node)
+    return reads_groups(below.this if isinstance(below, exp.Cast) else below)
 
 
 def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr, within: GroupScope) -> Having:
     """Read `x / total > c` as `x > c * total` where the total is positive, and `x < c * total` where it is negative.
 
-    Where rows that add to x add to the total and none is negative, x is 0 where the total is.
+    Where rows that add to x add to the total and none is negative, x is 0 where the total is, and neither more nor
+    less than any multiple of it.
     """
     below = _find_divisor(left)
     whole = read_linear(below, within)
-    if contains_aggregate(right) or whole is None or whole.arithmetic is Arithmetic.INTEGER:
+    part = read_linear(left.this, within)
+    if contains_aggregate(right) or whole is None or part is None:
+        raise refuse_group_divisor(node)
+    if max(part.arithmetic, whole.arithmetic) is Arithmetic.INTEGER:
         raise refuse_group_divisor(node)  # the quotient of integers is cut off, so that it is less than a share
     times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
     rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
     rises = rises and not whole.constant
-    if rises and _is_part_of(read_linear(left.this, within), whole):
+    if rises and operator in (">", "<") and _is_part_of(part, whole):
         return _read_comparison(node, left.this, operator, times, within, negated=False)
     zero = exp.Literal.number(0)
     signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED_OPERATORS[operator], "<"))
@@ -287,7 +298,7 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     return _join_children(sides, is_conjunction=False)
 
 
-def _is_part_of(one: Linear | None, whole: Linear) -> bool:
+def _is_part_of(one: Linear, whole: Linear) -> bool:
     """Return True if whatever adds to one sum adds to the other."""
 
     def read(sums: Linear) -> set[tuple[str, str, int]]:
@@ -297,7 +308,7 @@ def _is_part_of(one: Linear | None, whole: Linear) -> bool:
         }
 
     own = all(place in taken for found, _ in whole.summands for place, taken in enumerate(found.cells.taken))
-    return one is not None and not one.constant and own and read(one) <= read(whole)
+    return not one.constant and own and read(one) <= read(whole)
 
 
 def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:

@@ -108,18 +108,30 @@ def _check_cells(
     beside = next((leaf for leaf in compared if leaf.cell_sums), None)
     if beside is None:
         return
-    if embedded.set_operation is not None:
-        raise refuse_group_comparison(beside.text, beside.position, "beside UNION, INTERSECT or EXCEPT")
-    if said.formula != HOLDS and any(leaf.cell_sums for one in said.predicates for leaf in _list_compared(one)):
-        raise refuse_group_comparison(beside.text, beside.position, "beside HAVING, which leaves some of them out")
-    if said.ranked is not None:
-        raise refuse_group_comparison(beside.text, beside.position, "beside a ranking")
-    if per_unit:
-        raise refuse_group_comparison(beside.text, beside.position, "of rows that are units' totals")
-    if any(leaf.key_thresholds is not None for leaf in compared):
-        raise refuse_group_comparison(beside.text, beside.position, "beside a threshold of each group's own")
-    if any(leaf.by_key for leaf in read.values()):
-        raise refuse_group_comparison(beside.text, beside.position, "beside a condition on keys in HAVING")
+    in_predicates = any(leaf.cell_sums for one in said.predicates for leaf in _list_compared(one))
+    places = {
+        "beside UNION, INTERSECT or EXCEPT": embedded.set_operation is not None,
+        "beside HAVING, which leaves some of them out": in_predicates and said.formula != HOLDS,
+        "and asks where there are none": any(map(_hides_missing_groups, _list_formulas(said))),
+        "beside a ranking": said.ranked is not None,
+        "of rows that are units' totals": per_unit,
+        "beside a threshold of each group's own": any(leaf.key_thresholds is not None for leaf in compared),
+        "beside a condition on keys in HAVING": any(leaf.by_key for leaf in read.values()),
+    }
+    for place, is_there in places.items():
+        if is_there:
+            raise refuse_group_comparison(beside.text, beside.position, place)
+
+
+def _hides_missing_groups(formula: Having) -> bool:
+    """Return True if a formula holds where a comparison is NULL that may lack a neighbour."""
+    lacks, hides = formula.fold(
+        lambda leaf: (isinstance(leaf, Comparison) and leaf.may_lack_groups, False),
+        outside=lambda inner: (inner[0], inner[0] or inner[1]),
+        every=lambda found: (any(one for one, _ in found), any(other for _, other in found)),
+        some=lambda found: (any(one for one, _ in found), any(other for _, other in found)),
+    )
+    return bool(lacks and hides)
 
 
 def _list_compared(formula: Having) -> Iterator[Comparison]:

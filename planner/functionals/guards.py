@@ -166,16 +166,13 @@ _LEAST = (1, 2)  # values that an aggregate needs not to be NULL: one, of a samp
 def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:
     """Return True if the formula holds when every functional is zero, as in a group without rows.
 
-    If offsets are subtracted from `functionals`, return True if every literal that it needs holds for some group. A
-    functional that is read off other groups is not taken to be zero.
+    If offsets are subtracted from `functionals`, return True if every literal that it needs holds for some group.
     """
     known = functionals or {}
 
     def at_zero(literal: Cut) -> bool:
-        functional = known.get(literal.functional)
-        if functional is not None and functional.cell_reads:
-            return False
-        return literal.cut < 0 if literal.above else literal.cut + _find_largest_offset(functional) >= 0
+        largest = _find_largest_offset(known.get(literal.functional))
+        return literal.cut < 0 if literal.above else literal.cut + largest >= 0
 
     return formula.fold(at_zero, every=all, some=any)
 

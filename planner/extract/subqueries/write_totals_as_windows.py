@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
@@ -24,6 +25,7 @@ from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, read_name, strip_parentheses, write_node
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
+_NAMED = frozenset(("this", "db", "alias"))
 _GROUPED = frozenset(("expressions", "from_", "where", "group"))
 
 
@@ -31,14 +33,14 @@ def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the edits that write scalar subqueries of HAVING over the table's rows as windows; none for others."""
     select = read.select
     having = select.args.get("having")
-    if select.args.get("group") is None or select.args.get("joins"):
+    if select.args.get("group") is None or select.args.get("joins") or not _is_plain(read.node):
         return ()
     found: list[Edit] = []
     shown = (one for one in select.expressions if having is None)
     for node in (node for part in (*shown, having) if part is not None for node in part.find_all(exp.Subquery)):
         if node.find_ancestor(exp.Select) is not select or not isinstance(node.this, exp.Select):
             continue
-        window = _as_window(node.this, read)
+        window = _write_as_window(node.this, read)
         if window is None:
             continue
         try:
@@ -49,43 +51,45 @@ def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def _as_window(inner: exp.Select, read: PrivateRead) -> str | None:
+def _write_as_window(inner: exp.Select, read: PrivateRead) -> str | None:
     """Return a scalar subquery as an expression of windows over the groups of the question around it, if it is one."""
-    source = inner.args["from_"].this if inner.args.get("from_") is not None else None
+    source = _find_source(inner)
     if len(inner.expressions) != 1 or any(value for key, value in inner.args.items() if key not in _PLAIN):
         return None
     shown = strip_parentheses(inner.expressions[0].unalias())
     if contains_type(shown, exp.Query, exp.Window):
         return None
     if isinstance(source, exp.Table):
-        partition = _partition(inner, source, read)
-        return None if partition is None else _with_windows(shown, partition)
-    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select) and inner.args.get("where") is None:
-        sizes = _sizes_of_groups(source.this, read)
-        return None if sizes is None else _over_sizes(shown, sizes)
-    return None
+        partition = _find_partition(inner, source, read)
+        return None if partition is None else _write_windows(shown, source, partition, read)
+    if not isinstance(source, exp.Subquery) or not _has_plain_alias(source) or inner.args.get("where") is not None:
+        return None
+    sizes = _list_sizes(source.this, read) if isinstance(source.this, exp.Select) else None
+    return None if sizes is None else _write_over_sizes(shown, sizes)
 
 
-def _partition(inner: exp.Select, source: exp.Table, read: PrivateRead) -> list[str] | None:
+def _find_partition(inner: exp.Select, source: exp.Table, read: PrivateRead) -> list[str] | None:
     """Return the keys whose values a subquery compares with those around; None if it reads other rows."""
     if not _is_same_table(source, read):
         return None
     own, around = _find_name(source), _find_name(read.node)
-    keys = _key_names(read.select)
+    keys = _list_key_names(read.select)
     partition: list[str] = []
     conjuncts: list[exp.Expr] = []
-    for conjunct in _conjuncts(inner):
-        joined = _correlated_key(conjunct, own, around)
+    for conjunct in _list_conjuncts(inner):
+        joined = _find_correlated_key(conjunct, own, around)
         if joined is None:
             conjuncts.append(conjunct)
         elif joined in keys:
             partition.append(joined)
         else:
             return None
-    return partition if _spell_all(conjuncts) == _spell_all(_conjuncts(read.select)) else None
+    if not all(_reads_alone(one, own) for one in conjuncts):
+        return None
+    return partition if _spell_all(conjuncts) == _spell_all(_list_conjuncts(read.select)) else None
 
 
-def _correlated_key(conjunct: exp.Expr, own: str, around: str) -> str | None:
+def _find_correlated_key(conjunct: exp.Expr, own: str, around: str) -> str | None:
     """Return the column that `own.c = around.c` compares with itself."""
     if not isinstance(conjunct, exp.EQ) or own == around:
         return None
@@ -96,57 +100,102 @@ def _correlated_key(conjunct: exp.Expr, own: str, around: str) -> str | None:
     return names.pop() if tables == {own, around} and len(names) == 1 else None
 
 
-def _with_windows(shown: exp.Expr, partition: Sequence[str]) -> str | None:
-    """Return an expression of counts and sums of rows with the totals of groups in their place."""
+def _reads_alone(node: exp.Expr, own: str) -> bool:
+    """Return True if an expression names columns of its own table alone."""
+    return all(read_name(column.args.get("table")) in ("", own) for column in node.find_all(exp.Column))
+
+
+def _write_windows(shown: exp.Expr, source: exp.Table, partition: Sequence[str], read: PrivateRead) -> str | None:
+    """Return an expression of counts and sums of rows with the totals of groups in their place.
+
+    A sum of whole numbers stays one of PostgreSQL's integers, which are divided without remainder.
+    """
     if any(contains_type(shown, kind) for kind in (exp.Avg, exp.Distinct, exp.Min, exp.Max)):
+        return None
+    if not _reads_alone(shown, _find_name(source)):
         return None
     copied: exp.Expr = exp.Paren(this=_strip_qualifiers(shown))
     calls = list(copied.find_all(exp.Count, exp.Sum))
     others = [one for one in copied.find_all(exp.AggFunc) if not isinstance(one, exp.Count | exp.Sum)]
-    read = {id(column) for call in calls for column in call.find_all(exp.Column)}
-    if not calls or others or any(id(column) not in read for column in copied.find_all(exp.Column)):
+    in_calls = {id(column) for call in calls for column in call.find_all(exp.Column)}
+    if not calls or others or any(id(column) not in in_calls for column in copied.find_all(exp.Column)):
         return None
     for call in calls:
+        is_whole = _is_whole(call, read)
+        if is_whole is None:
+            return None
         whole = call.parent if isinstance(call.parent, exp.Filter) else call
-        whole.replace(_window(exp.Sum(this=whole.copy()), partition))
+        window: exp.Expr = _make_window(exp.Sum(this=whole.copy()), partition)
+        whole.replace(exp.Cast(this=window, to=exp.DataType(this=exp.DType.BIGINT)) if is_whole else window)
     return write_node(copied.this)
 
 
-def _sizes_of_groups(inner: exp.Select, read: PrivateRead) -> dict[str, exp.Expr] | None:
+def _is_whole(call: exp.Expr, read: PrivateRead) -> bool | None:
+    """Return True if PostgreSQL counts or sums to a bigint, False if to a number with digits, None if unsure."""
+    if isinstance(call, exp.Count):
+        return True
+    types = {(column.name, column.sql_type, column.declared) for column in read.table.columns}
+    named = {read_name(column.this) for column in call.find_all(exp.Column)}
+    found = [(kind, declared) for name, kind, declared in types if name in named]
+    if len(found) != len(named) or not found:
+        return None
+    if all(kind in (SqlType.NUMERIC, SqlType.DOUBLE) for kind, _ in found):
+        return False
+    alone = isinstance(strip_parentheses(call.this), exp.Column)
+    return found[0][1] != "bigint" if alone and found[0][0] is SqlType.INTEGER else None
+
+
+def _list_sizes(inner: exp.Select, read: PrivateRead) -> dict[str, exp.Expr] | None:
     """Return the sizes, by name, that a grouped subquery shows of the groups of the question around it."""
-    source = inner.args["from_"].this if inner.args.get("from_") is not None else None
+    source = _find_source(inner)
     plain = not any(value for key, value in inner.args.items() if key not in _GROUPED)
     if not (plain and isinstance(source, exp.Table) and _is_same_table(source, read)):
         return None
-    keys = _key_names(inner)
-    if (
-        not keys
-        or keys != _key_names(read.select)
-        or _spell_all(_conjuncts(inner)) != _spell_all(_conjuncts(read.select))
-    ):
+    own, keys = _find_name(source), _list_key_names(inner)
+    conjuncts = _list_conjuncts(inner)
+    if not keys or keys != _list_key_names(read.select) or not all(_reads_alone(one, own) for one in conjuncts):
         return None
-    return {read_name(item.args["alias"]): item.this for item in inner.expressions if isinstance(item, exp.Alias)}
+    if _spell_all(conjuncts) != _spell_all(_list_conjuncts(read.select)):
+        return None
+    return {
+        read_name(item.args["alias"]): item.this
+        for item in inner.expressions
+        if isinstance(item, exp.Alias) and _reads_alone(item.this, own)
+    }
 
 
-def _over_sizes(shown: exp.Expr, sizes: dict[str, exp.Expr]) -> str | None:
+def _write_over_sizes(shown: exp.Expr, sizes: dict[str, exp.Expr]) -> str | None:
     """Return the mean or sum of a size of all groups as a window."""
     if not isinstance(shown, exp.Avg | exp.Sum) or not isinstance(strip_parentheses(shown.this), exp.Column):
         return None
     size = sizes.get(read_name(strip_parentheses(shown.this).this))
     if size is None or contains_type(size, exp.Query, exp.Window) or not contains_type(size, exp.AggFunc):
         return None
-    return write_node(_window(type(shown)(this=_strip_qualifiers(size)), ()))
+    return write_node(_make_window(type(shown)(this=_strip_qualifiers(size)), ()))
 
 
-def _window(call: exp.Expr, partition: Sequence[str]) -> exp.Window:
+def _make_window(call: exp.Expr, partition: Sequence[str]) -> exp.Window:
     return exp.Window(this=call, partition_by=[exp.column(exp.to_identifier(one, quoted=True)) for one in partition])
 
 
+def _find_source(select: exp.Select) -> exp.Expr | None:
+    return select.args["from_"].this if select.args.get("from_") is not None else None
+
+
 def _is_same_table(source: exp.Table, read: PrivateRead) -> bool:
-    plain = not source.args.get("joins")
-    return plain and [read_name(source.args.get(part)) for part in ("db", "this")] == [
+    return _is_plain(source) and [read_name(source.args.get(part)) for part in ("db", "this")] == [
         read_name(read.node.args.get(part)) for part in ("db", "this")
     ]
+
+
+def _is_plain(table: exp.Table) -> bool:
+    """Return True if a table has a name and an alias, and nothing else."""
+    return not any(value for key, value in table.args.items() if key not in _NAMED) and _has_plain_alias(table)
+
+
+def _has_plain_alias(source: exp.Expr) -> bool:
+    alias = source.args.get("alias")
+    return alias is None or not alias.args.get("columns")
 
 
 def _find_name(table: exp.Table) -> str:
@@ -154,7 +203,7 @@ def _find_name(table: exp.Table) -> str:
     return read_name(alias.this) if alias is not None and alias.this is not None else read_name(table.this)
 
 
-def _key_names(select: exp.Select) -> frozenset[str]:
+def _list_key_names(select: exp.Select) -> frozenset[str]:
     """Return the columns that a SELECT groups by; empty if it groups by anything else."""
     group = select.args.get("group")
     found: set[str] = set()
@@ -162,24 +211,21 @@ def _key_names(select: exp.Select) -> frozenset[str]:
         node = strip_parentheses(item)
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(str(node.this)) - 1
-            node = (
-                strip_parentheses(select.expressions[place].unalias()) if 0 <= place < len(select.expressions) else node
-            )
+            if not 0 <= place < len(select.expressions):
+                return frozenset()
+            node = strip_parentheses(select.expressions[place].unalias())
         if not isinstance(node, exp.Column):
             return frozenset()
         found.add(read_name(node.this))
     return frozenset(found)
 
 
-def _conjuncts(select: exp.Select) -> list[exp.Expr]:
+def _list_conjuncts(select: exp.Select) -> list[exp.Expr]:
     where = select.args.get("where")
-    return (
-        []
-        if where is None
-        else [strip_parentheses(one) for one in where.this.flatten()]
-        if isinstance(where.this, exp.And)
-        else [strip_parentheses(where.this)]
-    )
+    if where is None:
+        return []
+    parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
+    return [strip_parentheses(one) for one in parts]
 
 
 def _spell_all(conjuncts: Sequence[exp.Expr]) -> frozenset[str]:
