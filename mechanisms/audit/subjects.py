@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.audit.alarms import audit_alarms
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.bound_scans import audit_scan, make_audited_scan
+from mechanisms.audit.calendar_cells import MONTHS, audit_calendar_cells
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.joined_cells import WARDS, audit_joined_cells
 from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
@@ -73,8 +74,8 @@ class PlannedAudit:
     With `is_continued` a later question continues the same noise. With `has_many_groups` one unit is in many groups,
     and the claim is its balance with a delta.
 
-    `SCAN` and `TABLE` audit releases, `RANKING` an order, `ALARM` the looks at a window, and `JOIN` a cell of a joined
-    table. `STREAMED` audits mechanisms that no question may name.
+    `SCAN` and `TABLE` audit releases, `RANKING` an order, `ALARM` the looks at a window, `JOIN` a cell of a joined
+    table, and `CELLS` a cell that several answers read. `STREAMED` audits mechanisms that no question may name.
     """
 
     mechanism: str
@@ -93,6 +94,8 @@ class PlannedAudit:
         """Its relative duration, so that a caller can run the longest first."""
         if self in (SCAN, TABLE):
             return 1
+        if self == CELLS:
+            return MONTHS
         if self == JOIN:
             return WARDS
         if self == RANKING:
@@ -115,6 +118,10 @@ class PlannedAudit:
             )
         if self == TABLE:
             return audit_tables(samples=samples, noise=noise, subject=self.subject, progress=progress)
+        if self == CELLS:
+            return audit_calendar_cells(
+                Keyhole(), samples=samples, noise=noise, subject=self.subject, progress=progress
+            )
         if self == JOIN:
             return audit_joined_cells(Keyhole(), samples=samples, noise=noise, subject=self.subject, progress=progress)
         if self == RANKING:
@@ -151,11 +158,13 @@ RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
 ALARM = PlannedAudit(mechanism="alarm", question="one window")
 """The audit of accumulating alarms, on values that grow, come and go, have either sign, or slide, of a ladder, of
 formulas of alarms, and of noise on the ticks of a sliding window."""
+CELLS = PlannedAudit(mechanism="cells", question="one cell of a calendar")
+"""The audit of one cell that the answers of several groups are read off: differences, running totals."""
 JOIN = PlannedAudit(mechanism="join", question="one cell of a joined table")
 """The audit of one cell of a joined table, whose rows reach all groups of a person."""
 STREAMED = tuple(PlannedAudit(mechanism=name, question="one event more") for name in list_twins())
 """The audits of mechanisms for streams, which no question may name."""
-UNASKED = (*STREAMED, ALARM, JOIN, RANKING, SCAN, TABLE)
+UNASKED = (*STREAMED, ALARM, CELLS, JOIN, RANKING, SCAN, TABLE)
 """All of what no question may name."""
 
 

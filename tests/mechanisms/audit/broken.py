@@ -172,6 +172,41 @@ class CountForNothing:
         return replace(outcome, epsilon=np.minimum(outcome.epsilon, calibration.worst_case_epsilon))
 
 
+class ApartForEachMonth:
+    """Values that are read off several cells, each month's on noise of its own, at the loss of one noisy cell."""
+
+    summary = "broken: the answers that read a cell do not share its noise"
+
+    def __init__(self, honest: Mechanism) -> None:
+        self.name = honest.name
+        self._honest = honest
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        return self._honest.calibrate(task)
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        assert calibration.task.common is not None
+        months = calibration.task.common.shape[-1]
+        each = [self._honest.decide(calibration, aggregates, noise=noise) for _ in range(months)]
+        month = np.arange(aggregates.shape[1]) % months
+        predicates = zip(*(one.predicates for one in each), strict=True)
+        return replace(
+            each[0],
+            passed=np.choose(month, [one.passed for one in each]),
+            predicates=tuple(np.choose(month, values) for values in predicates),
+        )
+
+
+class HalfOfACell(ApartForEachMonth):
+    """Values on shared noisy cells, where each of two answers that read a cell is taken to lose half of it."""
+
+    summary = "broken: claims half of a cell's loss"
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        outcome = self._honest.decide(calibration, aggregates, noise=noise)
+        return replace(outcome, epsilon=outcome.epsilon / 2)
+
+
 def fresh_refinement(value: int, *, coarse: Fraction, fine: Fraction, seed: int) -> Callable[[int], Integers]:
     """A "gradual release" that draws new noise for the finer value and claims the finer loss alone."""
     noise = SeededNoise(seed)

@@ -18,6 +18,7 @@ from mechanisms.audit.events import Transcripts, bound_epsilon_from_below
 from mechanisms.audit.many_groups import GROUPS, audit_many_groups
 from mechanisms.audit.subjects import (
     ALARM,
+    CELLS,
     JOIN,
     RANKING,
     SCAN,
@@ -326,7 +327,7 @@ def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
 
 def test_questions_are_planned_for_every_mechanism() -> None:
     planned = plan_audits()
-    assert planned[-len(UNASKED) :] == UNASKED == (*STREAMED, ALARM, JOIN, RANKING, SCAN, TABLE)
+    assert planned[-len(UNASKED) :] == UNASKED == (*STREAMED, ALARM, CELLS, JOIN, RANKING, SCAN, TABLE)
     asked = planned[: -len(UNASKED)]
     assert {audit.mechanism for audit in asked} == set(MECHANISMS)
     assert {audit.question for audit in asked} == set(make_audit_tasks())

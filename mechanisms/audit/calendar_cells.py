@@ -1,0 +1,119 @@
+"""TakenCells of a calendar as subjects of an audit: answers of several months are read off one noisy cell.
+
+A question about three months compares each with the month before, with its running total, or both. One unit more in the
+second month changes the answers of the second and of the third. All answers are observed at once. The claim is the loss
+of one cell, which is charged once.
+
+Proof: docs/proofs/cell_readings.md, docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.events import Transcripts
+from mechanisms.audit.worst_cases import Values, widen_tolerances
+from mechanisms.formula import AllOf, Cut
+from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Mechanism, Noise, TakenCells
+from mechanisms.threshold.joint_loss import expose_all_at_once
+
+MONTHS = 3
+"""Groups of the question: the cell that differs is the second one, which two of them read."""
+_DIFFERENCE, _RUNNING_TOTAL = 0, 1  # places of what is read off the cells
+_MOVED = 4  # what one unit changes of a month's sum
+_DEPTHS = (0.0, 0.5, 1.0)  # of a value in its band, from just true to just false beyond the tolerance
+_MOST_EPSILON_OF_A_CELL = 2.0  # a unit is then seen in answers that so few draws meet often enough
+
+
+def audit_calendar_cells(
+    mechanism: Mechanism,
+    *,
+    samples: int,
+    noise: Noise,
+    subject: str = "cells",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit one unit of one cell of a calendar, by the answers for all months.
+
+    Parameters:
+        mechanism: decides readings of cells.
+        samples: as for `audit`.
+    """
+    pairs = []
+    for task in _list_tasks():
+        calibration = mechanism.calibrate(widen_tolerances(mechanism, task, most_epsilon=_MOST_EPSILON_OF_A_CELL))
+        for months, moved in _list_worlds(calibration.task):
+            first, second = (_watch(mechanism, calibration, one, noise) for one in (months, moved))
+            pairs.append(Neighbours(description=f"months {months} and {moved}", first=first, second=second))
+    return audit(subject, pairs, samples=samples, progress=progress)
+
+
+def _list_tasks() -> Iterator[DecisionTask]:
+    """Yield a question on differences, one on running totals, and one on both, whose differences are predicates."""
+    difference = Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=8)
+    running = Cut(functional=_RUNNING_TOTAL, cut=90, above=True, tolerance=8)
+    either = AllOf((replace(running, above=False), difference))
+    for formula, predicates in ((difference, ()), (running, ()), (running, (difference,)), (either, ())):
+        yield DecisionTask(
+            formula=formula,
+            sensitivities=(1, 1),
+            exposures=expose_all_at_once(2),
+            fnr=0.05,
+            fpr=0.1,
+            predicates=predicates,
+            common=_three_months(),
+        )
+
+
+def _three_months() -> CommonSums:
+    """Return how differences and running totals are read off three months, of calendars along the first axis."""
+    before = TakenCells(axis=1, taken=tuple((month - 1,) if month else () for month in range(MONTHS)))
+    up_to = TakenCells(axis=1, taken=tuple(tuple(range(month + 1)) for month in range(MONTHS)))
+    return CommonSums(
+        sensitivities=(_MOVED,),
+        exposures=expose_all_at_once(1),
+        readings=(((0, 1), (0, -1)), ((0, 1),)),
+        scales=(1, 1),
+        cells=((OWN_CELL, before), (up_to,)),
+        shape=(1, MONTHS),
+    )
+
+
+def _list_worlds(task: DecisionTask) -> Iterator[tuple[Values, Values]]:
+    """Yield sums of the months, and the same with the second one moved by one unit.
+
+    The readings of the second and the third month are at all depths of their bands. Where both kinds are compared these
+    are the differences, and the running total of the third month is in the middle of its band.
+    """
+    literals = {literal.functional: literal for literal in task.list_literals()}
+    for depths in product(_DEPTHS, repeat=2):
+        if set(literals) == {_RUNNING_TOTAL}:
+            second, third = (_at_depth(literals[_RUNNING_TOTAL], depth) for depth in depths)
+            months = (0, second, third - second)
+        else:
+            second, third = (_at_depth(literals[_DIFFERENCE], depth) for depth in depths)
+            whole = _at_depth(literals[_RUNNING_TOTAL], 0.5) if _RUNNING_TOTAL in literals else 0
+            middle = (whole + second - third) // MONTHS
+            months = (middle - second, middle, middle + third)
+        yield months, (months[0], months[1] + _MOVED, months[2])
+
+
+def _at_depth(literal: Cut, depth: float) -> int:
+    distance = 1 - round(depth * (literal.tolerance + 1))
+    return literal.cut + distance if literal.above else literal.cut + 1 - distance
+
+
+def _watch(mechanism: Mechanism, calibration: Calibration, months: Values, noise: Noise) -> Release:
+    def release(samples: int) -> Transcripts:
+        assert calibration.task.common is not None
+        common = replace(calibration.task.common, shape=(samples, MONTHS))
+        many = replace(calibration, task=replace(calibration.task, common=common))
+        sums = np.tile(np.array(months, dtype=np.int64), samples)[np.newaxis]
+        outcome = mechanism.decide(many, sums, noise=noise)
+        answers = [one.astype(np.int64).reshape(samples, MONTHS) for one in (outcome.passed, *outcome.predicates)]
+        return Transcripts(seen=np.hstack(answers), claimed=outcome.epsilon.reshape(samples, MONTHS).max(axis=1))
+
+    return release

@@ -1,0 +1,141 @@
+"""Sums of many noises with whole weights, against their distribution by plain convolution."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.noise import noise_sum
+from mechanisms.noise.noise_sum import Noises, Weighted, merge, reach, upper_tail
+from tests.effort import examples
+from tests.mechanisms.noise.convolved import exact_tail
+
+ABOVE = 2.1e-9  # an exact tail may be higher by as much
+
+sums_of_noise = st.lists(
+    st.builds(Weighted, times=st.integers(1, 6), count=st.integers(1, 3), rate=st.floats(0.3, 4.0)),
+    min_size=1,
+    max_size=3,
+).map(merge)
+wide_sums = st.lists(
+    st.builds(Weighted, times=st.integers(1, 3), count=st.integers(1, 2), rate=st.floats(0.08, 0.3)),
+    min_size=2,
+    max_size=3,
+).map(merge)
+places = st.floats(-3.0, 6.0)  # of a value, in standard deviations
+
+
+def at_place(noises: Noises, place: float) -> int:
+    """Return a value so many standard deviations from 0."""
+    variance = sum(one.count * one.times**2 * 2.0 * math.exp(-one.rate) / math.expm1(-one.rate) ** 2 for one in noises)
+    return round(place * math.sqrt(variance))
+
+
+@contextmanager
+def coarse_lattices(*, points: int = noise_sum._COARSE_POINTS) -> Iterator[None]:
+    """Put every sum of several noises on a lattice of about as many values."""
+    noise_sum._coarsen.cache_clear()
+    with patch.object(noise_sum, "MOST_POINTS", 1), patch.object(noise_sum, "_COARSE_POINTS", points):
+        yield
+    noise_sum._coarsen.cache_clear()
+
+
+@examples(300, quick=60)
+@given(noises=sums_of_noise, place=places)
+def test_a_tail_is_that_of_the_convolution(noises: Noises, place: float) -> None:
+    value = at_place(noises, place)
+    exact = exact_tail(noises, value)
+    assert exact - 1e-14 <= upper_tail(noises, value) <= exact + ABOVE
+
+
+@examples(100)
+@given(noises=sums_of_noise, place=places, wider=st.integers(2, 5), beyond=st.integers(0, 4))
+def test_tails_are_symmetric_fall_and_keep_to_their_lattice(
+    noises: Noises, place: float, wider: int, beyond: int
+) -> None:
+    """A sum of multiples of a number is beyond a value from the next multiple on."""
+    value = at_place(noises, place)
+    assert 1.0 <= upper_tail(noises, value) + upper_tail(noises, 1 - value) <= 1.0 + 2 * ABOVE
+    assert upper_tail(noises, value + 1) <= upper_tail(noises, value) + ABOVE
+    scaled = tuple(Weighted(one.times * wider, one.count, one.rate) for one in noises)
+    between = value * wider - beyond % wider
+    assert upper_tail(scaled, between) == pytest.approx(upper_tail(noises, value), abs=ABOVE)
+
+
+@examples(100)
+@given(noises=sums_of_noise | wide_sums, place=st.floats(0.1, 6.0), points=st.sampled_from((1 << 7, 1 << 12)))
+def test_a_coarser_lattice_is_never_below_and_not_far_above(noises: Noises, place: float, points: int) -> None:
+    """Its tail is at most that of a value nearer by twice the weights and steps that its noises are rounded by."""
+    value = at_place(noises, place)
+    with coarse_lattices(points=points):
+        found = upper_tail(noises, value)
+        _, _, beyond = noise_sum._coarsen(noises)
+    assert found >= exact_tail(noises, value) - 1e-14
+    if value > beyond:
+        assert found <= exact_tail(noises, math.floor(value - 2.0 * beyond)) + ABOVE
+
+
+@pytest.mark.parametrize("share", [0.1, 0.001])
+@pytest.mark.parametrize(
+    "noises",
+    [
+        merge([Weighted(1, 12, 0.003)]),
+        merge([Weighted(5, 1, 0.002), Weighted(6, 1, 0.002)]),
+        merge([Weighted(1, 1, 2e-4), Weighted(2, 30, 2e-3)]),
+    ],
+)
+def test_a_coarser_lattice_costs_a_hundredth_of_the_reach(noises: Noises, share: float) -> None:
+    exact = reach(noises, share)
+    with coarse_lattices():
+        assert exact <= reach(noises, share) <= 1.01 * exact
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_the_reach_of_wide_noise_grows_with_its_width(count: int) -> None:
+    """A millionth of a rate is on the coarser lattice, a thousandth is not."""
+    narrow, wide = (reach((Weighted(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
+    assert 0.998 * narrow <= wide <= 1.004 * narrow
+
+
+@examples(100)
+@given(noises=sums_of_noise, share=st.floats(1e-6, 0.4))
+def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noises, share: float) -> None:
+    found = reach(noises, share)
+    assert found >= 1
+    assert exact_tail(noises, found) <= share
+    if found > 1:
+        assert exact_tail(noises, found - 1) > share - ABOVE
+
+
+def test_alike_noises_are_counted_together() -> None:
+    one, other = Weighted(1, 1, 0.5), Weighted(2, 2, 0.5)
+    assert merge([other, one, one, Weighted(1, 1, 0.25)]) == (Weighted(1, 1, 0.25), Weighted(1, 2, 0.5), other)
+
+
+def cell_loss(weights: tuple[int, ...], tolerance: int) -> float:
+    """Return the least rate of one noise a cell at which a reading errs at (.05, .1) within a tolerance."""
+    low, high = 1e-3, 1.0
+    while high > 1.0001 * low:
+        rate = (low * high) ** 0.5
+        noises = merge([Weighted(weight, 1, rate) for weight in weights])
+        enough = reach(noises, 0.05) + reach(noises, 0.1) <= tolerance + 2
+        low, high = (low, rate) if enough else (rate, high)
+    return high
+
+
+@pytest.mark.parametrize(
+    ("weights", "tolerance", "loss"),
+    [
+        pytest.param((1, 1), 100, 0.0564, id="a difference"),
+        pytest.param((1,) * 3, 100, 0.0697, id="three months"),
+        pytest.param((1,) * 6, 100, 0.0994, id="six months"),
+        pytest.param((1,) * 12, 100, 0.1422, id="twelve months"),
+        pytest.param((5, 6), 500, 0.0625, id="growth"),
+    ],
+)
+def test_cells_lose_what_the_theory_says(weights: tuple[int, ...], tolerance: int, loss: float) -> None:
+    assert cell_loss(weights, tolerance) == pytest.approx(loss, abs=6e-5)
