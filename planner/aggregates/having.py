@@ -268,8 +268,8 @@ def _divides_by_groups(node: exp.Div) -> bool:
 def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr, within: GroupScope) -> Having:
     """Read `x / total > c` as `x > c * total` where the total is positive, and `x < c * total` where it is negative.
 
-    Where rows that add to x add to the total and none is negative, x is 0 where the total is, and neither more nor
-    less than any multiple of it.
+    Where rows that add to x add to the total and none is negative, x is 0 where the total is. It is then neither more
+    nor less than a multiple of the total. A total of all groups is 0 only if there are no rows, and so no groups.
     """
     below = _find_divisor(left)
     whole = read_linear(below, within)
@@ -281,7 +281,9 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
     rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
     rises = rises and not whole.constant
-    if rises and operator in (">", "<") and _is_part_of(part, whole):
+    keys = {column.name for column in within.keys}
+    is_of_all = all(found.cells.key is None and set(found.cells.whole) == keys for found, _ in whole.summands)
+    if rises and (operator in (">", "<") or is_of_all) and _is_part_of(part, whole):
         return _read_comparison(node, left.this, operator, times, within, negated=False)
     zero = exp.Literal.number(0)
     signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED_OPERATORS[operator], "<"))

@@ -127,3 +127,51 @@ SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY mon
 
 SELECT month FROM (SELECT month, stddev(count(*)) OVER () AS b, count(*) AS n FROM sales GROUP BY month) q WHERE n > 2 * b
 --> KH101 stddev(count(*))
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE (n > b) IS NOT TRUE
+--> KH204 (n
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n IS DISTINCT FROM b
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE NOT (n > b)
+--> [month 13] f0 <= 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > coalesce(b, 0) + 500
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER () AS t FROM sales GROUP BY month) q WHERE n / nullif(t, 5) > 0.1
+--> KH204 n
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, sum(count(*)) OVER (PARTITION BY country) AS t FROM sales GROUP BY 1, 2) q WHERE n / nullif(t, 0) >= 0.1
+--> [country 4, month 13] (f0 > -1 ~21000 and f1 > 0 ~7400); count(*) - 0.1 * sum(count(*)) OVER (PARTITION BY country) {} delta 1000; sum(count(*)) OVER (PARTITION BY country) {} delta 1
+
+SELECT month FROM (SELECT month, 2 * count(*) AS n, first_value(2 * count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n / nullif(b, 0) > 1
+--> KH204 n
+
+SELECT month FROM (SELECT month, sum(count(*)) OVER (PARTITION BY date_trunc('year', month - interval '6 months')) AS n FROM sales GROUP BY month) q WHERE n > 500
+--> KH204 n
+
+SELECT month, count(*) > sum(count(*)) OVER w AS x FROM sales GROUP BY month WINDOW w AS (PARTITION BY month)
+--> KH204 sum(count(*))
+
+SELECT country FROM sales GROUP BY country HAVING 100 * count(*) / (SELECT count(*) FROM sales) > 5
+--> KH204 100
+
+SELECT country FROM sales GROUP BY country HAVING sum(quantity) > 0.1 * (SELECT sum(quantity) FROM sales)
+--> [country 4] f0 > 0 ~72000; sum(quantity) - 0.1 * sum(sum(quantity)) OVER () {} delta 10000
+
+SELECT country FROM sales s WHERE country = 'France' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE s.country = 'France')
+--> KH107 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales t(amount))
+--> KH107 sum(amount)
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales TABLESAMPLE SYSTEM (10))
+--> KH107 sum(amount)
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q(n, m))
+--> KH107 avg(n)
+
+SELECT country FROM sales s GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(s.amount) FROM sales t)
+--> KH107 sum(s.amount)

@@ -88,7 +88,10 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
     made, size = read_functional(comparison, table=collected.table, where=collected.where)
     at = comparison.at / size
     tolerance = find_tolerance(comparison, made, size, collected)
-    index = collected.add_functional(made, meaning=(identify_functional(made), made.unit_size))
+    # for groups that lack a neighbour, literals of both directions are false at once, as of no single value
+    direction = comparison.operator.rstrip("=") if comparison.may_lack_groups else ""
+    meaning = (identify_functional(made), made.unit_size, direction)
+    index = collected.add_functional(made, meaning=meaning)
     formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
     if any(abs(cut.cut) + cut.tolerance >= LIMIT for cut in list_literals(formula)):
         raise KeyholeError("KH208", f"the threshold of {comparison.text} is out of range", position=comparison.position)
