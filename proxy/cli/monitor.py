@@ -29,7 +29,7 @@ from proxy.cli.common import (
 )
 from proxy.monitors.alert_json import make_alert_document, make_clearing_document
 from proxy.monitors.notifications import AlertNotice, Change
-from proxy.monitors.reading import MonitorReader
+from proxy.monitors.reading import ServiceMonitorReader
 from proxy.monitors.start import check_startable, start_monitor
 from proxy.open_policy.service import Service
 from proxy.owner.decisions import MonitorChange, change_monitor
@@ -51,7 +51,7 @@ app = typer.Typer(
 def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the policy's monitors, with their next look and their cost."""
     with print_refusals(as_json=as_json), Service.open_for_reading(policy) as service:
-        reading = MonitorReader(service)
+        reading = ServiceMonitorReader(service)
         found = [reading.read_status(monitor) for monitor in service.catalog.monitors]
     if as_json:
         print_json([status.document() for status in found])
@@ -177,8 +177,8 @@ def _change_monitor(policy: Path, name: str, change: MonitorChange, *, by: str |
         change_monitor(ledger, name, change, by=read_decider(by), why=read_reason(why))
 
 
-def _open_reading(service: Service) -> MonitorReader:
-    return MonitorReader(service, ShortLivedLabels(service))
+def _open_reading(service: Service) -> ServiceMonitorReader:
+    return ServiceMonitorReader(service, ShortLivedLabels(service))
 
 
 def _plan_monitor(service: Service, name: str) -> MonitorPlan:

@@ -130,7 +130,7 @@ class MonitorStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class AlertPage:
+class NoticePage:
     """The changes of whole looks: alerts that came, and alerts, of these looks or earlier ones, that they cleared.
 
     The alerts follow the look `last_look`. `has_more`: there are later ones.
@@ -147,7 +147,7 @@ class AlertPage:
         return sort_by_look(self.alerts, self.cleared)
 
 
-class MonitorReader:
+class ServiceMonitorReader:
     """Reads the monitors of an open service. Every method may be called from any thread, and raises KH502."""
 
     def __init__(self, service: Service, labels: LabelSource | None = None) -> None:
@@ -273,7 +273,7 @@ class MonitorReader:
         self._charge_reader(run, analyst=analyst)
         return run.last_look
 
-    def read_alert_page(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertPage:
+    def read_alert_page(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> NoticePage:
         """Return the alerts and clearings of a monitor after a look, of whole looks, as few as make `most` of both.
 
         The reader is charged. Raise KH306 if the reader's own cap does not cover it.
@@ -284,22 +284,22 @@ class MonitorReader:
         self._charge_reader(run, analyst=analyst)
         return self._read_alerts(monitor, run, after=after, most=most)
 
-    def read_alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> AlertPage:
+    def read_alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> NoticePage:
         """Return the same for the owner, who is not charged for reading."""
         run = self._find_run(monitor)
         return _make_empty_page(after) if run is None else self._read_alerts(monitor, run, after=after)
 
-    def _read_alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertPage:
+    def _read_alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> NoticePage:
         if run.last_look <= after:
             return _make_empty_page(after)
         telling = AlertWriter(self.plan_monitor(monitor), run, self._name_keys(monitor), self.label_keys(monitor))
         return self._read_run(run, telling, after=after, most=most)
 
-    def _read_run(self, run: MonitorRun, telling: AlertWriter, *, after: int, most: int | None = None) -> AlertPage:
+    def _read_run(self, run: MonitorRun, telling: AlertWriter, *, after: int, most: int | None = None) -> NoticePage:
         with _refuse_if_ledger_fails():
             page = self._ledger.monitors.read_changes(run.run, after_number=after, limit=most)
         came, cleared = tuple(map(telling.make_alert, page.alerts)), tuple(map(telling.make_clearing, page.cleared))
-        return AlertPage(came, cleared, page.last_look, page.has_more)
+        return NoticePage(came, cleared, page.last_look, page.has_more)
 
     def read_news(
         self, wanted: Collection[NewsRequest], *, origin: int
@@ -408,21 +408,21 @@ class CurrentMonitorReader:
         self._labels = labels
         self._lock = Lock()
         self._numbers = count(1)
-        self._newest: tuple[int, MonitorReader] | None = None
+        self._newest: tuple[int, ServiceMonitorReader] | None = None
 
     @contextmanager
-    def use_reader(self) -> Iterator[MonitorReader]:
+    def use_reader(self) -> Iterator[ServiceMonitorReader]:
         """Yield the reading, while its service stays open."""
         with self.use_numbered_reader() as (_, reading):
             yield reading
 
     @contextmanager
-    def use_numbered_reader(self) -> Iterator[tuple[int, MonitorReader]]:
+    def use_numbered_reader(self) -> Iterator[tuple[int, ServiceMonitorReader]]:
         """Yield the reading, with a number that changes once another service answers."""
         with self._serving.hold_open() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
-                    self._newest = next(self._numbers), MonitorReader(service, self._labels)
+                    self._newest = next(self._numbers), ServiceMonitorReader(service, self._labels)
                 newest = self._newest
             yield newest
 
@@ -437,8 +437,8 @@ class CurrentMonitorReader:
             return reading.read_news(wanted, origin=origin)
 
 
-def _make_empty_page(after: int) -> AlertPage:
-    return AlertPage((), (), after, has_more=False)
+def _make_empty_page(after: int) -> NoticePage:
+    return NoticePage((), (), after, has_more=False)
 
 
 @contextmanager

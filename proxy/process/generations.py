@@ -17,7 +17,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import count_shadow_connections
-from proxy.monitors.reading import MonitorReader
+from proxy.monitors.reading import ServiceMonitorReader
 from proxy.observe.logs import describe_exception
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
@@ -58,7 +58,7 @@ class Generation:
     def backing(self) -> SessionBacking:
         """Return the backing on which sessions are opened."""
         labels = LabelReader(lambda: (self.shadow, self.service.catalog.database))
-        answering = StatementAnswerer(self.service, MonitorReader(self.service, labels))
+        answering = StatementAnswerer(self.service, ServiceMonitorReader(self.service, labels))
         return SessionBacking(self.service.catalog, answering, self.shadow, self.service.hold_open)
 
 

@@ -19,7 +19,7 @@ from accountant.monitor_model import MonitorRun, WindowAxis, WindowLook
 from planner.catalog.listed_values import format_values
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.check import check
-from proxy.monitors.reading import MonitorReader
+from proxy.monitors.reading import ServiceMonitorReader
 from proxy.open_policy.accounts import convert_to_nano, find_limits, make_label
 from proxy.open_policy.service import OWNER, Service
 from tests.worlds.house import VERIFIER, House, opened
@@ -176,7 +176,7 @@ def start(service: Service, name: str) -> Watch:
     """Start a monitor: the horizon is reserved in the real ledger."""
     monitor = service.catalog.find_monitor(name)
     assert monitor is not None
-    plan = MonitorReader(service).plan_monitor(monitor)
+    plan = ServiceMonitorReader(service).plan_monitor(monitor)
     keys = plan.question.keys
     columns = sorted(
         (make_label(column), tuple(format_values(values)))

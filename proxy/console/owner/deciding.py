@@ -28,7 +28,7 @@ from proxy.console.owner.showing import (
 )
 from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
-from proxy.monitors.reading import MonitorReader
+from proxy.monitors.reading import ServiceMonitorReader
 from proxy.monitors.start import start_monitor
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger, report_unreadable_ledger
@@ -187,7 +187,7 @@ def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields
         monitor = service.catalog.find_monitor(name)
         if monitor is None:
             raise Mistyped("name", "the policy has no such monitor")
-        reading = MonitorReader(service, labels)
+        reading = ServiceMonitorReader(service, labels)
         reading.label_keys(monitor)  # nothing is paid for what cannot be shown
         started = start_monitor(service, reading.plan_monitor(monitor), by=BY, why=why)
         return f"{make_visible(name)} is started ({started.run[:SHORT_ID]}): its whole horizon is paid for."

@@ -17,7 +17,7 @@ from proxy.console.owner.ledger_commands import list_ledger_commands
 from proxy.console.owner.question_pages import list_waiting_rows
 from proxy.console.page import render_page
 from proxy.monitors.notifications import AlertNotice
-from proxy.monitors.reading import MonitorReader
+from proxy.monitors.reading import ServiceMonitorReader
 from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import OWNER, Service
 from proxy.owner.decisions import Cap
@@ -98,12 +98,12 @@ def show_windows(request: Request, service: Service, told: DecisionResult) -> Re
 
 def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of the policy's monitors: their progress, cost and possible actions."""
-    reading = MonitorReader(service, labels)
+    reading = ServiceMonitorReader(service, labels)
     found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
     return _render_page(request, "monitors", told, monitors=found)
 
 
-def _describe_monitor(reading: MonitorReader, monitor: Monitor) -> dict[str, Any]:
+def _describe_monitor(reading: ServiceMonitorReader, monitor: Monitor) -> dict[str, Any]:
     known = {"name": monitor.name, "shown": make_visible(monitor.name), "comment": make_visible(monitor.comment or "")}
     try:
         status, plan = reading.read_status(monitor), reading.plan_monitor(monitor)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog.catalog import RELEASED_BY
-from proxy.monitors.reading import MonitorReader
+from proxy.monitors.reading import ServiceMonitorReader
 from proxy.report.budget import make_document
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
 from tests.worlds.house import most_spent
@@ -61,7 +61,7 @@ def _says_no_bound(wards: Clinic) -> None:
     assert (wording.fnr, wording.fpr) == (None, None)
     assert wording.guarantee is not None
     assert wording.guarantee.startswith("no bound on missed or wrong: ")
-    reading = MonitorReader(wards.service)
+    reading = ServiceMonitorReader(wards.service)
     (row,) = [reading.read_status(one).make_row() for one in reading.list_readable("ada")]
     assert row[8:10] == (None, None)  # fnr and fpr in keyhole.monitors
     assert any("no bound on missed or wrong" in line for line in reading.explain(NAME, analyst="ada", form="text"))
