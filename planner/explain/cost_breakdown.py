@@ -70,6 +70,8 @@ def compute_worst_case_share(plan: Plan, functional: int) -> float:
     sums, it is the share of the functional's first sum, whoever else reads that sum, and the shares do not sum to one.
     """
     common = plan.calibration.task.common
+    if not plan.worst_case_epsilon:
+        return 0.0  # of readings that cancel out
     if common is not None:
         place = common.readings[functional][0][0]
         dearest_parts = max(common.exposures, key=lambda parts: _compute_cost(plan, parts))

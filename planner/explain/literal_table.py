@@ -136,6 +136,8 @@ def _reads_same_sum(plan: Plan, one: int, other: int) -> bool:
 
 def _write_common_noise(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator[str]:
     """Yield a line for every common sum: its terms, its readers, and its cost."""
+    if not plan.worst_case_epsilon:
+        return  # every sum cancels out
     looks = len(list_look_parts(plan.calibration))
     often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
     for noise in list_common_sums(plan):
