@@ -128,7 +128,7 @@ def check_owner_address(parts: ConsoleParts, request: Request) -> None:
 def is_local_host(host: str) -> bool:
     """Return True if a Host header has a name that leads a browser to its own machine, whatever a name server says.
 
-    >>> [names_this_machine(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
+    >>> [is_local_host(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
     [True, True, False, False]
     """
     try:

@@ -25,12 +25,12 @@ Found = TypeVar("Found")
 
 @lru_cache(maxsize=256)
 def find_affordable_test(epsilon: Fraction) -> FunctionalTest:
-    """Return the threshold test.
+    """Return the threshold test of least tolerance that an epsilon pays for.
 
     Raises:
         ValueError: an epsilon that is too small for any.
 
-    >>> [afford_test(Fraction(1, inverse)).tolerance for inverse in (10, 1)]
+    >>> [find_affordable_test(Fraction(1, inverse)).tolerance for inverse in (10, 1)]
     [39, 3]
     """
 

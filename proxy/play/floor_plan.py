@@ -115,10 +115,10 @@ class FloorPlan:
 
 
 def draw_floor_plan() -> FloorPlan:
-    """Return the one floor plan; people and their days are drawn by seed, walls are not.
+    """Return the one floor plan. Seeds change people and their days, never the walls.
 
     >>> plan = draw_floor_plan()
-    >>> len(plan.regions), len(plan.rooms), len(plan.at(Level.FLOOR)), plan.hierarchy.levels
+    >>> len(plan.regions), len(plan.rooms), len(plan.list_level(Level.FLOOR)), plan.hierarchy.levels
     (64, 139, 6, 4)
     """
     dealt: list[list[tuple[_Share, int]]] = [[] for _ in range(FLOORS)]

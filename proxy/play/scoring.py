@@ -45,9 +45,9 @@ def score_answer(kind: TaskKind, distance: Distance, truth: TaskAnswer, *, secon
         seconds: from the moment at which the round began.
         rounds_done: how many of the session were answered before.
 
-    Two ranks off after a minute, in the third round:
+    The answer is two ranks off, after a minute, in the third round:
 
-    >>> score(TaskKind.NIGHT, Distance(2, False), Answer(place=7), seconds=60, rounds_done=2).points
+    >>> score_answer(TaskKind.NIGHT, Distance(2, False), TaskAnswer(place=7), seconds=60, rounds_done=2).points
     30.0
     """
     scale = max(_LEAST_SCALE, _PART_OF_TRUE * (truth.count or 0)) if kind is TaskKind.EXCESS else _SCALES[kind]

@@ -95,11 +95,11 @@ def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *,
 
 
 def compute_alarm_tolerance(epsilon: float, *, looks: int) -> float:
-    """Return `tau = ln(N / (4 a b)) / epsilon - 1`.
+    """Return the tolerance that an alarm can afford: `tau = ln(N / (4 a b)) / epsilon - 1`.
 
-    It is of a monitor over counts that only grow, looked at N times a window.
+    It is for a monitor over counts that only grow, with N looks in a window.
 
-    >>> round(affordable_tolerance(0.1, looks=24), 1)
+    >>> round(compute_alarm_tolerance(0.1, looks=24), 1)
     69.9
     """
     return max(0.0, math.log(looks / (4 * FNR * FPR)) / epsilon - 1)
