@@ -1,9 +1,9 @@
-"""How often tokens and passwords may be tried: one count for REST and PostgreSQL's port, of one process.
+"""The limit on wrong tokens and passwords: one count for REST and PostgreSQL's port of one process.
 
-Guarantee: from one network (an address, with IPv6 64 bits of it) at most `per_minute` wrong tokens are looked at, as
-many wrong passwords of each user, and ten times as many of all users and tokens together; as many again in every minute
-after that. Nothing that another network does counts, so nobody is kept out from elsewhere. Users who do not exist are
-counted like those who do.
+Guarantee: a network (an address, or the first 64 bits of an IPv6 address) may have at most `per_minute` wrong tokens
+looked at. The same holds for wrong passwords of each user, and ten times as many for all users and tokens together. As
+many again are allowed in every minute after that. Failures of other networks do not count, so nobody can lock out a
+user from elsewhere. Users who do not exist are counted like those who do.
 """
 
 import time
@@ -17,14 +17,14 @@ _NOBODY = ""  # a wrong token names no user
 
 
 class FailedLogins:
-    """The failures of the last minutes. For one event loop: nothing here waits or locks."""
+    """The counts of recent failed logins, for one event loop: no method waits or locks."""
 
     def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._of_users = RateLimit(per_minute, clock=clock)
         self._of_networks = RateLimit(per_minute * ALL_USERS, clock=clock)
 
     def get_wait_s(self, network: str, *, user: str = _NOBODY) -> int:
-        """Return the whole seconds until the next token, or password of a user, is looked at; 0 if it is now."""
+        """Return the whole seconds until another token, or another password of a user, is checked; 0 if at once."""
         return max(self._of_users.get_wait_s(_join_name(network, user)), self._of_networks.get_wait_s(network))
 
     def note_failure(self, network: str, *, user: str = _NOBODY) -> None:

@@ -1,4 +1,4 @@
-"""Who but Keyhole may read what it keeps on disk: what `check` and `serve` warn of."""
+"""The warnings of `check` and `serve` about files of Keyhole that others on this machine can read or change."""
 
 import os
 from collections.abc import Iterator

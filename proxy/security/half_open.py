@@ -1,6 +1,6 @@
-"""TLS whose one direction may end before the other, as TCP's may: a client that has said all still hears the answers.
+"""TLS that can end in one direction first, as TCP can: a client that has sent everything still gets its answers.
 
-asyncio closes both when either the client's good-bye (close_notify) or the end of what it sends (FIN) comes.
+asyncio closes both directions when the client's TLS goodbye (close_notify) or the end of its TCP stream (FIN) comes.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from typing import Any
 
 
 class HalfOpenTls(ssl.SSLObject):
-    """TLS as asyncio knows it, but `told` alone hears that no more comes, after everything that came before.
+    """TLS for asyncio that hides the end of the client's bytes from it. The end is reported to `told` after all bytes.
 
-    `is_cut`: nothing more comes from below.
+    `is_cut` is True once the TCP connection brings nothing more.
     """
 
     is_cut = False
@@ -20,7 +20,7 @@ class HalfOpenTls(ssl.SSLObject):
     _has_ended = False
 
     def read(self, *wanted: Any) -> bytes:
-        """Return the bytes that have come. Raise SSLWantReadError if nothing has, or comes any more."""
+        """Return the bytes that have come. Raise SSLWantReadError if there are none, even if no more will come."""
         try:
             got = super().read(*wanted)
         except ssl.SSLWantReadError:
@@ -33,7 +33,7 @@ class HalfOpenTls(ssl.SSLObject):
         return got
 
     def notify_at_end(self, told: Callable[[], object]) -> None:
-        """Notify of the end from now on, and at once if it has come already."""
+        """Call `told` when the client's bytes end, or at once if they have ended already."""
         self.told = told
         if self._has_ended:
             told()
@@ -46,7 +46,7 @@ class HalfOpenTls(ssl.SSLObject):
 
 
 class DelayedEnd(asyncio.BufferedProtocol):
-    """Between a connection and asyncio's TLS on it: `inside` hears of the end of what comes when it is `released`."""
+    """A layer between a connection and asyncio's TLS (`inside`). It reports the end of input only after `release`."""
 
     def __init__(self, inside: asyncio.BufferedProtocol, session: HalfOpenTls) -> None:
         self._inside = inside
@@ -54,7 +54,10 @@ class DelayedEnd(asyncio.BufferedProtocol):
         self._is_released = False
 
     def release(self) -> None:
-        """Stop waiting for the good-bye of a client that can send none, once this side is closed."""
+        """Report the end of input to `inside` from now on. Called once this side is closed.
+
+        The client of a cut connection cannot send a TLS goodbye any more, so nobody need wait for it.
+        """
         self._is_released = True
         if self._session.is_cut:
             self._inside.eof_received()
@@ -82,7 +85,7 @@ class DelayedEnd(asyncio.BufferedProtocol):
         self._inside.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Note that the client is behind with reading."""
+        """Note that the client reads too slowly."""
         self._inside.pause_writing()
 
     def resume_writing(self) -> None:

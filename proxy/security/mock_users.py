@@ -1,9 +1,9 @@
-"""Users whom the policy does not know, as they look to anybody who tries to log in: like those whom it knows.
+"""Login replies to unknown users, which look like the replies to users whom the policy knows.
 
-Guarantee: the salt and the count of iterations that an unknown name is told stay, whoever is added to the policy,
-removed or changed, as those of a known one do; only where counts differ may a name be told another count, and then
-another salt with it, as after a change of password. Each unknown name has the count of some analyst, so names with a
-count are shared out as verifiers with it are. Finding it takes the same work for known and unknown names.
+Guarantee: the salt and iteration count of an unknown name stay when others join, leave or change, as a known user's do.
+Only if analysts have different counts may a name get another count, and with it another salt, as after a change of
+password. Each unknown name has the iteration count of some analyst, so counts are spread over unknown names as over
+analysts. Finding the count takes the same work for known and unknown names.
 """
 
 import secrets
@@ -17,13 +17,16 @@ SECRET_BYTES = 32  # as long as the SHA-256 that it is the key of
 
 
 class MockUsers:
-    """The replies to unknown users at their login, by a `secret` of some bytes: random unless given."""
+    """The login replies to unknown users, made from the bytes `secret`, which are random unless given."""
 
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secrets.token_bytes(SECRET_BYTES) if secret is None else secret
 
     def make_key(self, purpose: bytes) -> bytes:
-        """Return a key for something else, which reveals nothing of the secret and is the same wherever that is."""
+        """Return a key for another purpose, which reveals nothing of the secret.
+
+        One secret and one purpose always give the same key.
+        """
         return hmac_digest(self._secret, b"key\0" + purpose, "sha256")
 
     def make_verifier(self, user: str, analysts: Sequence[Analyst]) -> Verifier:

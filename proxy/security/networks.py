@@ -1,4 +1,4 @@
-"""Neighbouring addresses that count as one where something is counted by address."""
+"""The networks of addresses, for limits that count several addresses as one."""
 
 from ipaddress import IPv6Address, ip_address
 
@@ -6,7 +6,7 @@ _V6_NETWORK_BITS = 64  # what one subscriber is given: whoever has one address t
 
 
 def find_network(address: str) -> str:
-    """Return the network that an address counts as: itself, or with IPv6 the 64 bits that one host is given."""
+    """Return the network that counts for an address: the address itself, or an IPv6 address's first 64 bits."""
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""How often somebody may come: a bucket of tokens a name, in memory, and never more than so many names."""
+"""A rate limit by name: one token bucket for each name, in memory, for a bounded number of names."""
 
 import math
 import time
@@ -9,10 +9,10 @@ MOST_NAMES = 10_000  # some megabytes; whoever has more addresses than that is n
 
 
 class RateLimit:
-    """At most `per_minute` at once for each name, and as many again in every minute after that.
+    """A limit of `per_minute` requests at once for each name, and as many again in every minute after that.
 
-    Guarantee: memory stays bounded; beyond `most_names` the name that came longest ago is forgotten, which is one whose
-    bucket is the fullest. For one event loop: nothing here waits or locks.
+    Guarantee: memory stays bounded. Beyond `most_names` the name with the oldest request is forgotten; its bucket is
+    the fullest. For one event loop: no method waits or locks.
     """
 
     def __init__(
@@ -24,12 +24,12 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: tokens left, when that was
 
     def get_wait_s(self, name: str) -> int:
-        """Return the whole seconds until the name may come again; 0 if it may come now. Nothing is taken."""
+        """Return the whole seconds until the name's next request is allowed; 0 if it is now. Count nothing."""
         left = self._count_tokens(name)
         return 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / self._most))
 
     def count_if_allowed(self, name: str) -> int:
-        """Return `get_wait_s`, and count the name's coming if it may come."""
+        """Return `get_wait_s`, and count a request of the name if it is allowed now."""
         wait = self.get_wait_s(name)
         if wait == 0:
             self._buckets[name] = (self._count_tokens(name) - 1, self._clock())

@@ -28,7 +28,7 @@ _NOT_AUTHORISED = "28000"
 
 
 class AuthenticationFailed(Exception):
-    """The proof does not fit the verifier, or there is no such user: the difference is not told."""
+    """The proof does not fit the verifier, or there is no such user. The error does not say which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Verifier:
 
     @staticmethod
     def make_mock(user: str, *, secret: bytes, iterations: int) -> "Verifier":
-        """Return a verifier that nobody's password fits, the same for the same user as long as `secret` stays.
+        """Return a verifier that nobody's password fits. The same user and `secret` always give the same one.
 
-        With other iterations it is another one, as if a password were set again.
+        Another iteration count gives another verifier, as if the password had been set again.
         """
 
         def derive(purpose: bytes) -> bytes:
@@ -76,16 +76,16 @@ def make_verifier(password: str, *, salt: bytes | None = None, iterations: int =
 
 
 def check_password(password: str, known: Verifier) -> bool:
-    """Return True if a password is the one of a verifier, whose iterations say how much work that is."""
+    """Return True if a verifier belongs to a password. The verifier's iteration count decides how much work this is."""
     return compare_digest(str(known), make_verifier(password, salt=known.salt, iterations=known.iterations))
 
 
 class ScramServer:
-    """One exchange: client-first, server-first, client-final, server-final.
+    """One SCRAM exchange: client-first, server-first, client-final, server-final.
 
-    `mocked` says that nobody may log in by it, as there is no such user: the exchange goes on and fails at its end.
-    `end_point` is the hash of the server's certificate; None without TLS, so that there is nothing to bind to.
-    `nonce` is random unless a test gives one.
+    `mocked` is True if there is no such user. The exchange then goes on and fails at its end. `end_point` is the hash
+    of the server's certificate; it is None without TLS, when there is nothing to bind to. `nonce` is random unless a
+    test gives one.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class ScramServer:
         return b"v=" + b64encode(server_signature)
 
     def _compute_expected_binding(self, flag: str, *, mechanism: str) -> bytes:
-        """Return the data that the client's proof must be bound to besides the header that begins with `flag`."""
+        """Return the binding data that the client's proof must contain after the header that begins with `flag`."""
         if mechanism not in self.mechanisms:
             raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
         if mechanism == MECHANISM_PLUS:
@@ -173,7 +173,7 @@ def _decode_message(message: bytes) -> str:
 
 
 def _normalise_password(password: str) -> bytes:
-    """Apply SASLprep (RFC 4013); a password it forbids is taken as it is, as PostgreSQL and libpq do."""
+    """Apply SASLprep (RFC 4013) to a password. Like PostgreSQL and libpq, keep a password that it forbids."""
     try:
         return _apply_saslprep(password).encode()
     except ValueError:

@@ -1,7 +1,7 @@
-"""The certificate of both endpoints: read from the policy's files, and read again when they change.
+"""The certificate of both endpoints, read from the policy's files and read again when they change.
 
-Guarantee: TLS 1.2 or newer, without compression, renegotiation or resumed sessions. Files that cannot be used never
-replace ones that could.
+Guarantee: TLS 1.2 or newer, without compression, renegotiation or resumed sessions. Unusable files never replace a
+usable certificate.
 """
 
 import ssl
@@ -36,10 +36,10 @@ _State = tuple[tuple[int, int, int] | None, ...]
 class Credentials:
     """The inputs of a handshake, as they were when the files were read.
 
-    `context` is for PostgreSQL and `http` for REST, which asks nobody for a certificate. Both know the other's protocol
-    too, so that a client who was led to the wrong port with the right certificate can be told from one who names none.
-    `end_point` is the certificate's hash for channel binding (tls-server-end-point), or None where its signature has
-    none. `valid_from` and `valid_to` are the certificate's.
+    `context` is for PostgreSQL. `http` is for REST, which asks nobody for a certificate. Both know the other's protocol
+    too. So a client that was led to the wrong port with the right certificate can be told from one that names no
+    protocol. `end_point` is the certificate's hash for channel binding (tls-server-end-point), or None if its signature
+    has none. `valid_from` and `valid_to` are the certificate's.
     """
 
     context: ssl.SSLContext
@@ -50,7 +50,7 @@ class Credentials:
 
 
 class Tls:
-    """The `[server.tls]` of a policy, opened. For one event loop; raises KH012 where the files cannot be used."""
+    """The opened `[server.tls]` of a policy, for one event loop. Raises KH012 if the files cannot be used."""
 
     def __init__(self, policy: Policy, section: TlsSection) -> None:
         self.required = section.require
@@ -66,7 +66,7 @@ class Tls:
         return None if policy.server.tls is None else cls(policy, policy.server.tls)
 
     def read_credentials(self) -> Credentials:
-        """Return the credentials of the next handshake; read again if a file is not the one that was read last."""
+        """Return the credentials of the next handshake. Read the files again if one of them has changed."""
         found = self._credentials
         if self._read_file_identities() != self._state:
             self.reload()
@@ -77,7 +77,7 @@ class Tls:
         return self._credentials
 
     def reload(self) -> None:
-        """Read the files again. Where they cannot be used, the log says why and everything stays as it was."""
+        """Read the files again. If they cannot be used, log why and keep the present credentials."""
         self._state = self._read_file_identities()
         try:
             self._credentials = self._load_credentials()
@@ -87,7 +87,7 @@ class Tls:
             log.info("certificate read", valid_to=self._credentials.valid_to.isoformat())
 
     def list_warnings(self, now: datetime) -> tuple[str, ...]:
-        """Return what is allowed but will be regretted, one sentence each."""
+        """Return warnings about allowed but risky settings, one sentence each."""
         found = self._credentials
         said = []
         if now >= found.valid_to:
@@ -183,7 +183,7 @@ class Tls:
 def hash_certificate(certificate: x509.Certificate) -> bytes | None:
     """Return the certificate's hash by RFC 5929.
 
-    It is its signature's own hash, but SHA-256 in the place of MD5 and SHA-1.
+    It uses the hash function of the certificate's signature, but SHA-256 in place of MD5 and SHA-1.
     """
     try:
         algorithm = certificate.signature_hash_algorithm

@@ -2,7 +2,10 @@
 
 
 class ProtocolViolation(Exception):
-    """The peer's violation, never the bytes that it sent. `sqlstate` is for the FATAL report before the close."""
+    """A violation of the protocol by the peer. It never has the peer's bytes.
+
+    `sqlstate` is for the FATAL report before the connection is closed.
+    """
 
     def __init__(self, message: str, *, sqlstate: str = "08P01") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The statements of a session that Keyhole must answer: prepared statements, portals, and names that PREPARE gave."""
+"""The client's prepared statements and portals that Keyhole must answer, and the names that PREPARE gave questions."""
 
 from dataclasses import dataclass
 from sys import getsizeof
@@ -26,8 +26,9 @@ _MOST_SAVEPOINTS = 10_000  # ten times what a session may hold by default; beyon
 class Statement:
     """A prepared statement of the client that Keyhole must answer, as the shadow described it.
 
-    `text` is what the client sent. Its portals are made of `stand_in`, another statement of the shadow with the text
-    `stand_in_text`. `in_sql`: by PREPARE, so that positions in its text mean nothing to who binds it.
+    `text` is what the client sent. Its portals are made from `stand_in`, another statement of the shadow with the text
+    `stand_in_text`. `in_sql` is True for a statement of PREPARE. A client that binds it has not sent its text by Parse,
+    so error positions would mean nothing to it.
     """
 
     part: StatementPart
@@ -39,7 +40,7 @@ class Statement:
 
     @property
     def held_bytes(self) -> int:
-        """Return the memory of its texts in bytes."""
+        """Return the size of its texts in memory, in bytes."""
         return sum(map(getsizeof, (self.part.text, self.text, self.stand_in_text)))
 
 
@@ -47,8 +48,8 @@ class Statement:
 class Portal:
     """A bound statement that Keyhole must answer and has not answered yet.
 
-    `read_by` are the settings by which its parameters were read, or None where they mean the same by all. `executed`:
-    by EXECUTE, so that positions in its text mean nothing to the client.
+    `read_by` are the settings by which its parameters were read. It is None if no setting changes what they mean.
+    `executed` is True for EXECUTE: positions in its text mean nothing to the client.
     """
 
     statement: Statement
@@ -58,10 +59,10 @@ class Portal:
 
 
 class PossibleNames:
-    """Names of prepared statements, in any encoding and at any length: a set that answers "maybe" or "no".
+    """A set of names of prepared statements, in any encoding and of any length. It answers "maybe" or "no".
 
-    Guarantee: whatever was added, and not dropped since, is found. Of names that may be the same to PostgreSQL all are
-    found if one is; once there are more than `most`, every name is found.
+    Guarantee: every name that was added, and not dropped since, is found. If one of several names that PostgreSQL may
+    take for the same is found, all are. Once there are more than `most`, every name is found.
     """
 
     def __init__(self, *, most: int) -> None:
@@ -84,22 +85,22 @@ class PossibleNames:
                 self._keys.clear()
 
     def discard(self, name: bytes) -> None:
-        """Remove a name, if it cannot be another one."""
+        """Remove a name, unless PostgreSQL may take it for another name of the set."""
         if name.isascii() and len(name) < _NAME_BYTES:
             self._keys.discard(name)
 
     def keep_only(self, names: set[bytes]) -> None:
-        """Drop all that are none of these."""
+        """Drop every name that is not among these."""
         keys = {_shorten_name(name) for name in names}
         self._keys = keys if self._all else self._keys & keys
         self._all = len(self._keys) > self._most
 
 
 class ClientStatements:
-    """The client's statements and portals for Keyhole, by their names as PostgreSQL keeps them.
+    """The client's statements and portals that Keyhole answers, by the names that PostgreSQL keeps.
 
-    An entry may outlive what it stands for: SQL forgets statements too, and transactions end. So anybody who uses one
-    makes sure that the shadow still has it; the shadow itself denies running what has been forgotten here.
+    An entry may outlive its statement: SQL forgets statements too, and transactions end. A caller therefore checks that
+    the shadow still has it. The shadow itself refuses to run a statement that it has forgotten.
     """
 
     def __init__(self, relay: ShadowRelay, exchange: ShadowExchange, text: ClientText) -> None:
@@ -119,10 +120,10 @@ class ClientStatements:
         self._executed = PossibleNames(most=_MOST_NAMES)
 
     def check_parse(self, name: bytes, first_word: str, executing: str | None) -> None:
-        """Refuse (KH102) a statement of the protocol that an EXECUTE could run as no savepoint may be run.
+        """Refuse (KH102) to prepare a savepoint statement that an EXECUTE could run.
 
-        PostgreSQL 18.4 crashes, with all its sessions, when EXECUTE runs SAVEPOINT, RELEASE or ROLLBACK TO, which only
-        the protocol can prepare, outside a transaction.
+        PostgreSQL 18.4 crashes, with all its sessions, when EXECUTE runs SAVEPOINT, RELEASE or ROLLBACK TO outside a
+        transaction. Only the protocol can prepare these statements.
         """
         if executing is not None:
             self._executed.add(executing)
@@ -132,12 +133,12 @@ class ClientStatements:
             self._savepoints.add(name)
 
     def check_execute(self, name: str, *, position: int) -> None:
-        """Refuse (KH102) an EXECUTE of what may be such a statement."""
+        """Refuse (KH102) an EXECUTE of a name that may belong to a prepared savepoint statement."""
         if name in self._savepoints:
             raise refuse_executed_savepoint(position)
 
     async def forget_savepoints(self) -> None:
-        """Forget those that the shadow has not kept. Raise ShadowFailed."""
+        """Forget the savepoint statements that the shadow has not kept. Raise ShadowFailed."""
         self._savepoints.keep_only({one.name for one in await self._exchange.list_prepared()})
 
     def note_prepare(self, name: str | bytes) -> None:
@@ -145,7 +146,7 @@ class ClientStatements:
         self._prepared.add(name)
 
     def note_other_statement(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
-        """Note that the client has given a name to a statement that is not for Keyhole.
+        """Note that the client has named a statement that Keyhole does not answer.
 
         It may be a PREPARE that the client has yet to run.
         """
@@ -179,12 +180,12 @@ class ClientStatements:
 
     @property
     def held_bytes(self) -> int:
-        """Return the memory of texts and parameters in bytes."""
+        """Return the size of all texts and parameters in memory, in bytes."""
         bound = (value for portal in self.portals.values() for value in portal.bound.values)
         return self._held_bytes + sum(map(getsizeof, bound))
 
     def find_fetched_portal(self, parts: tuple[StatementPart, ...]) -> bytes | None:
-        """Return the portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
+        """Return the portal that FETCH or MOVE reads, if that is the whole text and the portal waits for an answer."""
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None
         name = read_tokens(parts[0].text)[-1].value.encode()
@@ -201,14 +202,14 @@ class ClientStatements:
 
     @property
     def is_outdated(self) -> bool:
-        """Return True if `forget_lost_statements` has something to do."""
+        """Return True if the shadow may have forgotten statements since `forget_lost_statements` last ran."""
         return self._relay.answers.forgotten != self._forgotten and bool(self.statements or self._prepared)
 
     async def forget_lost_statements(self) -> None:
-        """Forget what the shadow has not kept, if SQL has made it forget statements since the last time.
+        """Forget the statements that the shadow has lost, if SQL has made it forget any since the last call.
 
-        Another statement may have the same name by now. The one without a name is kept whatever SQL says, but not its
-        stand-in. Raises ShadowFailed.
+        Another statement may have the same name by now. The unnamed statement is always kept. If its stand-in is lost,
+        this prepares it again. Raises ShadowFailed.
         """
         if not self.is_outdated:
             return
@@ -236,6 +237,10 @@ def may_be_same_name(one: str | bytes, other: str | bytes) -> bool:
 
 
 def _shorten_name(name: str | bytes) -> bytes:
-    """Return the common key of names that may be the same: their first bytes, if every encoding has these the same."""
+    """Return a key that all names have in common that PostgreSQL may take for the same.
+
+    It is the first bytes of the name if they are ASCII. All other names have one key, as encodings write them
+    differently.
+    """
     raw = (name.encode("utf-8", "replace") if isinstance(name, str) else name)[:_NAME_BYTES]
     return raw if raw.isascii() else b"\xff"

@@ -1,4 +1,4 @@
-"""A client's text and the shadow's, in the encoding that the session has now."""
+"""The conversion of text between the client, the shadow and Keyhole, in the session's current encoding."""
 
 import codecs
 from collections.abc import Callable
@@ -15,10 +15,10 @@ _NAME_BYTES = 63  # PostgreSQL's NAMEDATALEN - 1
 
 
 class ClientText:
-    """From bytes to text and back. Text that is ASCII is the same in all encodings of PostgreSQL.
+    """A converter between bytes and text. ASCII text is the same in all encodings of PostgreSQL.
 
-    What the shadow has not answered yet may still change the encoding, and what it has answered is told of only with
-    the next ReadyForQuery: `refresh_encoding` before text that is not ASCII.
+    A statement that the shadow has not answered yet may still change the encoding. The shadow reports a change only
+    with the next ReadyForQuery. Call `refresh_encoding` before converting text that is not ASCII.
     """
 
     def __init__(self, relay: ShadowRelay, exchange: ShadowExchange) -> None:
@@ -29,18 +29,18 @@ class ClientText:
 
     @property
     def encoding(self) -> str:
-        """Its name, as PostgreSQL writes it."""
+        """The encoding's name, as PostgreSQL writes it."""
         if self._learned_at[0] == self._relay.answers.readies:
             return self._learned
         return self._relay.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
 
     def use_reported_encoding(self, encoding: str) -> None:
-        """Learn a setting that the shadow reports, until it reports it again by itself."""
+        """Use an encoding that the shadow was asked for, until the next ReadyForQuery reports settings again."""
         answers = self._relay.answers
         self._learned, self._learned_at = encoding, (answers.readies, answers.executed)
 
     async def refresh_encoding(self) -> None:
-        """Ask the shadow, if the client has run anything of which the effects are not told yet."""
+        """Ask the shadow for the encoding, if the client has run something since the last report of settings."""
         await self._relay.settle()
         answers = self._relay.answers
         known = answers.told if self._learned_at[0] != answers.readies else self._learned_at[1]
@@ -50,7 +50,7 @@ class ClientText:
 
     @property
     def codec(self) -> codecs.CodecInfo:
-        """Return the codec of the client's encoding. Raise KH404 if that would not be safe."""
+        """Return the codec of the client's encoding. Raise KH404 if Keyhole cannot read SQL safely in it."""
         found = find_codec(self.encoding)
         if found is None:
             raise refuse_client_encoding(self.encoding)
@@ -61,9 +61,9 @@ class ClientText:
         return (await self.make_decoder(sql))()
 
     async def make_decoder(self, sql: bytes) -> Callable[[], str]:
-        """Return a decoder of a client's statement as it is to be read now, in whatever thread; it raises KH100.
+        """Return a decoder for a client's statement in the current encoding. Raise KH404.
 
-        Raises KH404.
+        The decoder may be called in any thread and raises KH100.
         """
         if sql.isascii():
             return partial(sql.decode, "ascii")
@@ -75,7 +75,7 @@ class ClientText:
         return raw.decode("ascii") if raw.isascii() else self.codec.decode(raw, "replace")[0]
 
     async def convert_name(self, raw: bytes) -> bytes:
-        """Return a name in a message as PostgreSQL keeps it: in its own encoding, cut to its length."""
+        """Return a name in a message as PostgreSQL keeps it: in PostgreSQL's encoding, cut to its maximal length."""
         if not raw.isascii():
             await self.refresh_encoding()
             with suppress(KeyholeError, UnicodeDecodeError):  # the shadow refuses it, or nobody can tell

@@ -1,4 +1,4 @@
-"""The needs of both protocols of a session beside its parts: reading, refusing, questions, quotas, passing on."""
+"""The functions that the simple and the extended protocol of a session share."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ _ENDINGS: dict[type[FrontendMessage], AnswerEnd] = {
 
 @dataclass(frozen=True, slots=True)
 class SessionCore:
-    """One session's parts, and who works on them for the simple and for the extended protocol alike."""
+    """The parts of one session and their helpers, for the simple and the extended protocol alike."""
 
     parts: SessionParts
     reader: StatementReader
@@ -32,7 +32,7 @@ class SessionCore:
     quotas: StatementQuotas
 
     def forward_to_shadow(self, received: ReceivedMessage) -> None:
-        """Send a message to the shadow as the client sent it; the client gets the answer."""
+        """Send a message to the shadow as the client sent it. The shadow's answer goes to the client."""
         message = received.message
         ending, text = _ENDINGS.get(type(message)), message.sql if isinstance(message, Parse) else b""
         self.parts.relay.send(
@@ -40,7 +40,7 @@ class SessionCore:
         )
 
     def forward_question(self, message: Parse, received: ReceivedMessage, *, spelled: str) -> None:
-        """Send a question's Parse to the shadow, in the spelling that PostgreSQL reads if it needs another one."""
+        """Send a question's Parse to the shadow, rewritten if PostgreSQL could not read the client's spelling."""
         if not spelled:
             self.forward_to_shadow(received)
             return

@@ -1,4 +1,4 @@
-"""Refusals and notices as PostgreSQL's clients read them."""
+"""Refusals and notices encoded as messages for PostgreSQL's clients."""
 
 import codecs
 
@@ -12,7 +12,7 @@ def encode_refusal(
 ) -> bytes:
     """Return an ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
 
-    With `hint_in_message` the message ends with what the hint says first, for clients that show nothing else.
+    With `hint_in_message` the message ends with the beginning of the hint, for clients that show only the message.
     """
     message = f"{error.code}: {error.message}"
     if hint_in_message and error.hint:
@@ -29,7 +29,7 @@ def encode_refusal(
 
 
 def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_message: bool) -> Report:
-    """Add a hint to an error of PostgreSQL that has none, in the client's encoding."""
+    """Add a hint, in the client's encoding, to an error of PostgreSQL that has none."""
     if report.find_field(b"H"):
         return report
     ending = _encode_text(_format_hint_ending(hint), codec) if hint_in_message else b""
@@ -43,13 +43,13 @@ def _format_hint_ending(hint: str) -> str:
 
 
 def encode_violation(error: ProtocolViolation) -> bytes:
-    """Return the FATAL ErrorResponse before hanging up."""
+    """Return the FATAL ErrorResponse that is sent before a connection is closed for a protocol violation."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", error.sqlstate.encode()), (b"M", error.message.encode())
     return Report("E", fields).encode()
 
 
 def encode_fatal(message: str, *, sqlstate: str) -> bytes:
-    """Return a FATAL ErrorResponse that is nobody's fault, such as a shutdown."""
+    """Return a FATAL ErrorResponse for an ending that nobody caused by a fault, such as a shutdown."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", sqlstate.encode()), (b"M", message.encode())
     return Report("E", fields).encode()
 

@@ -1,4 +1,4 @@
-"""How a session is told that Keyhole refuses a statement: after what PostgreSQL itself has against it."""
+"""The report of a refused statement to the client. PostgreSQL's own error about the statement comes first."""
 
 import codecs
 import re
@@ -26,7 +26,7 @@ _SYNTAX = b"42601"
 
 
 class ErrorReporter:
-    """Refuses one session's statements."""
+    """The reporter of one session's refusals."""
 
     def __init__(self, session: SessionParts) -> None:
         self._session = session
@@ -39,18 +39,18 @@ class ErrorReporter:
 
     @contextmanager
     def use_known_settings(self, settings: Mapping[str, str | None]) -> Iterator[None]:
-        """Refuse what the block raises by settings that were read already.
+        """Report an error of the block by settings that were already read.
 
-        Its time may be up by then: to ask the shadow once more would end in the shadow's own complaint.
+        The statement's time may be over by then. Asking the shadow again would only give its own timeout error.
         """
         self.hint_in_message, self._known = _is_on(settings.get(HINT_IN_MESSAGE)), True
         yield
         self._known = False
 
     def note_settings(self, parts: tuple[StatementPart, ...]) -> None:
-        """Note that the client is setting how hints are shown.
+        """Note that the client is changing the setting that says how hints are shown.
 
-        A ROLLBACK is noticed at the next question or refusal.
+        The effect of a ROLLBACK is noticed at the next question or refusal.
         """
         for part in parts:
             if (found := _SETS.match(part.text)) is not None:
@@ -59,9 +59,9 @@ class ErrorReporter:
     async def report_error(self, error: KeyholeError, text: bytes | None = None) -> None:
         """Send the error to the client, and fail the shadow's transaction by an error of its own.
 
-        What PostgreSQL's grammar has against the refused text, and that a transaction has failed before, comes first:
-        the shadow parses the text to tell, and never runs it. So does what PostgreSQL has against names, functions and
-        positions, if Keyhole refuses what a question groups by.
+        PostgreSQL's syntax error in the refused text, or the error of a transaction that has failed before, comes
+        first. To find it, the shadow parses the text and never runs it. If Keyhole refuses what a question groups by,
+        PostgreSQL's errors about names, functions and positions come first too.
         """
         await self._relay.settle()
         if self._relay.answers.skipping:

@@ -1,8 +1,8 @@
-"""The notifications of monitors in a session: LISTEN is the shadow's, monitors' channels are Keyhole's.
+"""The notifications of monitors in a session. The shadow handles LISTEN, and Keyhole sends what monitors report.
 
-To which channels a session listens the shadow alone knows, after commits, rollbacks and DISCARD ALL; it is asked
-whenever that may have changed and the session is idle. As in PostgreSQL a notification comes when the client is idle
-outside a transaction, or just before it hears that it is.
+Only the shadow knows to which channels a session listens after commits, rollbacks and DISCARD ALL. Keyhole asks it
+whenever that may have changed and the session is idle. As in PostgreSQL, a notification comes while the client is idle
+outside a transaction, or just before a ReadyForQuery that says so.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _ASCII = codecs.lookup("ascii")
 
 @dataclass(frozen=True, slots=True)
 class _ChannelQuery:
-    """The question to the shadow, when `listened` commands had changed its channels."""
+    """A request to the shadow for the session's channels, sent when `listened` commands had changed them."""
 
     answer: ExpectedAnswer
     listened: int
 
 
 class NotificationListener:
-    """The channels of one session of `analyst`; without a `hub` there is nobody to hear from."""
+    """The channels of one session of `analyst`. Without a `hub` there are no notifications."""
 
     def __init__(
         self,
@@ -67,24 +67,24 @@ class NotificationListener:
     def begin(self, is_idle: Callable[[], bool]) -> None:
         """Begin to listen in an open session.
 
-        `is_idle` says if nothing of its client's is under way, in no transaction.
+        `is_idle` returns True while the client has nothing running and is in no transaction.
         """
         self._is_idle = is_idle
         if self._hub is not None:
             self._relay.before_ready, self._relay.on_settled = self._take_notifications, self.update
 
     def end(self) -> None:
-        """End listening with the session."""
+        """Stop listening, at the end of the session."""
         for stop in self._heard.values():
             stop()
         self._heard.clear()
         self._pending.clear()
 
     async def admit_channel(self, channel: str) -> None:
-        """Admit the client to a channel.
+        """Allow the client to listen to a channel.
 
-        If a monitor that the analyst may read has it, this counts as reading it, and is charged. It is heard of from
-        here on, if the shadow agrees. Raise KH306, KH502.
+        If the channel belongs to a monitor that the analyst may read, this counts as reading it, and is charged.
+        Notifications come from now on, if the shadow agrees. Raise KH306, KH502.
         """
         if self._hub is None:
             return
@@ -93,9 +93,9 @@ class NotificationListener:
             self._admitted[channel.encode()] = found
 
     def update(self) -> None:
-        """Read the reply about channels, ask for channels, or send notifications, whichever is due.
+        """Read the shadow's reply about channels, ask for them, or send notifications, whichever is due.
 
-        Called whenever a statement or an answer has ended.
+        Call it whenever a statement or an answer has ended.
         """
         if self._question is not None and self._question.answer.done:
             self._update_channels(self._question)
@@ -145,7 +145,7 @@ class NotificationListener:
         self._pending = deque(kept)
 
     def _take_notifications(self) -> bytes:
-        """Return the next of them as frames, as many as may wait for the client's reading."""
+        """Return the next notifications as frames, as many as may wait until the client reads them."""
         frames = bytearray()
         while self._knows_channels and self._pending and len(frames) <= _MOST_UNREAD_BYTES:
             told = self._pending.popleft()
@@ -157,7 +157,7 @@ class NotificationListener:
 
 
 def encode_payload(change: Change) -> bytes:
-    """Return the text of a notification: JSON in ASCII, the same in every encoding.
+    """Return the payload of a notification: JSON in ASCII, the same in every encoding.
 
     A key that is too long is left out.
     """

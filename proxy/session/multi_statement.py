@@ -1,7 +1,8 @@
-"""The statements of one simple query, when the shadow cannot be given the text as it is: one after the other.
+"""The execution of a simple query whose text cannot go to the shadow unchanged: one statement after the other.
 
-They run through the extended protocol, and the client sees what PostgreSQL sends for a simple query: one transaction
-unless the text says otherwise, nothing of a text with a syntax error anywhere, nothing after an error.
+Each statement runs through the extended protocol. The client sees what PostgreSQL sends for a simple query: all is one
+transaction unless the text says otherwise. A syntax error anywhere stops the whole text, and nothing runs after an
+error.
 """
 
 from planner.parser.lexer import read_tokens
@@ -20,7 +21,7 @@ _SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described o
 
 
 class ScriptRunner:
-    """Runs texts with questions for one session. Raises ShadowFailed after an error, which the client has seen."""
+    """A runner of one session's texts with questions. Raises ShadowFailed after an error, which the client has seen."""
 
     def __init__(self, session: SessionParts, questions: SessionQuestions) -> None:
         self._client = session.client
@@ -31,13 +32,13 @@ class ScriptRunner:
         self._questions = questions
 
     def may_need_splitting(self, parts: tuple[StatementPart, ...]) -> bool:
-        """Return True if a text may be one that cannot go to the shadow as it is."""
+        """Return True if a text possibly cannot go to the shadow unchanged."""
         return any(part.is_intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
             part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
         )
 
     async def needs_splitting(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
-        """Return True if a text cannot go to the shadow as it is. Ask the shadow what prepared names mean."""
+        """Return True if a text cannot go to the shadow unchanged. Ask the shadow what prepared names mean."""
         if any(part.is_intercepted or part.prepares is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":
@@ -49,7 +50,7 @@ class ScriptRunner:
         return False
 
     async def run(self, parts: tuple[StatementPart, ...], text: bytes) -> None:
-        """Run a text statement by statement, as PostgreSQL runs a text of several."""
+        """Run a text statement by statement, as PostgreSQL would run the whole text."""
         several = len(parts) > 1
         if several and (error := await self._relay.find_syntax_error(text)) is not None:
             self._exchange.fail_transaction()
@@ -85,9 +86,9 @@ class ScriptRunner:
         self._exchange.close(b"P", PART)
 
     async def _run_failing(self, part: StatementPart) -> None:
-        """Run a simple query in vain.
+        """Let the shadow refuse a simple query that has parameters.
 
-        It has no parameters: the shadow says so of the statement, with whatever else is wrong first.
+        A simple query can have none. The shadow says so, after any other error in the statement.
         """
         await self._exchange.settle()
         failing = ExpectedAnswer(AnswerEnd.QUERY, shown=ERROR, offset=part.offset)

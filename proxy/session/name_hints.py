@@ -1,6 +1,6 @@
 """Hints for PostgreSQL's errors about names.
 
-They have the nearest name of the catalogue, the quotes or the join that it lacks, or the clause in which it belongs.
+A hint has the nearest name in the catalogue, the missing quotes or join, or the clause where the expression belongs.
 
 Guarantee: a hint depends on the client's own text and on names that its analyst may read in the catalogue.
 """
@@ -33,7 +33,7 @@ _MOST_NAMES = 5_000  # that a name is held against
 
 
 class NameHints:
-    """The hints of one session of an analyst, whose client has the encoding that `encoding` tells."""
+    """The hints for one session of an analyst. `encoding` returns the client's encoding."""
 
     def __init__(
         self, catalog: Catalog, analyst: str, *, encoding: Callable[[], str], hint_in_message: Callable[[], bool]
@@ -44,7 +44,7 @@ class NameHints:
         self._hint_in_message = hint_in_message
 
     def add_hint_to_error(self, frame: Frame, sent: bytes) -> Frame:
-        """Return an ErrorResponse with a hint, or as it is if it has one or none is known.
+        """Return an ErrorResponse with a hint. Return it unchanged if it has a hint or Keyhole knows none.
 
         Parameters:
             sent: the text in which the error's position counts; empty if it is not known.
@@ -90,7 +90,7 @@ class NameHints:
         return None if nearest is None else f"Perhaps you meant {spelled[nearest]}."
 
     def _suggest_qualified(self, wanted: str, schema: str) -> str | None:
-        """Return a name of the source's own: in the given schema, or of the given table in another one."""
+        """Return a hint with the source's own name for a table: in the given schema, or in another schema."""
         names = self._catalog.source_names
         in_schema = _find_nearest(wanted, {one.name: "" for one in names if one.schema == schema})
         of_table = _find_nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
@@ -107,7 +107,7 @@ class NameHints:
         return self._suggest_join(wanted, text)
 
     def _suggest_value(self, wanted: str, text: str) -> str | None:
-        """Return a public value of a key that is written as if it were a column."""
+        """Return a hint with a public value of a key, for a word that was written as if it were a column."""
         for table in self._find_named_tables(text):
             for column in table.columns:
                 if column.domain is not None and len(column.domain) <= _MOST_NAMES and wanted in column.domain:
@@ -115,7 +115,7 @@ class NameHints:
         return None
 
     def _suggest_join(self, wanted: str, text: str) -> str | None:
-        """Return the join that brings the column of another table of the same people."""
+        """Return a hint with the join that would bring in a column of another table about the same people."""
         for table in self._find_named_tables(text):
             called = re.search(rf"\b{re.escape(table.name)}\s+(?:as\s+)?(\w+)", text, re.IGNORECASE)
             alias = called[1] if called and called[1].lower() not in _AFTER_TABLE else table.name
@@ -125,7 +125,7 @@ class NameHints:
         return None
 
     def _suggest_aggregate(self, wanted: str, text: str, at: int) -> str | None:
-        """Return the aggregate that belongs into HAVING in the place of a row's value."""
+        """Return a hint with the aggregate that HAVING needs in place of a column of single rows."""
         if _HAVING.search(text, 0, at) is None:
             return None
         columns = [column for table in self._find_named_tables(text) for column in table.columns]
@@ -134,7 +134,7 @@ class NameHints:
         return f"HAVING compares aggregates, such as {example}. A condition on rows stands in WHERE."
 
     def _suggest_quotes(self, text: str, at: int) -> str | None:
-        """Return the unquoted name with a blank in it where PostgreSQL stopped reading, or just before."""
+        """Return a hint to quote a name that has a blank, at or just before the place of PostgreSQL's syntax error."""
         lowered = text.lower()
         for name in (*self._list_table_names(), *self._list_named_columns(text)):
             first = lowered.find(name.lower(), max(at - len(name) - 1, 0)) if " " in name else -1
@@ -163,7 +163,7 @@ class NameHints:
 
 
 def _find_nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
-    """Return the name that is most like the wanted one, whatever their case; None if none is."""
+    """Return the most similar name, ignoring case. Return None if no name is similar enough."""
     known = dict.fromkeys(list(names)[:_MOST_NAMES])
     if wanted in known:
         return wanted

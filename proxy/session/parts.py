@@ -1,4 +1,4 @@
-"""The shared parts of one session: its client, its connection to the shadow, and what lies between them."""
+"""The parts of one session: its client, its connection to the shadow, and what works between the two."""
 
 import asyncio
 from concurrent.futures import Executor
@@ -20,9 +20,9 @@ from proxy.wire.server_side import ServerProtocol
 class SessionParts:
     """The parts of one session, in which `analyst` asks `asker`.
 
-    `client` and `connection` are the client's socket and protocol, `relay` goes to the shadow, and `exchange` is what
-    Keyhole itself says there. `held` is what the client has prepared and bound for Keyhole to answer, and `listening`
-    what it hears of monitors.
+    `client` and `connection` are the client's socket and protocol. `relay` goes to the shadow, and `exchange` sends
+    Keyhole's own messages there. `held` has the client's statements and portals that Keyhole must answer. `listening`
+    brings the notifications of monitors.
     """
 
     client: asyncio.StreamWriter
@@ -51,7 +51,7 @@ class SessionParts:
     ) -> "SessionParts":
         """Return the parts of a session that has just been opened in the shadow.
 
-        Questions wait in `workers`, and alerts of monitors come from `hub`.
+        Questions run in `workers`. The monitors' alerts come from `hub`.
         """
         work = QuestionWork(workers)
         exchange = ShadowExchange(relay, setting_names=tuple(asker.settings))

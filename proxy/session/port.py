@@ -1,6 +1,6 @@
-"""The base of a session of the PostgreSQL endpoint: who answers its questions, and the shadow for all the rest.
+"""The interfaces that a session of the PostgreSQL endpoint needs: an `Asker` and the shadow.
 
-Whatever is no question never comes to an `Asker`.
+The `Asker` answers questions and sees nothing else. The shadow answers all other statements.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,31 +26,32 @@ class Asker(Protocol):
         """The `keyhole.*` settings and their defaults, as text."""
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
-        """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
+        """Split a text into statements and classify them. It is fast and pure, and runs on the event loop.
+
+        Positions of refusals count in `sql`.
+        """
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        """Return the question of a statement that the shadow holds, as a statement; None if the shadow answers it.
+        """Return the question in a statement that the shadow holds. Return None if the shadow answers the statement.
 
-        Pure.
-
-        `in_sql`: it was prepared by PREPARE, which is part of the text.
+        It is pure. `in_sql` is True if PREPARE made the statement; its text then includes the PREPARE.
         """
 
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
-        """Return the casts of parameters in a statement's questions, which the shadow is to compute. Pure."""
+        """Return the casts of parameters in a statement's questions, which the shadow must compute. It is pure."""
 
     def prepare(self, request: Request) -> Prepared:
-        """Plan one intercepted statement; nothing is spent."""
+        """Plan one question that Keyhole has intercepted. Charge nothing."""
 
     def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
-        """Reserve, run, decide, commit. Blocks. Reserves nothing more once `withdrawn` is set, and raises KH409."""
+        """Reserve, run, decide and commit. It blocks. Once `withdrawn` is set, reserve nothing more and raise KH409."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionBacking:
-    """Whom the policy knows, who answers, and the shadow, which shows `catalog` already.
+    """The policy's analysts, the `Asker` that answers them, and a shadow that already shows `catalog`.
 
-    `using` keeps all of it there while a session lasts.
+    `using` keeps all of them open while a session lasts.
     """
 
     catalog: Catalog

@@ -1,4 +1,4 @@
-"""How many prepared statements, cursors and portals a session holds in the shadow, against its limits."""
+"""The limits on prepared statements, cursors and portals that a session holds in the shadow."""
 
 from proxy.pipeline.messages import StatementPart
 from proxy.session.parts import SessionParts
@@ -6,9 +6,10 @@ from proxy.session.session_refusals import refuse_too_many_held
 
 
 class StatementQuotas:
-    """Upper bounds, kept without asking the shadow: names may be gone, or never have come to be.
+    """Upper bounds on what a session holds, counted without asking the shadow.
 
-    Once a bound is reached the shadow tells how many there are.
+    Some counted names may be gone, or may never have existed. Once a bound is reached, the shadow is asked for the true
+    number.
     """
 
     def __init__(self, session: SessionParts, *, statements: int, portals: int) -> None:
@@ -30,12 +31,10 @@ class StatementQuotas:
         return full and 8 * self._since > min(self._most_statements, self._most_portals)
 
     async def make_room(self, parts: tuple[StatementPart, ...], name: bytes = b"") -> bool:
-        """Make room before a text is sent that prepares statements or declares cursors, or gets a name itself.
+        """Check the quota before a text is sent that prepares statements, declares cursors or is itself named.
 
-        Return True if the shadow was asked.
-
-        In a transaction that has failed nothing can be looked up. All that can be prepared then is what ends it, for
-        which there is as much room again. Raises KH410, ShadowFailed.
+        Return True if the shadow was asked. In a failed transaction it cannot be asked. Then only statements that end
+        the transaction can be prepared, and the limits are doubled. Raises KH410, ShadowFailed.
         """
         words = [part.first_word for part in parts]
         statements, cursors = bool(name) + words.count("prepare"), words.count("declare")

@@ -1,8 +1,8 @@
 """A session after its login: everything passes through to the shadow, except questions.
 
-A question in a simple query or at the first Execute of a portal is prepared against the shadow's empty tables, planned,
-released, and then the shadow runs the rewritten statement, with the released keys as parameters, under the client's own
-portal. Describe, Close, row limits, transactions and their status are the shadow's own.
+A question comes in a simple query or at the first Execute of a portal. It is prepared against the shadow's empty
+tables, planned, and released. Then the shadow runs the rewritten statement, with the released keys as parameters, under
+the client's own portal. The shadow itself handles Describe, Close, row limits, and transactions with their status.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from proxy.wire.server_side import ConnectionState, ReceivedMessage
 
 
 class Session:
-    """One client's statements, in order.
+    """One client's session, which handles its statements in order.
 
-    Very long texts are read in `readers`; `statements` and `portals` are the most that it may hold of each.
+    Very long texts are read in `readers`. `statements` and `portals` are the most that it may hold of each.
     """
 
     def __init__(self, parts: SessionParts, *, readers: Executor, statements: int, portals: int) -> None:
@@ -64,13 +64,16 @@ class Session:
             self._parts.listening.update()
 
     async def cancel(self) -> None:
-        """Cancel the running statement, whose client wants no more: stop waiting for a question, or tell the shadow."""
+        """Cancel the running statement, which the client no longer wants.
+
+        Stop waiting for a question, or ask the shadow to cancel.
+        """
         if not self._parts.work.withdraw():
             await self._relay.cancel()
 
     @property
     def hint_in_message(self) -> bool:
-        """Return True if messages end with their hints, as far as is known without asking the shadow."""
+        """Return True if messages end with their hints, by the settings that are known without asking the shadow."""
         return self._core.reporter.hint_in_message
 
     @property
@@ -90,7 +93,7 @@ class Session:
 
     @property
     def held_bytes(self) -> int:
-        """Return the bytes of texts and statements that Keyhole holds, beside the message that is worked on."""
+        """Return the bytes in transit, and those of held texts and statements, without the message in progress."""
         return self._relay.held_bytes + self._parts.held.held_bytes
 
     def get_idle_seconds(self, now: float) -> float:

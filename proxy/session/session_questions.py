@@ -1,6 +1,6 @@
-"""How a session answers one question: read its settings, plan, prepare in the shadow, release, run there.
+"""The answer to one question in a session: read its settings, plan, prepare in the shadow, release, and run there.
 
-Everything that can fail for the analyst's own reasons is tried in the shadow before anything is spent.
+The shadow tries everything that may fail by the analyst's own fault before anything is charged.
 """
 
 import codecs
@@ -37,9 +37,10 @@ _TOO_LARGE = (
 
 
 class AskingWay(Enum):
-    """The way of asking: in a simple query, where the question's columns are described with its rows, or by its portal.
+    """The way of asking a question: by a simple query or by a portal, as the first statement or after others.
 
-    Earlier statements of the same batch decide what PostgreSQL takes for a transaction.
+    In a simple query the question's columns are described with its rows. Earlier statements of the same batch decide
+    what PostgreSQL takes for a transaction.
     """
 
     ALONE = auto()
@@ -50,9 +51,9 @@ class AskingWay(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """A released answer in the client's encoding: its keys as arrays, or within a COPY, which takes no parameters.
+    """A released answer in the client's encoding: keys as arrays, or in the text of a COPY, which takes no parameters.
 
-    Return None where the encoding has no characters for them.
+    `keys` is None if the encoding lacks a character of a key.
     """
 
     keys: tuple[bytes, ...] | bytes | None
@@ -74,9 +75,10 @@ class SessionQuestions:
         self._work = session.work
 
     async def answer(self, portal: Portal, execute: Execute, *, how: AskingWay) -> bool:
-        """Answer a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.
+        """Answer a question: read the session, plan, prepare, release, run. Charge nothing before `release`.
 
-        False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
+        Return False, and release nothing, if the portal's name means another statement in the shadow than was bound
+        here.
         """
         with self._work.register_question() as withdrawn:
             prepared = await self._bind_answer(portal, execute.portal, how=how, withdrawn=withdrawn)
@@ -94,7 +96,7 @@ class SessionQuestions:
             await self._bind_answer(portal, name, how=AskingWay.PORTAL_AFTER, withdrawn=withdrawn)
 
     async def _bind_answer(self, portal: Portal, name: bytes, *, how: AskingWay, withdrawn: Event) -> Prepared | None:
-        """Put the answer behind the portal of that name; None if it is another portal by now."""
+        """Release the answer and bind it to the portal of that name; return None if the portal was replaced."""
         in_query = how in (AskingWay.ALONE, AskingWay.TOGETHER)
         first_of_batch = how in (AskingWay.ALONE, AskingWay.PORTAL_FIRST) and self._relay.answers.status == b"I"
         bound_to = portal.statement.stand_in_text
@@ -137,7 +139,7 @@ class SessionQuestions:
         return prepared
 
     def _ask_values(self, portal: Portal) -> Callable[[codecs.CodecInfo], GivenValues]:
-        """Ask the shadow for the parameters of a portal; after `settle`, the result reads its answer."""
+        """Ask the shadow for the parameters of a portal. Return a function that reads the reply after `settle`."""
         types = portal.statement.described.types
         if not types:
             return lambda _: GivenValues()
@@ -178,7 +180,7 @@ class SessionQuestions:
             raise error.shift_position(offset=part.offset) from None
 
     def _release_written(self, prepared: Prepared, copied: CopiedQuery | None, withdrawn: Event) -> _WrittenAnswer:
-        """Release, and write the keys for the shadow; in a thread, since millions of keys take seconds."""
+        """Release, and write the keys for the shadow. This runs in a thread, since millions of keys take seconds."""
         released, text = self._asker.release(prepared, withdrawn=withdrawn), self._text.codec
         keys: tuple[bytes, ...] | bytes | None
         try:
@@ -192,7 +194,7 @@ class SessionQuestions:
         return _WrittenAnswer(keys, released.notices)
 
     async def _read_copied(self, portal: Portal, copied: CopiedQuery) -> Portal:
-        """Return a COPY as the query in it, which takes no parameters."""
+        """Return a portal for the query inside a COPY, which takes no parameters."""
         part = portal.statement.part
         query = self._text.encode(copied.spelled or copied.query)
         like = await self._exchange.describe_copied(query, offset=part.offset)
@@ -210,7 +212,7 @@ class SessionQuestions:
     async def is_for_keyhole(self, part: StatementPart) -> bool:
         """Return True if Keyhole answers a statement.
 
-        For EXECUTE, the statement that the shadow holds under the name decides.
+        For EXECUTE, this depends on the statement that the shadow holds under the name.
         """
         if part.executing is None:
             return part.is_intercepted
@@ -219,7 +221,7 @@ class SessionQuestions:
         return await self._find_executed_question(part.executing) is not None
 
     async def _find_executed_question(self, executing: ExecuteStatement) -> tuple[bytes, str] | None:
-        """Return the name and the question of EXECUTE; None if there is none, or no question in it."""
+        """Return the name and the question that EXECUTE runs. Return None if there is none, or it is no question."""
         await self._exchange.settle()
         if not executing.name.isascii():
             await self._text.refresh_encoding()
@@ -235,7 +237,7 @@ class SessionQuestions:
         return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
     async def _bind_arguments(self, portal: Portal, executing: ExecuteStatement) -> Portal:
-        """Return an EXECUTE as the question that it names, bound to its arguments."""
+        """Return the question that EXECUTE names, bound to EXECUTE's arguments."""
         found = await self._find_executed_question(executing)
         if found is None:
             raise refuse_replaced_statement(executing.name)
@@ -260,7 +262,7 @@ class SessionQuestions:
 
 
 def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
-    """Return a statement whose only parameters are these arrays, without parameters."""
+    """Return SQL without parameters: a statement whose only parameters are these arrays, with the arrays written in."""
     parts: list[str] = []
     at = 0
     for token in read_tokens(sql):
@@ -271,11 +273,11 @@ def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
 
 
 def _check_settings_unchanged(portal: Portal, state: SessionState) -> None:
-    """Raise KH106 if the parameters of a portal may not mean what they meant when it was bound."""
+    """Raise KH106 if settings changed after a portal was bound, so that its parameters may mean something else."""
     if portal.read_by not in (None, state.read_by):
         raise refuse_reread_parameters()
 
 
 def _declares_held_cursor(part: StatementPart) -> bool:
-    """Return True if it declares a cursor WITH HOLD."""
+    """Return True if the statement declares a cursor WITH HOLD."""
     return any(token.is_word("hold") for token in read_tokens(part.beforehand[0]))

@@ -1,27 +1,27 @@
-"""Refusals of a session, in words. Each depends on what the client sent and on its own settings alone."""
+"""The texts of a session's refusals. Each depends only on what the client sent and on its own settings."""
 
 from planner.errors import KeyholeError, refuse_unsupported
 
 
 def refuse_client_encoding(encoding: str) -> KeyholeError:
-    """Return the refusal of a client encoding in which a text could mean two things."""
+    """Return the refusal of a client encoding in which one text could be read in two ways."""
     return KeyholeError(
         "KH404", f"the client encoding {encoding} is not supported", hint="SET client_encoding = 'UTF8';"
     )
 
 
 def refuse_invalid_text(encoding: str) -> KeyholeError:
-    """Return the refusal of a statement of bytes that are no text."""
+    """Return the refusal of a statement whose bytes are no text in the client's encoding."""
     return KeyholeError("KH100", f"the statement is not valid {encoding}")
 
 
 def refuse_unwritable_text(encoding: str) -> KeyholeError:
-    """Return the refusal of a statement for the shadow with letters that the client's encoding lacks."""
+    """Return the refusal of a statement for the shadow with characters that the client's encoding lacks."""
     return KeyholeError("KH100", f"the statement cannot be written in {encoding}")
 
 
 def refuse_unwritable_answer(encoding: str) -> KeyholeError:
-    """Return the refusal of keys with letters that the client's encoding lacks."""
+    """Return the refusal of keys with characters that the client's encoding lacks."""
     return KeyholeError(
         "KH404",
         f"the answer cannot be written in {encoding}",
@@ -54,7 +54,7 @@ def refuse_too_many_held(what: str, *, most: int) -> KeyholeError:
 
 
 def refuse_replaced_statement(name: str) -> KeyholeError:
-    """Return the refusal of an EXECUTE of a name that means something else by now."""
+    """Return the refusal of an EXECUTE whose name means another statement by now."""
     return KeyholeError(
         "KH106",
         f'the prepared statement "{name}" was replaced after this was parsed',
@@ -63,7 +63,7 @@ def refuse_replaced_statement(name: str) -> KeyholeError:
 
 
 def refuse_reread_parameters() -> KeyholeError:
-    """Return the refusal of parameters in text that other settings read otherwise."""
+    """Return the refusal of parameters in text form that the session's present settings would read differently."""
     return KeyholeError(
         "KH106",
         "a setting changed the meaning of the parameters after this portal was bound",

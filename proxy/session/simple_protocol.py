@@ -1,6 +1,6 @@
-"""Simple queries: a text goes to the shadow as it is, unless a question is among its statements.
+"""Simple queries in a session: a text goes to the shadow unchanged, unless one of its statements is a question.
 
-Errors in it end it and nothing else: ReadyForQuery follows at once, even inside a batch of the extended protocol.
+An error ends the text and nothing else. ReadyForQuery follows at once, even inside a batch of the extended protocol.
 """
 
 from planner.errors import KeyholeError
@@ -15,7 +15,7 @@ from proxy.wire.server_side import ConnectionState, ReceivedMessage
 
 
 class SimpleProtocol:
-    """One session's simple queries."""
+    """The handler of one session's simple queries."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -58,7 +58,7 @@ class SimpleProtocol:
         self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC))
 
     async def _open_portal(self, name: bytes) -> None:
-        """Answer the question of a portal that FETCH or MOVE is about to read, as drivers do with their cursors."""
+        """Answer the question of a portal that FETCH or MOVE is about to read. Drivers read their cursors this way."""
         self._held.forget_ended_portals()
         portal = self._held.portals.pop(name, None)
         if portal is not None:

@@ -1,4 +1,4 @@
-"""Which statements a client's text has, and which of them Keyhole answers: read where it holds up nobody else."""
+"""A reader that splits a client's text and finds the statements that Keyhole answers, without delaying others."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -22,10 +22,10 @@ _LONG_BYTES = 2 * 1024  # shorter texts are read on the event loop, which saves 
 class StatementReader:
     """A reader of one session's texts.
 
-    It reads short ones at once, long ones in `work`, very long ones in `readers` while nothing else in the process
-    reads such a one.
+    It reads short texts at once and long ones in `work`. Very long ones are read in `readers`, one at a time in the
+    process.
 
-    `longest_ms` is the highest `statement_timeout` that any of them may have set.
+    `longest_ms` is the highest `statement_timeout` that any text may have set.
     """
 
     def __init__(self, session: SessionParts, *, readers: Executor) -> None:

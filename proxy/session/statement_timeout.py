@@ -1,7 +1,7 @@
-"""The client's `statement_timeout`: how long, at the longest, it lets PostgreSQL work on its statements.
+"""The longest `statement_timeout` that a client may have set for its statements.
 
-PostgreSQL alone knows where one statement of a text or a pipeline ends and the next begins, so its own limit is the
-one that counts, as long as the client has not set it higher than the owner's.
+PostgreSQL alone knows where one statement of a text or a pipeline ends and the next begins. Its own limit therefore
+counts, unless the client has set it higher than the owner's.
 """
 
 import math
@@ -24,8 +24,8 @@ def read_login_timeout_ms(settings: Mapping[str, str]) -> float:
 def find_longest_timeout_ms(text: str) -> float:
     """Return the longest timeout that any part of a text may set, by SET or set_config(); 0 if it sets none.
 
-    Guarantee: not less than what PostgreSQL makes of it, for every text that is not refused. Where that cannot be told
-    (a parameter, an expression), and where the limit is switched off, it is infinite. Raises KH100.
+    Guarantee: the result is not less than PostgreSQL's own, for every text that is not refused. It is infinite if the
+    text switches the limit off, or sets it by a parameter or an expression. Raises KH100.
     """
     if SETTING not in text.lower():  # names cannot be written otherwise: those with escapes are refused
         return 0.0
@@ -36,7 +36,7 @@ def find_longest_timeout_ms(text: str) -> float:
 
 
 def _read_assigned_ms(found: tuple[Token, ...], at: int) -> float:
-    """Return the value of the name at that place; 0 if it is only named, or reset to the login's."""
+    """Return the value that the text assigns to the name there; 0 if it only names or resets the setting."""
     following = found[at + 1 : at + 4]
     if not following:
         return 0.0

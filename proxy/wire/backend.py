@@ -1,4 +1,4 @@
-"""The messages of a server: frozen values, their bytes, and the way back for those that a relay has to read."""
+"""The messages of a server: frozen values, their encoding as bytes, and decoders for those that a relay reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,11 @@ class Authentication:
 
 @dataclass(frozen=True, slots=True)
 class NegotiateProtocolVersion:
-    """The newest minor version served, as a whole version number, and the `_pq_.` options not understood."""
+    """The reply to a client that asks for a newer protocol or for unknown `_pq_.` options.
+
+    It names the newest minor version that is served, as a whole version number, and the options that were not
+    understood.
+    """
 
     version: int
     options: tuple[bytes, ...]
@@ -38,7 +42,7 @@ class NegotiateProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class ParameterStatus:
-    """A setting that clients follow."""
+    """The report of a setting's value, which clients keep track of."""
 
     name: bytes
     value: bytes
@@ -50,7 +54,7 @@ class ParameterStatus:
 
 @dataclass(frozen=True, slots=True)
 class BackendKeyData:
-    """The data that a client must know to cancel."""
+    """The process number and the secret that a client needs to cancel a statement."""
 
     process: int
     secret: bytes
@@ -89,7 +93,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class NotificationResponse:
-    """The notification of a channel; `process` is that of the session which notified, 0 for the server."""
+    """A notification on a channel. `process` is the number of the session that sent it, or 0 for the server."""
 
     process: int
     channel: bytes

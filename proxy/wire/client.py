@@ -15,7 +15,7 @@ _LOGIN = frozenset(map(ord, "RSKZENv"))
 
 
 class ClientState(Enum):
-    """Where a connection is."""
+    """The state of a client's connection."""
 
     LOGIN = auto()
     OPEN = auto()
@@ -23,10 +23,10 @@ class ClientState(Enum):
 
 
 class ClientProtocol:
-    """Opens a session that needs no password (the shadow's socket decides who may connect), then cuts frames.
+    """The client's side of a session without a password, which cuts the server's bytes into frames.
 
-    `parameters` are the server's ParameterStatus values so far, `key` what cancels this session, `refusal` the
-    server's error if it refused the login. Raises ProtocolViolation.
+    The shadow's socket decides who may connect. `parameters` are the server's ParameterStatus values so far. `key` is
+    what cancels this session. `refusal` is the server's error if it refused the login. Raises ProtocolViolation.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class ClientProtocol:
 
     @property
     def buffered(self) -> int:
-        """Bytes of messages that are not complete, or not handed out yet."""
+        """The number of bytes that were received and not yet handed out as frames."""
         return self._reader.buffered
 
     def encode_startup(self, parameters: dict[str, str]) -> bytes:
@@ -47,17 +47,17 @@ class ClientProtocol:
         return Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=pairs).encode()
 
     def receive(self, data: bytes) -> None:
-        """Give it bytes from the server."""
+        """Add bytes that came from the server."""
         self._reader.feed(data)
 
     def log_in(self) -> bool:
-        """Take what has come; whether the login is over, by success (`OPEN`) or refusal (`CLOSED`)."""
+        """Read the replies to the login so far. Return True once it is accepted (`OPEN`) or refused (`CLOSED`)."""
         while self.state is ClientState.LOGIN and (received := self._reader.read_typed(_LOGIN)) is not None:
             self._read_login_message(backend.decode(received))
         return self.state is not ClientState.LOGIN
 
     def next_frame(self) -> Frame | None:
-        """Return the next frame, a run of rows being one."""
+        """Return the next frame. Adjacent rows come as one frame."""
         return self._reader.read_typed()
 
     def _read_login_message(self, message: BackendMessage) -> None:

@@ -1,11 +1,11 @@
-"""Reading typed values from a payload, strictly: nothing missing, nothing left over."""
+"""A strict reader of typed values in a payload: no value may be missing, and no byte may be left over."""
 
 from proxy.security.violation import ProtocolViolation
 from proxy.wire.frames import INT16, INT32, UINT32
 
 
 class PayloadReader:
-    """A position in a payload, which begins at `at`. Every method raises ProtocolViolation where it is too short."""
+    """A reading position in a payload, at first `at`. Every method raises ProtocolViolation if bytes are missing."""
 
     __slots__ = ("_at", "_payload")
 
@@ -29,7 +29,7 @@ class PayloadReader:
         return value
 
     def read_count(self) -> int:
-        """Return a 16-bit number of things that follow; PostgreSQL reads it unsigned."""
+        """Return a 16-bit count of the items that follow. It is unsigned, as in PostgreSQL."""
         return self.read_int16() & 0xFFFF
 
     def read_string(self) -> bytes:

@@ -19,9 +19,9 @@ _FREED_BYTES = 64 * 1024  # what was handed out of a buffer is freed from here o
 
 
 class Frame(NamedTuple):
-    """One message as it travels, header included; or, from a merging reader, a run of DataRow or CopyData messages.
+    """One message as it is sent, header included; or a run of DataRow or CopyData messages from a merging reader.
 
-    A tuple, as `ReceivedMessage` is: two are made for every message.
+    It is a tuple for speed, like `ReceivedMessage`: two of them are made for every message.
     """
 
     kind: int
@@ -40,12 +40,12 @@ def make_frame(kind: str, *parts: bytes) -> bytes:
 
 
 class FrameReader:
-    """Cuts a byte stream into frames; bytes may arrive in any pieces.
+    """A reader that cuts a byte stream into frames. The bytes may arrive in pieces of any size.
 
-    Guarantee: what was handed out is not held any more, but for 64 kB.
+    Guarantee: frames that were handed out are not held any more, except for 64 kB.
 
-    `limit_bytes` bounds a message's length field and thereby what a peer can make us buffer. With `merges_rows`,
-    complete messages of rows that lie side by side come out as one frame, so that a relay copies them at once.
+    `limit_bytes` bounds a message's length field, and with it the bytes that a peer can make Keyhole buffer. With
+    `merges_rows`, adjacent complete messages of rows come out as one frame. A relay then copies them at once.
     """
 
     def __init__(self, *, limit_bytes: int, merges_rows: bool) -> None:
@@ -67,7 +67,7 @@ class FrameReader:
 
     @property
     def has_frame(self) -> bool:
-        """Return True if a whole message with a type byte has come, whatever it is worth."""
+        """Return True if a whole message with a type byte has come, even an invalid one."""
         available = len(self._buffer) - self._start
         return available >= 5 and available > UINT32.unpack_from(self._buffer, self._start + 1)[0]
 
@@ -85,7 +85,7 @@ class FrameReader:
         return payload
 
     def read_typed(self, allowed: Container[int] | None = None) -> Frame | None:
-        """Return the next frame, if complete. A type that is not `allowed` is refused before its payload is awaited."""
+        """Return the next frame if it is complete. Refuse a type that is not `allowed` before its payload has come."""
         buffer, begin = self._buffer, self._start
         if len(buffer) == begin:
             return None

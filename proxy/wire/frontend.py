@@ -1,4 +1,4 @@
-"""The messages of a client: frozen values, their bytes, and the way back. Text stays bytes in the client's encoding."""
+"""The messages of a client: frozen values, encoders and decoders. Text stays bytes in the client's encoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionRequest:
-    """SSLRequest or GSSENCRequest, answered by one byte."""
+    """A request for encryption (SSLRequest or GSSENCRequest). The server answers it with one byte."""
 
     gss: bool
 
@@ -44,7 +44,7 @@ class EncryptionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A request to cancel what another connection runs."""
+    """A request to cancel the running statement of another connection."""
 
     process: int
     secret: bytes
@@ -56,7 +56,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Message `p`: what the server asked for, a SASL initial response, a SASL response or a password."""
+    """Message `p`: the reply to a request for authentication.
+
+    It is a SASL initial response, a SASL response or a password.
+    """
 
     data: bytes
 
@@ -67,7 +70,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One or more statements, answered in text."""
+    """A simple query of one or more statements, whose results come as text."""
 
     sql: bytes
 
@@ -78,7 +81,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """Prepare a statement; parameter type 0 is left to the server."""
+    """A request to prepare a statement. Parameter type 0 leaves the choice of the type to the server."""
 
     statement: bytes
     sql: bytes
@@ -92,9 +95,10 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Make a portal of a statement and parameter values. Formats: none means text, one means all, else one each.
+    """A request to make a portal from a statement and parameter values.
 
-    The database judges if formats and values fit the statement.
+    No format code means text for all values, one code counts for all, and otherwise there is one code for each. The
+    database decides whether formats and values fit the statement.
     """
 
     portal: bytes
@@ -123,7 +127,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Ask what a statement (`S`) or portal (`P`) takes and gives."""
+    """A request for the parameters and columns of a statement (`S`), or the columns of a portal (`P`)."""
 
     what: bytes
     name: bytes
@@ -135,7 +139,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Run a portal, for at most `rows` rows unless 0."""
+    """A request to run a portal, for at most `rows` rows. 0 means no limit."""
 
     portal: bytes
     rows: int
@@ -147,7 +151,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Forget a statement (`S`) or portal (`P`)."""
+    """A request to forget a statement (`S`) or portal (`P`)."""
 
     what: bytes
     name: bytes
@@ -159,7 +163,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """The end of a batch: errors are forgotten, an implicit transaction ends."""
+    """The end of a batch: it clears an error and ends an implicit transaction."""
 
     def encode(self) -> bytes:
         """Return the frame."""
@@ -168,7 +172,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Send what there is."""
+    """A request to send every reply that is ready."""
 
     def encode(self) -> bytes:
         """Return the frame."""
@@ -177,7 +181,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """Good-bye."""
+    """The end of a session."""
 
     def encode(self) -> bytes:
         """Return the frame."""
@@ -186,7 +190,7 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """The obsolete fast path; only its frame is read."""
+    """A call by the obsolete fast path. Only its frame is read."""
 
     data: bytes
 
@@ -197,7 +201,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """CopyData, CopyDone or CopyFail (`d`, `c`, `f`): outside COPY they are read and ignored."""
+    """CopyData, CopyDone or CopyFail (`d`, `c`, `f`). Outside COPY they are read and ignored."""
 
     kind: str
     data: bytes

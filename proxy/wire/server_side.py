@@ -1,4 +1,4 @@
-"""The server's side of a connection as a state machine: which message may come when, in one table."""
+"""The server's side of a connection as a state machine. One table says which message may come in which state."""
 
 from enum import Enum, auto
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from proxy.wire.frontend import Cancel, EncryptionRequest, FrontendMessage
 
 
 class ConnectionState(Enum):
-    """Where a connection is."""
+    """The state of a server's connection."""
 
     STARTUP = auto()  # nothing but a packet without a type byte may come
     AUTHENTICATING = auto()  # credentials alone
@@ -51,9 +51,9 @@ _KEPT_BYTES = 64 * 1024  # of a longer message the frame is made again where it 
 
 
 class ReceivedMessage(NamedTuple):
-    """A message, with the frame it came in if it is after the login and not long, so that it can be relayed as it is.
+    """A received message. After the login, a short one also has its frame, so that it can be relayed unchanged.
 
-    `size` is the frame's length in bytes, and `is_ascii` whether the whole of it is.
+    `size` is the frame's length in bytes. `is_ascii` is True if the whole frame is ASCII.
     """
 
     message: FrontendMessage
@@ -68,9 +68,10 @@ class ReceivedMessage(NamedTuple):
 
 
 class ServerProtocol:
-    """Bytes in, messages out, one at a time, so that an error can still make the next ones be skipped.
+    """The server's side of a connection: bytes come in, and messages come out one at a time.
 
-    Raises ProtocolViolation, after which the connection is closed and takes nothing more.
+    One at a time, because an error must make the next messages be skipped. Raises ProtocolViolation. After it the
+    connection is closed and accepts nothing more.
     """
 
     def __init__(self) -> None:
@@ -80,22 +81,22 @@ class ServerProtocol:
 
     @property
     def buffered(self) -> int:
-        """Bytes of messages that are not complete, or not asked for yet."""
+        """The number of received bytes that no returned message has used yet."""
         return self._reader.buffered
 
     def receive(self, data: bytes) -> None:
-        """Give it bytes from the client."""
+        """Add bytes that came from the client."""
         self._reader.feed(data)
         if self.state in (ConnectionState.STARTUP, ConnectionState.AUTHENTICATING, ConnectionState.OPENING):
             self._limit_unauthenticated()
 
     @property
     def has_more(self) -> bool:
-        """Return True if another message has come already. For an open session."""
+        """Return True if another message has come already. Call it only while the session is open."""
         return self._reader.has_frame
 
     def next_message(self) -> ReceivedMessage | None:
-        """Return the next message that counts, or None until more bytes come."""
+        """Return the next message that must be handled, or None until more bytes come."""
         try:
             if self.state is ConnectionState.STARTUP:
                 return self._read_first_message()
@@ -113,7 +114,7 @@ class ServerProtocol:
         return None
 
     def start_encryption(self) -> None:
-        """Expect TLS from the next byte on. Raise ProtocolViolation if anything came before it in the clear."""
+        """Expect TLS from the next byte on. Raise ProtocolViolation if an unencrypted byte has come before it."""
         if self.state is not ConnectionState.STARTUP:
             raise RuntimeError(f"cannot begin TLS in {self.state.name}")
         if self._reader.buffered:
@@ -126,12 +127,12 @@ class ServerProtocol:
         self._change_state(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
 
     def open_session(self) -> None:
-        """Open the session: statements may come."""
+        """Open the session. From now on statements are read."""
         self._change_state(ConnectionState.OPENING, ConnectionState.IDLE)
         self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
 
     def fail_batch(self) -> None:
-        """Note that an error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
+        """Note that an error was sent. In a batch of the extended protocol, drop all messages up to Sync."""
         if self.state is ConnectionState.EXTENDED:
             self.state = ConnectionState.SKIPPING
 

@@ -1,4 +1,4 @@
-"""The requests of a connecting client: an allow-list of settings, from parameters and from `options`."""
+"""The requests of a connecting client: its settings, from parameters and from `options`, held against an allow-list."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,10 @@ from proxy.wire.frontend import NEWEST_MINOR, Startup
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The login: who, where to, and with which settings. `extensions` are `_pq_.` options, none of which is known.
+    """A login: the user, the database and the settings of the session.
 
-    `minor` is the protocol's minor version that both sides speak from here on.
+    `extensions` are the requested `_pq_.` options; Keyhole knows none of them. `minor` is the protocol's minor version
+    that both sides use from now on.
     """
 
     user: str
