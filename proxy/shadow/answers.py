@@ -1,7 +1,7 @@
-"""Which answer belongs to which message sent to the shadow, and who is to see it: the relay's bookkeeping, without I/O.
+"""The queue of answers expected from the shadow, and who gets each of them: the relay's bookkeeping, without I/O.
 
-Every message of the extended protocol has exactly one ending; an error ends all up to the next Sync. A queue of what
-is expected therefore tells, for every frame that comes back, whether the client asked for it or Keyhole did.
+Every message of the extended protocol has exactly one ending. An error ends all messages up to the next Sync. The queue
+therefore tells, for every frame that comes back, whether the client or Keyhole asked for it.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from proxy.wire.frames import Frame
 
 
 class AnswerEnd(Enum):
-    """The kind of a protocol message, as far as the end of its answer is concerned."""
+    """The kind of a protocol message, which decides the frame that ends its answer."""
 
     PARSE = auto()
     BIND = auto()
@@ -58,12 +58,13 @@ _STATUS, _READY = ord("S"), ord("Z")
 class ExpectedAnswer:
     """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
 
-    `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
-    `text` is the SQL that was sent, if it is short: its errors have their positions in it.
-    `when_too_large` is the hint of an error that says that memory or disk are used up.
-    `places`: the columns of which a description tells the tables, if it has the same columns.
-    `late`: the description waits for the first row or the end of what follows, as a simple query's does where the whole
-    result is made before it is shown; an error there means that it never comes.
+    `tag` replaces the tag of a CommandComplete. `offset` is added to an error's position; None removes the position.
+    `text` is the SQL that was sent, if it is short: error positions count in it. `when_too_large` is the hint for an
+    error that reports exhausted memory or disk. `places` are columns with their tables. A description gets these tables
+    if it has the same columns.
+
+    `late` makes the description wait for the first row or the end of what follows. A simple query waits so if its whole
+    result is made before any of it is shown. If an error comes first, the description is dropped.
     """
 
     ending: AnswerEnd
@@ -84,15 +85,19 @@ class ExpectedAnswer:
 
 
 class AnswerQueue:
-    """The queue. `skipping`: an error has made the shadow drop everything up to a Sync that is not sent yet.
+    """The queue of expected answers, with what the shadow's replies have shown so far.
 
-    `status` is the last ReadyForQuery's; `readies` counts them, `errors` the errors seen, `completed` the answers, and
-    `forgotten` the commands that make the shadow forget prepared statements, `listened` those that change to which
-    channels it listens, once their transaction commits. `ran`: since the last ReadyForQuery the
-    client has executed something in the transaction that is open, to its end or not, so that PostgreSQL takes what
-    follows for a part of a transaction block; `bound`, that it has made portals. `executed` counts what it has executed
-    in batches; beyond `told`, settings may have changed of which the shadow tells only with the next ReadyForQuery.
-    `mend_error` is given each error with the text of what failed, and returns it as it is to be told.
+    `skipping` is True if an error makes the shadow drop every message until a Sync, which is not sent yet. `status` is
+    that of the last ReadyForQuery.
+
+    Counters: `readies` counts ReadyForQuery messages, `errors` the errors seen, and `completed` the answers.
+    `forgotten` counts commands that make the shadow forget prepared statements. `listened` counts commands that change
+    the session's channels once their transaction commits. `executed` counts what the client has executed in batches. If
+    it exceeds `told`, settings may have changed, which the shadow reports only with the next ReadyForQuery.
+
+    `ran` is True if the client has executed something in the open transaction since the last ReadyForQuery, even in
+    part. PostgreSQL then takes what follows for part of a transaction block. `bound` is True if the client has made
+    portals. `mend_error` gets each error and the SQL that failed, and returns the error that is sent.
     """
 
     def __init__(self) -> None:
@@ -116,7 +121,7 @@ class AnswerQueue:
     def is_fresh(self) -> bool:
         """Return True if a Sync now would end nothing of the client's.
 
-        It has neither run nor bound anything since the last, or since the end of a transaction.
+        The client has neither run nor bound anything since the last Sync, or since the end of a transaction.
         """
         return not (self.ran or self.bound)
 
@@ -146,7 +151,7 @@ class AnswerQueue:
         return expected
 
     def take_frame(self, frame: Frame) -> bytes:
-        """Take a frame that has come, and return what the client gets of it."""
+        """Take a frame that has come, and return the bytes that the client gets for it."""
         if not self._queue:
             return frame.raw
         current = self._queue[0]
@@ -223,12 +228,12 @@ def keep_if_short(sql: bytes) -> bytes:
 
 
 def _return_unchanged(frame: Frame, _: bytes) -> Frame:
-    """Return the frame of an error that nobody changes."""
+    """Return the frame of an error unchanged."""
     return frame
 
 
 def _name_tables(frame: Frame, places: RowDescription) -> bytes:
-    """Return a description with the origin of its columns, if they are the same."""
+    """Return a description with the tables of its columns, if it has the same columns as `places`."""
     described = backend.decode(frame)
     if not isinstance(described, RowDescription) or described.signature != places.signature:
         return frame.raw
@@ -247,7 +252,7 @@ def _add_hint(frame: Frame, hint: bytes) -> Frame:
 
 
 def _shift_error(frame: Frame, offset: int | None) -> bytes:
-    """Return the error with its position counted in a longer text, or without one."""
+    """Return the error with its position moved into a longer text, or without a position."""
     report = backend.decode(frame)
     if not isinstance(report, Report):
         return frame.raw

@@ -1,4 +1,4 @@
-"""Text arrays in PostgreSQL's binary format, which needs no quoting, and as literals where no parameter may stand."""
+"""Text arrays in PostgreSQL's binary format, which needs no quoting, and as SQL literals if no parameter is allowed."""
 
 import codecs
 import re
@@ -32,7 +32,7 @@ def encode_text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> 
 
 
 def write_array_literal(values: Sequence[str | None]) -> str:
-    """Return the same as a string constant, for a session whose `standard_conforming_strings` is on."""
+    """Return SQL text: the same array as a string constant, for a session with `standard_conforming_strings` on."""
 
     def write(value: str | None) -> str:
         if value is None:
@@ -43,7 +43,7 @@ def write_array_literal(values: Sequence[str | None]) -> str:
 
 
 class _ElementCache(dict[str | None, _Element]):
-    """Each text as it is written, made once: millions of keys have thousands of them."""
+    """A cache of encoded texts. Millions of keys repeat thousands of texts, so each is encoded once."""
 
     def __init__(self, write: Callable[[str | None], _Element]) -> None:
         super().__init__()

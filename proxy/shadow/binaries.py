@@ -1,7 +1,7 @@
-"""PostgreSQL programs of the operator's own, from which a shadow is started: looked at before one of them runs.
+"""The operator's own PostgreSQL programs, from which a shadow is started. They are checked before one of them runs.
 
-Guarantee: all are of one release that Keyhole supports, and nobody but root and Keyhole's own user can put others in
-their place, or change what they load.
+Guarantee: all are of one release that Keyhole supports. Nobody but root and Keyhole's own user can replace them, or
+change what they load.
 """
 
 import errno
@@ -30,7 +30,7 @@ _WHERE = f'such as bindir = "/usr/lib/postgresql/{SUPPORTED}/bin".'
 
 @dataclass(frozen=True, slots=True)
 class PostgresPrograms:
-    """Programs of one release in one folder. `state` is another one as soon as others lie there."""
+    """Programs of one release in one folder. If other programs lie there later, `state` differs."""
 
     directory: Path
     release: tuple[int, int]
@@ -43,7 +43,7 @@ class PostgresPrograms:
 
 
 def find_own_programs(policy: Policy) -> PostgresPrograms | None:
-    """Return the programs of `[shadow] bindir`; None if the wheel's are meant. Raise KH013 for unusable ones."""
+    """Return the programs of `[shadow] bindir`; None if the wheel's are used. Raise KH013 for unusable ones."""
     bindir = policy.shadow.bindir
     if bindir is None:
         return None
@@ -51,7 +51,7 @@ def find_own_programs(policy: Policy) -> PostgresPrograms | None:
 
 
 def ask_release(program: Path) -> tuple[int, int]:
-    """Return major and minor version that a program of PostgreSQL says it has. Raise Fault (KH013)."""
+    """Run a program of PostgreSQL and return the major and minor version that it reports. Raise Fault (KH013)."""
     hint = f"Name the programs of a release of PostgreSQL {SUPPORTED} that start on this machine, {_WHERE}"
     try:
         said = subprocess.run(  # noqa: S603 - the operator's own program
@@ -66,9 +66,9 @@ def ask_release(program: Path) -> tuple[int, int]:
 
 
 def check_server_files(address_conninfo: str) -> None:
-    """Raise KH013 if somebody else can change what a running server loads or was made from.
+    """Raise KH013 if another user can change files that a running server loads or was made from.
 
-    These are its libraries, and the files that a new database is filled with.
+    These are its libraries, and the files that fill a new database.
     """
     with PunctualConnection.connect(address_conninfo) as connection:
         folders = connection.execute(
@@ -109,7 +109,7 @@ def _read_programs(directory: Path) -> PostgresPrograms:
 
 
 def _check_owners(*paths: Path) -> None:
-    """Raise Fault if anybody except root and our own user has a say in what these paths lead to.
+    """Raise Fault if anybody except root and our own user can change the files that these paths lead to.
 
     Raise OSError if they cannot be read.
     """
@@ -144,7 +144,7 @@ def _is_open_to_all(step: Path) -> bool:
 
 
 def _list_path_steps(path: Path) -> Iterator[Path]:
-    """Yield all that decides what an absolute path leads to: the folders from the root on, their links, and its end."""
+    """Yield every folder and link that an absolute path goes through, from the root on, and its end."""
     current, ahead, links = Path(path.anchor), _split_path_reversed(path), 0
     yield current
     while ahead:

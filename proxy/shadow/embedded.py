@@ -73,15 +73,19 @@ CONFIGURATION = {
 class EmbeddedShadow:
     """A PostgreSQL server in `directory`, started on entry and stopped on exit unless another process uses it too.
 
-    It is the wheel's PostgreSQL, or that of `binaries`; both run with the same configuration, whatever their makers'
+    It is the wheel's PostgreSQL, or that of `binaries`. Both run with the same configuration, whatever their own
     defaults are.
 
-    The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`, which is
-    created, and every folder above `directory` is made traversable. It admits `connections` at once, each of which may
-    have `session_memory_mb` of memory, and as much again of temporary files; none of them can use up what the
-    serializable transactions of all need to read `public_tables` and the catalog. The socket lies inside the data
-    directory, which its owner alone may enter: that is the only access control the shadow's `trust` authentication
-    relies on, so a path too long for a socket is refused (KH406) instead of moving the socket elsewhere.
+    The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`. This user is
+    created, and every folder above `directory` is made traversable.
+
+    The server admits `connections` at once. Each may have `session_memory_mb` of memory, and as much again of temporary
+    files. All share the locks of serializable transactions. No connection can use up the locks that others need to read
+    `public_tables` and the catalog.
+
+    The socket lies inside the data directory, which only its owner may enter. This is the only access control for the
+    shadow's `trust` authentication. A path too long for a socket is therefore refused (KH406); the socket is never
+    moved elsewhere.
     """
 
     def __init__(
@@ -111,7 +115,7 @@ class EmbeddedShadow:
 
     @property
     def version(self) -> str:
-        """Of the PostgreSQL that it is started from, as PostgreSQL writes it: 18.4."""
+        """The version of PostgreSQL that the server is started from, as PostgreSQL writes it: 18.4."""
         major, minor = read_wheel_release() if self._binaries is None else self._binaries.release
         return f"{major}.{minor}"
 
@@ -158,7 +162,7 @@ class EmbeddedShadow:
         self.stop()
 
     def _forget_dead_users(self) -> None:
-        """Forget dead users. A killed process cannot sign off; without this its shadow would never stop again."""
+        """Remove killed processes from the server's users. They cannot sign off, so it would never stop again."""
         users = self._server.global_process_id_list
         for process in users.get_and_remove(0):
             try:
@@ -175,9 +179,9 @@ def _keep_machine_settings(file: Path) -> None:
 
 
 def _count_read_locks(public_tables: int) -> int:
-    """Return the room for locks of serializable transactions, by connection.
+    """Return the number of locks that serializable transactions need, for each connection.
 
-    PostgreSQL remembers up to ten such transactions a connection, those that have ended among them as long as one of
-    before has not, and twice as many locks as are set. Each may have read all tables.
+    PostgreSQL remembers up to ten transactions for each connection. Ended ones stay while an earlier one is open. It
+    has room for twice as many locks as are set. Each transaction may have read all tables.
     """
     return min(_MOST_READ_LOCKS, max(_LEAST_READ_LOCKS, 5 * (public_tables + _INFORMATION_TABLES)))

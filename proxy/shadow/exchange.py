@@ -1,7 +1,7 @@
-"""Keyhole's own conversation with the shadow inside a client's batch: hidden from the client, errors excepted.
+"""Keyhole's own messages to the shadow inside a client's batch. The client sees nothing of them except errors.
 
-All of it is extended protocol without Sync, so it belongs to the client's transaction and to its batch: an error in it
-is an error of the batch. Names that start with `keyhole.` are Keyhole's.
+They use the extended protocol without Sync, so they belong to the client's transaction and batch. An error in one is an
+error of the batch. Names that start with `keyhole.` are Keyhole's.
 """
 
 import codecs
@@ -68,14 +68,14 @@ _GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
 
 @dataclass(frozen=True, slots=True)
 class GivenValues:
-    """The parameters of a portal, numbered from 1, and the casts of them that a question writes."""
+    """The values of a portal's parameters, numbered from 1, and of the casts of them that a question writes."""
 
     parameters: Mapping[int, ParameterValue | None] = field(default_factory=dict)
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
 
 
 def _write_cast(cast: ParameterCast) -> tuple[str, int]:
-    """Return a cast of a parameter, and the oid of its type."""
+    """Return SQL for a cast of a parameter, and the OID of its type."""
     number, kinds = cast
     return f"${number}" + "".join(
         f"::pg_catalog.{parameter_casts.TYPES[kind][0]}" for kind in kinds
@@ -83,7 +83,7 @@ def _write_cast(cast: ParameterCast) -> tuple[str, int]:
 
 
 class ShadowExchange:
-    """Messages that Keyhole adds to a client's batch. `setting_names` are the `keyhole.*` settings to read."""
+    """The messages that Keyhole adds to a client's batch. `setting_names` are the `keyhole.*` settings to read."""
 
     def __init__(self, relay: ShadowRelay, *, setting_names: tuple[str, ...]) -> None:
         self._relay = relay
@@ -107,16 +107,16 @@ class ShadowExchange:
             raise ShadowFailed
 
     async def undo_own_statement(self) -> None:
-        """Step back after a statement of Keyhole's own.
+        """Make the client's next statement the first of its batch again, after a statement of Keyhole's own.
 
-        The client's next statement is still the first of its batch, if it would have been. Raise ShadowFailed.
+        Do so only if it would have been the first without Keyhole's. Raise ShadowFailed.
         """
         await self.settle()
         if self._relay.answers.is_fresh:
             self._relay.send(Sync().encode(), ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
 
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
-        """Prepare a statement, first closing what had its name."""
+        """Prepare a statement under a name, after closing the statement that had the name."""
         self._send_hidden(Close(b"S", statement).encode(), AnswerEnd.CLOSE)
         self._send_hidden(Parse(statement, sql, types).encode(), AnswerEnd.PARSE, offset=offset, text=sql)
 
@@ -129,20 +129,20 @@ class ShadowExchange:
         self._send_hidden(Close(what, name).encode(), AnswerEnd.CLOSE)
 
     def enter_block(self) -> None:
-        """Make what follows part of an implicit transaction, as every statement of a text of several is.
+        """Make the following statements part of an implicit transaction, as in a text of several statements.
 
-        Something must have run before; what runs here takes no snapshot, so that isolation levels can still be set.
+        Something must have run before. The statements of this call take no snapshot, so that isolation levels can still be set.
         """
         self.parse(BLOCK, b"SHOW server_version_num")
         self._run(Bind(BLOCK, BLOCK, (), (), ()))
 
     def run(self, sql: bytes, *, offset: int) -> None:
-        """Run a statement of no effect, unseen except for its errors."""
+        """Run a statement without effect. The client sees only its errors."""
         self.parse(REHEARSAL, sql, offset=offset)
         self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()), offset=offset)
 
     async def read_encoding(self) -> str:
-        """Return the client's encoding now; it takes no snapshot, so that isolation levels can still be set."""
+        """Return the client's present encoding. No snapshot is taken, so that isolation levels can still be set."""
         self.parse(ENCODING, b"SHOW client_encoding")
         answer = self._run(Bind(ENCODING, ENCODING, (), (), ()))
         await self.settle()
@@ -150,16 +150,17 @@ class ShadowExchange:
         return (name or b"").decode("ascii")
 
     async def read_setting(self, name: str) -> bytes | None:
-        """Return the session's value; None if nothing. Raise ShadowFailed."""
+        """Return the session's value of a setting; None if it has none. Raise ShadowFailed."""
         self.parse(SETTING, f"SELECT pg_catalog.current_setting('{name}', true)".encode())
         answer = self._run(Bind(SETTING, SETTING, (), (), ()))
         await self.settle()
         return read_row(answer)[0]
 
     def ask_channels(self) -> ExpectedAnswer:
-        """Ask, between batches, to which channels the session listens; once that is `done`, `decode_channels` reads it.
+        """Ask, between batches, to which channels the session listens.
 
-        Sent at once, so that whatever the client sends meanwhile comes behind it; no error in it is shown.
+        Once the returned answer is `done`, call `decode_channels`. The request is sent at once, ahead of anything that
+        the client sends meanwhile. The client sees no error of it.
         """
         sync = ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING)
         for message, ending in (
@@ -205,13 +206,13 @@ class ShadowExchange:
         return tuple(map(read_prepared, read_rows(answer)))
 
     def describe(self, what: bytes, name: bytes) -> ExpectedAnswer:
-        """Ask what a statement or portal is; after `settle`, `read_described` reads it."""
+        """Ask for the description of a statement or portal. After `settle`, `read_described` reads the reply."""
         return self._send_hidden(Describe(what, name).encode(), AnswerEnd.DESCRIBE)
 
     def ask_state(self, portal: bytes) -> ExpectedAnswer:
-        """Ask for the session's settings, and what a portal runs.
+        """Ask for the session's settings and for the text of a portal's statement.
 
-        After `settle`, `decode_state` reads them, and `decode_encoding` their encoding.
+        After `settle`, `decode_state` reads the reply, and `decode_encoding` the encoding in it.
         """
         self.parse(STATE, self._state_sql, (_TEXT,))
         return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
@@ -232,9 +233,9 @@ class ShadowExchange:
     async def evaluate_arguments(
         self, given: bytes, types: tuple[int, ...], *, given_at: int
     ) -> tuple[bytes | None, ...]:
-        """Return EXECUTE's arguments, in binary, by PostgreSQL's own rules for them. Raise ShadowFailed.
+        """Return the values of EXECUTE's arguments in binary form, evaluated by PostgreSQL. Raise ShadowFailed.
 
-        They stand at `given_at` in the client's text, where positions of errors count.
+        The arguments stand at `given_at` in the client's text, where positions of errors count.
         """
         offset = given_at - len(_GIVEN_SQL)
         numbers = b", ".join(b"$%d" % number for number in range(1, len(types) + 1))
@@ -245,22 +246,22 @@ class ShadowExchange:
         return read_row(answer)
 
     def make_stand_in_name(self) -> bytes:
-        """Return a name for a stand-in that is kept: not made of the client's name, which may be too long for that."""
+        """Return a new name for a stand-in that is kept. The client's name is no part of it, as it may be too long."""
         self._stand_ins += 1
         return b"%b.%d" % (STAND_IN, self._stand_ins)
 
     async def prepare_stand_in(self, name: bytes, like: StatementDescription) -> bytes:
-        """Prepare what portals of a question that gives rows are bound to until it is answered; its text.
+        """Prepare a stand-in for a question that gives rows, and return its SQL text. Portals are bound to it at first.
 
-        Same parameters, same columns, and an error if it is ever run. The original itself cannot be bound: PostgreSQL
-        checks privileges when it makes a portal.
+        It has the same parameters and columns, and fails if it is ever run. The question itself cannot be bound,
+        because PostgreSQL checks privileges when it makes a portal.
         """
         text = b"SELECT " + await self._write_null_columns(like) + b" FROM " + UNANSWERED.encode() + b"()"
         self.parse(name, text, like.types)
         return text
 
     async def _write_null_columns(self, like: StatementDescription) -> bytes:
-        """Return columns of the same names and types, to be selected."""
+        """Return SQL for a select list of columns with the same names and types."""
         assert like.rows is not None
         wanted = {(field.type, field.modifier) for field in like.rows.fields}
         if unknown := sorted(wanted - self._types.keys()):
@@ -275,23 +276,24 @@ class ShadowExchange:
         )
 
     async def describe_copied(self, query: bytes, *, offset: int) -> StatementDescription:
-        """Return the parameters and columns of the query of a COPY. Raise ShadowFailed."""
+        """Return the parameters and columns of the query inside a COPY. Raise ShadowFailed."""
         self.parse(COPIED, query, offset=offset)
         expected = self.describe(b"S", COPIED)
         await self.settle()
         return read_described(expected)
 
     async def rehearse_copy(self, like: StatementDescription, behind: bytes, *, behind_at: int) -> None:
-        """Copy nothing, unseen, with the options of a COPY, which PostgreSQL reads when it runs.
+        """Run a COPY of no rows with the options of a COPY. The client sees only its errors.
 
-        They stand at `behind_at` in the client's text. Raise ShadowFailed.
+        PostgreSQL reads these options only when a COPY runs. They stand at `behind_at` in the client's text. Raise
+        ShadowFailed.
         """
         before = b"COPY (SELECT " + await self._write_null_columns(like) + b" WHERE false"
         self.run(before + behind, offset=behind_at - len(before))
         await self.settle()
 
     def bind_copy(self, portal: bytes, sql: bytes, bound: Bind, *, when_too_large: bytes) -> None:
-        """Put a COPY, keys included since it takes no parameters, under the client's portal name."""
+        """Bind a COPY to the client's portal name. Its text includes the keys, since it takes no parameters."""
         self._send_hidden(Close(b"S", OUTER).encode(), AnswerEnd.CLOSE)
         self._send_hidden(Parse(OUTER, sql, ()).encode(), AnswerEnd.PARSE, when_too_large=when_too_large)
         self._send_hidden(Close(b"P", portal).encode(), AnswerEnd.CLOSE)
@@ -301,7 +303,7 @@ class ShadowExchange:
     async def prepare_answer(
         self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: StatementDescription
     ) -> None:
-        """Prepare what will run in place of a question, and insist that it gives the same columns.
+        """Prepare the statement that will run in place of a question. Check that it gives the same columns.
 
         Raises KH106, KH404.
         """
@@ -324,9 +326,10 @@ class ShadowExchange:
     async def rehearse_answer(
         self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo
     ) -> None:
-        """Bind what was prepared over no keys, unseen except for errors: PostgreSQL checks privileges when it does.
+        """Bind the prepared answer without keys, since PostgreSQL checks privileges then. The client sees only errors.
 
-        With `statements`, also run it over no keys, and then them. Raises ShadowFailed where one fails.
+        With `statements`, also run the answer without keys, and then run the statements. Raises ShadowFailed if one
+        fails.
         """
         self.bind_answer(REHEARSAL, bound, (encode_text_array((), codec),) * arrays)
         if statements:
@@ -341,7 +344,7 @@ class ShadowExchange:
     def bind_answer(
         self, portal: bytes, bound: Bind, arrays: tuple[bytes, ...], *, when_too_large: bytes = b""
     ) -> None:
-        """Put the prepared statement with its keys, of `encode_text_array`, under the client's portal name.
+        """Bind the prepared answer with its keys, from `encode_text_array`, to the client's portal name.
 
         The formats are the client's.
         """
@@ -354,8 +357,8 @@ class ShadowExchange:
     def fail_transaction(self, text: bytes = b"Keyhole refuses the statement") -> ExpectedAnswer:
         """Make the shadow's transaction fail by a real error, which the client does not see.
 
-        With a text of the client's, only if PostgreSQL cannot prepare it: it is parsed, never run, and not kept, or
-        EXECUTE could run it.
+        A text of the client's fails it only if PostgreSQL cannot prepare the text. The text is parsed, never run and
+        not kept, so that EXECUTE cannot run it.
         """
         expected = ExpectedAnswer(AnswerEnd.PARSE, shown=NOTHING, text=keep_if_short(text))
         self._relay.send(Parse(REFUSED, text).encode(), expected)
@@ -384,7 +387,7 @@ class ShadowExchange:
         return (read_row(expected)[-2] or b"").decode("ascii")
 
     async def read_settings(self) -> tuple[bytes, ...]:
-        """Return the settings by which PostgreSQL reads parameters in text now, in the order of `READ_BY`."""
+        """Return the settings by which PostgreSQL now reads parameters in text form, in the order of `READ_BY`."""
         columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READ_BY)
         self.parse(READING, f"SELECT {columns}".encode())
         answer = self._run(Bind(READING, READING, (), (), ()))

@@ -1,4 +1,4 @@
-"""The shadow's answers to Keyhole's own questions, as values."""
+"""The shadow's replies to Keyhole's own messages, as values."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,10 @@ class StatementDescription:
 
 @dataclass(frozen=True, slots=True)
 class PreparedStatement:
-    """A prepared statement as the shadow has it; its name as UTF-8. `in_sql`: by PREPARE, which is part of the text."""
+    """A prepared statement that the shadow holds. Its name is UTF-8.
+
+    `in_sql` is True if PREPARE made it; its text then includes the PREPARE.
+    """
 
     name: bytes
     text: str
@@ -38,11 +41,11 @@ class PreparedStatement:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """The settings of the session.
+    """The settings of the session, and the text behind a portal.
 
-    They are `keyhole.*` values (None or empty means unset), and whether it wants notices, and whether its TimeZone is
-    UTC. `portal` is the text of the statement behind the portal that was asked about. `read_by` are the settings by
-    which PostgreSQL reads parameters in text, in the order of `READ_BY`.
+    The settings are the `keyhole.*` values (None or empty means unset), whether the client wants notices, and whether
+    its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about. `read_by` are the
+    settings by which PostgreSQL reads parameters in text form, in the order of `READ_BY`.
     """
 
     settings: dict[str, str | None]
@@ -53,7 +56,7 @@ class SessionState:
 
 
 def read_described(expected: ExpectedAnswer) -> StatementDescription:
-    """Read the reply to `Exchange.describe`."""
+    """Read the reply to `ShadowExchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
     for frame in expected.kept:
@@ -66,12 +69,12 @@ def read_described(expected: ExpectedAnswer) -> StatementDescription:
 
 
 def take_read_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
-    """Return the settings of `READ_BY`, with which a row ends."""
+    """Return the settings of `READ_BY`, which are the last columns of a row."""
     return tuple(value or b"" for value in found[-len(READ_BY) :])
 
 
 def read_prepared(found: tuple[bytes | None, ...]) -> PreparedStatement:
-    """Return a row about a prepared statement."""
+    """Return the prepared statement that a row describes."""
     name, text, in_sql = found
     return PreparedStatement(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
 
@@ -86,7 +89,7 @@ def read_row(expected: ExpectedAnswer) -> tuple[bytes | None, ...]:
 
 
 def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
-    """Return all rows, which may come as runs of frames."""
+    """Return all rows. One frame may have several of them."""
     found: list[tuple[bytes | None, ...]] = []
     for frame in expected.kept:
         if frame.kind == ord("D"):

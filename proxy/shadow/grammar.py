@@ -1,8 +1,8 @@
-"""The objections of PostgreSQL's grammar to a refused text, for callers without a session.
+"""PostgreSQL's syntax errors in refused texts, for callers without a session.
 
-Guarantee: the shadow parses the text, in the role of who sent it, and runs nothing of it. It has no private row, so an
-error says nothing but what the text does. One text is looked at a time, for a second at most: whoever sends many takes
-no connection that a session needs. Where the shadow does not answer in time the refusal stays as it was.
+Guarantee: the shadow parses the text in the sender's role and runs nothing of it. It has no private row, so an error
+depends on the text alone. One text is parsed at a time, for a second at most, so many texts take no connection that a
+session needs. If the shadow does not answer in time, the refusal stays unchanged.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _UNREADABLE, _SYNTAX_ERROR = "KH100", b"42601"
 
 @dataclass(frozen=True, slots=True)
 class GrammarCheck:
-    """PostgreSQL's, as the shadow that is newest when it is asked has it.
+    """A check of texts by PostgreSQL's grammar, in the newest shadow at the time of the check.
 
     `find_shadow` gives its address and the name of its database.
     """
@@ -33,7 +33,7 @@ class GrammarCheck:
     _turn: Lock = field(default_factory=Lock)
 
     def prefer_syntax_error(self, refusal: KeyholeError, *, sql: str, analyst: str) -> KeyholeError:
-        """Return PostgreSQL's syntax error, if the text has one and the refusal is of its form (KH1xx); else that."""
+        """Return PostgreSQL's syntax error if the text has one and the refusal is of form (KH1xx); else the refusal."""
         if not refusal.code.startswith("KH1") or "\0" in sql or not self._turn.acquire(timeout=_LONGEST_S):
             return refusal
         try:

@@ -1,4 +1,7 @@
-"""A shadow ends with its Keyhole, however that ends: a shell waits for a pipe that Keyhole alone holds open."""
+"""A guard that stops the shadow when its Keyhole ends for any reason.
+
+A shell waits for the end of a pipe that only Keyhole holds open.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -40,7 +43,7 @@ done
 def stop_server_with_process(directory: Path) -> Iterator[None]:
     """Stop the server in `directory` and remove the folder around it if this process ends while the block runs.
 
-    So does an error in the block. When it ends well the block has stopped the server itself.
+    An error in the block has the same effect. If the block ends without one, it must have stopped the server itself.
     """
     with subprocess.Popen(  # noqa: S603 - nothing of it is a client's
         ("/bin/sh", "-c", _GUARD, "sh", str(directory), str(directory.parent)),

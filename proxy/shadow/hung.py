@@ -1,4 +1,4 @@
-"""A shadow's server that hangs instead of dying: whether it says anything, and how it is ended."""
+"""The detection and the ending of a shadow's server that hangs."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ _ASK_FOR_TLS = bytes((0, 0, 0, 8, 4, 210, 22, 47))  # SSLRequest, which every se
 
 
 async def is_answering(shadow: ShadowAddress) -> bool:
-    """Return True if the server says anything, if only good-bye, to anybody who connects."""
+    """Return True if the server sends any byte, or closes the connection, when somebody connects."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             reader, writer = await asyncio.open_unix_connection(shadow.socket)
@@ -32,7 +32,10 @@ async def is_answering(shadow: ShadowAddress) -> bool:
 
 
 def end_hung_server(shadow: ShadowAddress) -> None:
-    """End a server that says nothing: let go on what was stopped, so that it ends its sessions; then by force."""
+    """End a server that does not answer.
+
+    Ask it to end its sessions, and continue it if it was stopped. Kill it if it is still there after a time limit.
+    """
     file = shadow.directory / "postmaster.pid"
     try:
         server = int(file.read_text(encoding="ascii").split()[0])

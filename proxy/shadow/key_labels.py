@@ -1,10 +1,10 @@
-"""Computed keys as PostgreSQL shows them, for answers that no session's statement is around: REST and the command line.
+"""Computed keys as PostgreSQL shows them, for answers without a session: over REST and on the command line.
 
     quantity > 3    group 0: false, group 1: true
 
-Guarantee: the shadow computes each expression over one value of each group, in the role of who asks and before anything
-is spent. It has no private row, so that labels and failures follow from the question and the policy alone. One question
-is looked at a time, for a few seconds at most: whoever sends many takes no connection that a session needs.
+Guarantee: the shadow computes each expression over one value of each group, in the asker's role and before anything is
+charged. It has no private row, so labels and failures follow from the question and the policy alone. One question is
+computed at a time, for a few seconds at most, so many questions take no connection that a session needs.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +33,10 @@ _OPTIONS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
 
 @dataclass(frozen=True, slots=True)
 class ColumnLabels:
-    """One column of an answer: what stands there by the texts of the keys at `reads`, and the place of each in order.
+    """One column of an answer, computed from the keys in the columns `reads`.
 
-    Without `texts` it is a key as it stands.
+    `texts` maps the keys' texts to the shown text, and `ranks` gives each shown text's place in the order. Without
+    `texts` the column is a key, shown unchanged.
     """
 
     name: str
@@ -44,7 +45,7 @@ class ColumnLabels:
     ranks: dict[str | None, int] = field(default_factory=dict)
 
     def apply(self, columns: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
-        """Return the column over the columns of the answer's keys."""
+        """Return the column's shown texts, from the columns of the answer's keys."""
         if not self.texts:
             return columns[self.reads[0]]
         return [self.texts[key] for key in zip(*(columns[place] for place in self.reads), strict=True)]
@@ -52,7 +53,7 @@ class ColumnLabels:
 
 @dataclass(frozen=True, slots=True)
 class KeyLabels:
-    """The columns of an answer by computed keys, which take the place of its first `keys` columns."""
+    """The columns of an answer with computed keys. They replace the answer's first `keys` columns."""
 
     columns: tuple[ColumnLabels, ...]
     keys: int
@@ -67,7 +68,7 @@ class KeyLabels:
         return [*(column.apply(columns) for column in self.columns), *columns[self.keys :]]
 
     def document(self) -> dict[str, Any]:
-        """Write them as JSON, from which `parse` reads them."""
+        """Return the labels as a JSON document, which `parse` reads."""
         columns = [
             {
                 "name": one.name,
@@ -81,7 +82,7 @@ class KeyLabels:
 
     @staticmethod
     def parse(document: dict[str, Any]) -> "KeyLabels":
-        """Read what `document` has written."""
+        """Parse the JSON document that `document` returned."""
         columns = (
             ColumnLabels(
                 one["name"],
@@ -96,7 +97,7 @@ class KeyLabels:
 
 @dataclass(frozen=True, slots=True)
 class LabelReader:
-    """Reads labels from the shadow that is newest when it is asked.
+    """A reader of labels from the newest shadow at the time of the request.
 
     `find_shadow` gives its address and the name of its database.
     """
@@ -105,7 +106,7 @@ class LabelReader:
     _turn: Lock = field(default_factory=Lock)
 
     def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106 and KH406."""
+        """Return the labels of a question's keys; None if all keys are shown unchanged. Raise KH106 and KH406."""
         shown = question.shown_keys
         if shown is None:
             return None
@@ -167,7 +168,7 @@ def _read_column(
 
 
 def refuse_unready_labels() -> KeyholeError:
-    """Return KH406 if no shadow shows computed keys."""
+    """Return KH406, the refusal when no shadow can show computed keys."""
     return KeyholeError(
         "KH406",
         "the shadow does not show the keys",

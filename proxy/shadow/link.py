@@ -1,4 +1,4 @@
-"""One connection to the shadow: what comes is handed on in the same turn of the event loop, without a task between."""
+"""One connection to the shadow, which hands on received bytes in the same turn of the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,10 +18,10 @@ class ShadowLoginRefused(Exception):
 
 
 class ShadowLink(asyncio.Protocol):
-    """A connection to the shadow and its protocol state, which takes the bytes that come.
+    """A connection to the shadow with its protocol state.
 
-    Who `listen`s is called when some have come, and when the connection is over. An error that he raises ends the
-    connection and is its `failure`.
+    The callback given to `listen` is called when bytes have come and when the connection is over. An error that it
+    raises ends the connection and becomes its `failure`.
     """
 
     def __init__(self) -> None:
@@ -57,32 +57,32 @@ class ShadowLink(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """Where bytes for the shadow are written."""
+        """The transport to which bytes for the shadow are written."""
         if self._transport is None:
             raise RuntimeError("not connected")
         return self._transport
 
     @property
     def is_writable(self) -> bool:
-        """Return True if the shadow keeps up with reading."""
+        """Return True if the shadow reads as fast as bytes are written."""
         return self._writable.is_set()
 
     def listen(self, *, arrived: Callable[[], None], ended: Callable[[], None]) -> None:
-        """Be called from now on, and at once for what has come or ended since the login."""
+        """Call the listener from now on, and at once for bytes or an end that came since the login."""
         self._arrived, self._ended = arrived, ended
         self._notify_arrival()
         if self.is_over:
             ended()
 
     async def wait_for_bytes(self) -> None:
-        """Wait for more bytes, as long as nobody listens. Raise KH406 where none come."""
+        """Wait for more bytes, while nobody listens. Raise KH406 if none come."""
         if self.is_over and not self._changed.is_set():
             raise KeyholeError("KH406", "the shadow database ended the connection")
         await self._changed.wait()
         self._changed.clear()
 
     async def wait_until_writable(self) -> None:
-        """Wait while the shadow is behind with reading. Raise ConnectionError when it is gone."""
+        """Wait while the shadow reads too slowly. Raise ConnectionError when it is gone."""
         await self._writable.wait()
         if self.is_over:
             raise ConnectionResetError("the shadow ended the connection")
@@ -106,7 +106,7 @@ class ShadowLink(asyncio.Protocol):
         self._ended()
 
     def pause_writing(self) -> None:
-        """Note that the shadow is behind with reading."""
+        """Note that the shadow reads too slowly."""
         self._writable.clear()
 
     def resume_writing(self) -> None:

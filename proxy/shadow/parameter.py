@@ -1,7 +1,7 @@
-"""A parameter's value as Keyhole's planner takes it, from what the shadow says it is.
+"""The values of parameters as Keyhole's planner needs them, read from the shadow's replies.
 
-Guarantee: what is read depends on no setting by which PostgreSQL writes values: floating-point numbers and intervals
-are read from their binary form, all other types that Keyhole computes with have one text.
+Guarantee: no setting by which PostgreSQL writes values changes what is read. Floating-point numbers and intervals are
+read from their binary form. All other types that Keyhole computes with have only one text form.
 """
 
 import json
@@ -52,10 +52,10 @@ _ARRAYS = {
 
 
 def write_values_query(values: Sequence[tuple[str, int]]) -> str:
-    """Return SQL that turns values, each an expression and the oid of its type, into one column.
+    """Return SQL that computes values, each given as an expression and the OID of its type, in one column.
 
-    It is JSON: an array of texts and nulls, each of which `read_value` reads. One column, since a statement has more
-    parameters than a row may have columns.
+    The column is JSON: an array of texts and nulls, each of which `read_value` reads. It is one column, since a
+    statement may have more parameters than a row may have columns.
     """
     texts = ", ".join(_write_as_text(f"({expression})", oid) for expression, oid in values)
     return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}]::pg_catalog.text[])::pg_catalog.text"
@@ -79,7 +79,7 @@ def _write_as_text(value: str, oid: int) -> str:
 
 
 def are_independent_of_settings(bound: Bind, types: tuple[int, ...]) -> bool:
-    """Return True if no setting, and no encoding, changes what the values of a portal mean."""
+    """Return True if no setting and no encoding changes the meaning of a portal's values."""
     return all(
         raw is None or (oid in _FIXED if bound.get_format(index) else oid in _PLAIN and raw.isascii())
         for index, (raw, oid) in enumerate(zip(bound.values, types, strict=True))
@@ -87,9 +87,10 @@ def are_independent_of_settings(bound: Bind, types: tuple[int, ...]) -> bool:
 
 
 def read_value(text: str | None, oid: int) -> ParameterValue | None:
-    """Return the value behind a text of `write_values_query`.
+    """Return the value for a text in the result of `write_values_query`.
 
-    A value without counterpart (infinity, NaN, years BC) stays text. An array of several dimensions is a `Foreign`.
+    A value that Keyhole has no counterpart for (infinity, NaN, years BC) stays text. An array of several dimensions is
+    a `Foreign`.
     """
     if text is None:
         return None
@@ -124,9 +125,9 @@ def _read_scalar(text: str, oid: int) -> ParameterValue:
 
 
 def _read_float(sent: bytes, oid: int) -> ParameterValue:
-    """Return the shortest number that is this double, as people write it.
+    """Return the shortest decimal number that reads back as this double.
 
-    Of a `real`, whose text is not its value, itself.
+    For a `real`, whose text is not its exact value, return the exact value.
     """
     (number,) = struct.unpack(_FLOATS[oid][1], sent)
     if number != number:

@@ -1,4 +1,4 @@
-"""One session's own connection to the shadow, under its analyst's role: frames go through as they are."""
+"""One session's own connection to the shadow, in its analyst's role, which passes frames through unchanged."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,13 +29,13 @@ _TIMED_OUT = b"canceling statement due to statement timeout"
 
 
 class ShadowRelay:
-    """Sends messages to the shadow; what comes back goes to the client, as far as the client asked for it, at once.
+    """A relay that sends messages to the shadow, and at once passes on the answers that the client asked for.
 
-    Back-pressure runs through: nothing more is read from the shadow while the client is behind with reading.
+    Back-pressure: nothing more is read from the shadow while the client reads too slowly.
 
-    Anybody who has more to send at once sets `gathers`; it then goes out together, in the same turn of the loop.
-    `before_ready` gives what the client is told just before it hears that it is idle outside a transaction, and
-    `on_settled` is called when everything is answered.
+    A caller with several messages sets `gathers`; they are then sent together, in the same turn of the event loop.
+    `before_ready` returns what the client gets just before a ReadyForQuery outside a transaction. `on_settled` is
+    called when everything has been answered.
     """
 
     def __init__(
@@ -71,11 +71,9 @@ class ShadowRelay:
         return ShadowRelay(await ShadowLink.open(address, settings), address=address, settings=settings, client=client)
 
     async def find_syntax_error(self, text: bytes) -> bytes | None:
-        """Return the objection of PostgreSQL's grammar to a text of several statements, as its ErrorResponse.
+        """Return PostgreSQL's syntax error in a text of several statements, as its ErrorResponse. Run nothing.
 
-        Nothing is run.
-
-        Asked on a connection of its own, because the error would end this session's transaction. Raises KH406.
+        It uses a connection of its own, because the error would end this session's transaction. Raises KH406.
         """
         try:
             async with asyncio.timeout(_PARSED_S):
@@ -114,7 +112,7 @@ class ShadowRelay:
             self._send_gathered()
 
     async def keep_pace(self) -> None:
-        """Wait while the client is behind with reading, or the shadow with reading or answering."""
+        """Wait while the client reads too slowly, or the shadow reads or answers too slowly."""
         transport = self._client.transport
         if transport.is_closing() or transport.get_write_buffer_size():
             await self._client.drain()
@@ -135,7 +133,7 @@ class ShadowRelay:
             await self._waiting
 
     async def forward_answers(self) -> None:
-        """Bring answers back until the shadow ends the connection. Raise ConnectionError when the client is gone."""
+        """Pass on answers until the shadow ends the connection. Raise ConnectionError when the client is gone."""
         self._link.listen(arrived=self._on_arrival, ended=self._note_end)
         try:
             while not self._link.is_over:
@@ -162,25 +160,31 @@ class ShadowRelay:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes held on their way, in both directions."""
+        """The bytes that are buffered, in both directions."""
         link = self._link
         unsent = len(self._gathered) + link.transport.get_write_buffer_size()
         return unsent + link.connection.buffered + self.unread_bytes
 
     def get_busy_seconds(self, now: float) -> float:
-        """Return the seconds since the shadow has had something to answer, in the loop's time."""
+        """Return the seconds since the shadow got something to answer or last finished an answer; 0 if it is idle.
+
+        `now` is the loop's time.
+        """
         return 0.0 if self._busy_since is None else now - self._busy_since
 
     def get_silent_seconds(self, now: float) -> float:
-        """Return the seconds of the shadow's silence while it had something to answer, and was listened to."""
+        """Return for how many seconds the shadow has sent nothing although it had something to answer.
+
+        It is 0 while nothing is read from the shadow. `now` is the loop's time.
+        """
         if self._busy_since is None or self._is_paused:
             return 0.0
         return now - max(self._busy_since, self._heard_at)
 
     async def cancel(self) -> None:
-        """Ask the shadow to cancel what it runs for this session, and wait until it has heard.
+        """Ask the shadow to cancel this session's statement, and wait until it has got the request.
 
-        Otherwise it might hear when the session's next statement runs already.
+        Without the wait, the request could cancel the session's next statement. Give up the wait after a time limit.
         """
         if (key := self._link.connection.key) is None:
             return
@@ -194,12 +198,12 @@ class ShadowRelay:
                     writer.close()
 
     async def cancel_as_timed_out(self) -> None:
-        """Cancel what runs, and have the client told so as where PostgreSQL's own limit ends a statement."""
+        """Cancel the running statement, and let the client see the error of PostgreSQL's own statement timeout."""
         self._is_late = True
         await self.cancel()
 
     async def end(self) -> None:
-        """Hang up, and leave nothing running in the shadow."""
+        """Close the connection, and leave nothing running in the shadow."""
         transport = self._link.transport
         self._gathered.clear()
         if transport.get_write_buffer_size():
@@ -256,13 +260,13 @@ class ShadowRelay:
 
 
 def _do_nothing() -> None:
-    """Do nothing, as nobody waits."""
+    """Do nothing. This is the callback until another one is set."""
 
 
 def _reword_as_timeout(frame: Frame) -> Frame:
-    """Return the ErrorResponse to a statement that was cancelled, as PostgreSQL words it when a time limit did.
+    """Return the ErrorResponse to a cancelled statement, reworded as PostgreSQL's error for a timeout.
 
-    Others unchanged.
+    Return other errors unchanged.
     """
     report = backend.decode(frame)
     if not isinstance(report, Report) or report.find_field(b"C") != _CANCELLED:
@@ -283,13 +287,13 @@ def is_syntax_error(frame: Frame) -> bool:
 
 
 def is_failed_transaction(frame: Frame) -> bool:
-    """Return True if a frame is the ErrorResponse to everything that cannot be done in a failed transaction."""
+    """Return True if a frame is PostgreSQL's error for a statement in a transaction that has failed."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and report.find_field(b"C") == b"25P02"
 
 
 def read_analysis_error(frame: Frame) -> Report | None:
-    """Return the error if PostgreSQL could parse a statement and not make sense of it: of a name, say, or a type."""
+    """Return the error if PostgreSQL could parse a statement but not analyse it, for example for an unknown name."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     if not isinstance(report, Report) or not (report.find_field(b"F") or b"").startswith(_ANALYSIS_FILES):
         return None

@@ -1,4 +1,4 @@
-"""The review of a server's functions: what analysts may call there is known one by one."""
+"""The check that a server has only reviewed functions: it is known of each whether analysts may call it."""
 
 from typing import LiteralString
 
@@ -19,7 +19,7 @@ _FUNCTIONS: LiteralString = """
 
 
 def check_functions_reviewed(connection: psycopg.Connection) -> None:
-    """Raise KH013 unless the server is PostgreSQL with the very functions that were reviewed, built for use."""
+    """Raise KH013 unless the server has exactly the reviewed functions and was built without assertions."""
     version = connection.info.server_version // 10_000
     if version != SUPPORTED or connection.execute(_FUNCTIONS).fetchone() != (REVIEWED,):
         raise KeyholeError(

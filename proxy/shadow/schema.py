@@ -1,7 +1,7 @@
-"""The shadow's schema, built from the catalog: private tables empty, public tables with rows, a role per analyst.
+"""The shadow's schema, built from the catalog: private tables empty, public tables with rows, a role for each analyst.
 
-Guarantee: the analysts' roles can name every exposed relation and read none but the public ones: what else they may
-SELECT raises. They can create nothing, not even temporarily, so a name cannot come to mean something else.
+Guarantee: the analysts' roles can name every exposed relation and read only the public ones. A SELECT from any other
+raises. They can create nothing, not even temporarily, so no name can change its meaning.
 """
 
 import re
@@ -70,12 +70,12 @@ The locks of another session would reveal which tables it asks about. The others
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
-    """Make the shadow show `catalog`; whether anything had to be rebuilt.
+    """Make the shadow show `catalog`. Return True if anything had to be rebuilt.
 
-    Raise KH002 for an analyst's name and for a stored question that PostgreSQL does not take, and KH013 for a server
+    Raise KH002 for an analyst's name or a stored question that PostgreSQL does not accept. Raise KH013 for a server
     whose functions were not reviewed.
 
-    Objects are dropped and made again, in one transaction, when the catalog's digest, bands or questions have changed.
+    If the catalog's digest, bands or questions have changed, all objects are dropped and made again in one transaction.
     """
     check_showable(catalog)
     _create_database(address, catalog.database)
@@ -106,7 +106,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
 
 
 def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
-    """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raise KH002."""
+    """Replace the analysts' roles in a shadow that already shows `catalog`. Raise KH002."""
     check_showable(catalog)
     with _connect_as_owner(address, catalog.database) as connection:
         for statement in _write_roles(catalog, connection):
@@ -115,7 +115,10 @@ def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
 
 @contextmanager
 def _refuse_as_policy_fault() -> Iterator[None]:
-    """Raise KH002 for what PostgreSQL does not take, in its words: these repeat names and public values alone."""
+    """Raise KH002 with PostgreSQL's own message for what it refuses.
+
+    The message repeats only names and public values.
+    """
     try:
         yield
     except (psycopg.ProgrammingError, psycopg.DataError) as error:
@@ -130,7 +133,7 @@ def _refuse_as_policy_fault() -> Iterator[None]:
 def _connect_as_owner(
     address: ShadowAddress, database: str, *, autocommit: bool = False
 ) -> Iterator[PunctualConnection]:
-    """Open the owner's connection, which does not wait for ever for a shadow that hangs."""
+    """Open the owner's connection, with a time limit in case the shadow hangs."""
     with (
         limit_waits(_LONGEST_S),
         PunctualConnection.connect(
@@ -196,9 +199,9 @@ def _write_statements(catalog: Catalog, connection: psycopg.Connection) -> Itera
 
 
 def _write_schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Empty schemas in the place of those that are there: `public`, Keyhole's, and those that the source's names say.
+    """Yield SQL that replaces all schemas by empty ones: `public`, Keyhole's, and those in the source's names.
 
-    Names without a schema are looked for in their order, as the planner does.
+    Names without a schema are looked up in the order of these, as the planner does.
     """
     known = tuple(dict.fromkeys(("public", *(one.schema for one in catalog.source_names))))
     there = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
@@ -217,14 +220,14 @@ def _write_schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator
 
 
 def _list_other_names(table: Table | PublicTable, catalog: Catalog) -> Iterator[tuple[str, str]]:
-    """Yield schema and name of a table if the source has it under another name than `public` and the policy's."""
+    """Yield schema and name of a table if its name in the source differs from `public` and the policy's name."""
     for one in catalog.source_names:
         if one.table == table.name:
             yield one.schema, one.name
 
 
 def _write_second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Composed]:
-    """Yield a view of a public table's rows, under the name that the source gives them."""
+    """Yield SQL for a view of a public table's rows, under the source's name for it."""
     relation = sql.Identifier(*name)
     yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT * FROM {}").format(
         relation, sql.Identifier("public", public.name)
@@ -234,10 +237,9 @@ def _write_second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[s
 
 
 def _write_zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Yield views of PostgreSQL's own that show zeros where they would count everybody's work: dashboards read them.
+    """Yield SQL for PostgreSQL's statistics views with zeros in place of counts of all sessions. Dashboards read them.
 
-    Anybody who calls a function in a view needs the right to call it, so the views are made again without those
-    functions.
+    A view's reader needs the right to call its functions, so the views are made again without those functions.
     """
     yield sql.SQL("SET LOCAL allow_system_table_mods = on").format()
     for view in COUNTERS:
@@ -260,9 +262,9 @@ def _write_zero_counters(connection: psycopg.Connection) -> Iterator[sql.Compose
 
 
 def _write_virtual_relations() -> Iterator[sql.Composed]:
-    """Yield views that clients may choose, and that raise: they are known by their full names, which Keyhole replaces.
+    """Yield SQL for views that clients may name, and that raise when they are read. Keyhole replaces their full names.
 
-    Tools offer what a role may SELECT, so that right is granted.
+    Tools offer the relations that a role may SELECT, so this right is granted.
     """
     yield sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(VIRTUAL_SCHEMA), sql.Literal(_SCHEMA_COMMENT))
     yield sql.SQL(
@@ -288,7 +290,7 @@ def _quote_dotted_name(name: str) -> sql.Identifier:
 
 
 def _write_median() -> Iterator[sql.Composed]:
-    """Yield an aggregate that PostgreSQL lacks, so that it can read the questions that use it."""
+    """Yield SQL for an aggregate that PostgreSQL lacks, so that it can read questions that use it."""
     middle = sql.Identifier(VIRTUAL_SCHEMA, "middle")
     yield sql.SQL(
         "CREATE FUNCTION {} (double precision[]) RETURNS double precision LANGUAGE sql IMMUTABLE "
@@ -301,7 +303,7 @@ def _write_median() -> Iterator[sql.Composed]:
 
 
 def _write_roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Yield one role per analyst, all in one group that holds the grants and that nobody can become."""
+    """Yield SQL for a role for each analyst, all in one group. It holds the grants, and nobody can become it."""
     group = sql.Identifier(GROUP)
     existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
     members = {
@@ -338,9 +340,9 @@ def _write_relation(
 
 
 def _write_constraints(public: PublicTable) -> Iterator[sql.Composed]:
-    """Yield the public facts on a public table's columns: those without NULL, and those that name its rows.
+    """Yield SQL for the public facts about a public table's columns: which have no NULL, and which identify its rows.
 
-    The first of these that is both stands for the primary key.
+    The first column that is both is declared as the primary key.
     """
     table = sql.Identifier("public", public.name)
     for column in public.required:
@@ -358,9 +360,9 @@ def _write_column(name: str, declared: str) -> sql.Composed:
 
 
 def _find_shown_type(column: Column, connection: psycopg.Connection) -> str:
-    """Return the column's type as the shadow has it.
+    """Return the type that a column has in the shadow.
 
-    A type that the source alone knows, which is usable in nothing, is text.
+    A type that only the source knows, and that no question can use, is shown as text.
     """
     if column.sql_type is not SqlType.OTHER:
         return column.declared
@@ -400,7 +402,10 @@ def _list_column_roles(table: Table, column: Column) -> Iterator[str]:
 
 
 def list_few_values(domain: Sequence[Value]) -> str:
-    """Return the values of a key if they are few, each as the ledger has it, set apart; else nothing."""
+    """Return the values of a key as one text after a colon, if they are few; else an empty text.
+
+    Each value is written as in the ledger.
+    """
     listed = ", ".join(quote_in_row(format_value(value)) for value in domain) if len(domain) <= MOST_LISTED else ""
     shown = 0 < len(listed) <= MOST_LISTED_CHARACTERS and listed.isprintable()
     return f": {listed}" if shown else ""
@@ -413,7 +418,7 @@ def _describe_table(table: Table) -> str:
 def _declare_relation(
     connection: psycopg.Connection, place: str, kind: str, statements: Iterable[sql.Composed]
 ) -> None:
-    """Declare the relation of one of the owner's questions. Raise KH002 where PostgreSQL does not take its SQL."""
+    """Create the relation of one of the owner's questions. Raise KH002 if PostgreSQL does not accept its SQL."""
     try:
         for statement in statements:
             connection.execute(statement)
@@ -426,9 +431,10 @@ def _declare_relation(
 
 
 def _write_stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
-    """Yield a view that clients may choose, and that reads nothing: nobody who runs it has a right to the tables in it.
+    """Yield SQL for a view that clients may name but not read: no role has a right to the tables in it.
 
-    Tools offer what a role may SELECT, so that right is granted; `security_invoker` keeps it without effect.
+    Tools offer the relations that a role may SELECT, so this right is granted. `security_invoker` keeps it without
+    effect.
     """
     name = sql.Identifier("public", stored.name)
     question = sql.SQL(fill_in_defaults(stored).rstrip().rstrip(";"))
@@ -438,11 +444,10 @@ def _write_stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
 
 
 def _write_monitor_view(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
-    """Yield a view that the monitor's own analysts may choose, and that raises: Keyhole fills it.
+    """Yield SQL for a view that only the monitor's own analysts may name. It raises if it is read: Keyhole fills it.
 
-    Raise KH002 if its SQL is no question.
-
-    That it is there, and its columns, all can see in PostgreSQL's catalog, as those of every table.
+    Raise KH002 if its SQL is no question. All roles can see the view and its columns in PostgreSQL's catalog, as for
+    every table.
     """
     try:
         relation = declare_monitor(monitor, catalog)
@@ -487,9 +492,9 @@ def _fill_table(connection: psycopg.Connection, table: PublicTable) -> None:
 
 
 def _list_indexed(table: PublicTable) -> Iterator[str]:
-    """Yield the columns by which rows of a large table are mostly looked up.
+    """Yield the columns by which rows of a large table are usually looked up.
 
-    Columns with an index of a constraint are left out.
+    Columns that already have a constraint's index are left out.
     """
     if len(table.rows) > _INDEXED_ROWS:
         for column in table.columns:

@@ -1,4 +1,4 @@
-"""The sessions' use of the machine in the shadow: their processes' own memory, temporary files, processor time."""
+"""The resources that sessions use in the shadow: memory, temporary files and processor time of their processes."""
 
 import os
 import sys
@@ -14,9 +14,9 @@ _FILE_PREFIX = "pgsql_tmp"
 
 
 def measure_memory(address: ShadowAddress, processes: Iterable[int]) -> dict[int, int]:
-    """Return bytes by the shadow's process.
+    """Return the used bytes of each of the shadow's processes.
 
-    Nothing for one that is gone; memory only where the system tells (Linux).
+    A process that is gone is left out. Memory is only known if the system reports it (Linux).
     """
     files = _measure_temporary_files(address.directory / "base" / _FILE_PREFIX)
     return {process: _read_own_memory(process) + files[process] for process in processes}
@@ -34,7 +34,7 @@ def is_alive(process: int) -> bool:
 
 
 def lower_priority(process: int) -> None:
-    """Let a process have what processor time is left over, for the rest of its life, where the system can (Linux)."""
+    """Let a process run only when others leave processor time, for the rest of its life, if the system can (Linux)."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
@@ -49,7 +49,7 @@ def _read_own_memory(process: int) -> int:
 
 
 def _measure_temporary_files(folder: Path) -> Counter[int]:
-    """Return bytes by process, whose number is in a file's name: pgsql_tmp1234.0."""
+    """Return the bytes of temporary files by process. A file's name has the process number: pgsql_tmp1234.0."""
     found: Counter[int] = Counter()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

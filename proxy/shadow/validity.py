@@ -1,7 +1,7 @@
-"""The one judge of what the shadow can show: `keyhole check`, `keyhole serve` and a reload ask it the same.
+"""The check that the shadow can show a catalog. `keyhole check`, `keyhole serve` and a reload all use it.
 
-Guarantee: a catalog without a fault here is taken by the shadow's PostgreSQL, which refuses nothing but the SQL of
-stored questions (`proxy/shadow/schema.py`). No shadow is needed to find out.
+Guarantee: the shadow's PostgreSQL accepts a catalog without a fault here, except for the SQL of stored questions
+(`proxy/shadow/schema.py`). The check needs no shadow.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _TEMPLATES = frozenset({"template0", "template1"})  # databases that new ones ar
 
 
 def check_showable(catalog: Catalog) -> None:
-    """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the dotted key of the fault."""
+    """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the dotted policy key of the fault."""
     for place, fault in find_faults(catalog):
         raise KeyholeError(fault.code, f"{write_dotted_key(place)}: {fault.problem}", hint=fault.hint)
 

@@ -60,7 +60,7 @@ def read_wheel_release() -> tuple[int, int]:
 
 
 def describe_older(binaries: PostgresPrograms | None) -> tuple[str, ...]:
-    """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and lacks later fixes."""
+    """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and so lacks later fixes."""
     if binaries is None or binaries.release >= read_wheel_release():
         return ()
     major, minor = read_wheel_release()
@@ -73,11 +73,11 @@ def describe_older(binaries: PostgresPrograms | None) -> tuple[str, ...]:
 def make_postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None = None) -> PostgresServer:
     """Return a server in `directory`, not started yet.
 
-    On `cleanup` it is stopped ("stop") and its data removed ("delete").
+    `cleanup_mode` says what `cleanup` does: stop it ("stop"), or also delete its data ("delete"). It is the wheel's, or
+    another one of the wheel's major version whose `programs` lie in that folder. The parent of `directory` must exist.
 
-    It is the wheel's, or another one whose `programs` lie in that folder, and that is of the wheel's major version.
-    The parent of `directory` must exist. The wheel guards all servers of a machine by one file in the shared temporary
-    folder, which belongs to the first user who came; here each server has a lock of its own beside its directory.
+    The wheel guards all servers of a machine by one file in the shared temporary folder. This file belongs to the first
+    user who started one. Here each server has a lock of its own beside its directory.
     """
     server = get_server(directory, cleanup_mode=cleanup_mode, start=False)
     server.bin_path = programs or find_wheel_programs()
@@ -86,12 +86,12 @@ def make_postgres_server(directory: Path, *, cleanup_mode: str, programs: Path |
 
 
 def make_data(server: PostgresServer) -> None:
-    """Make a server's data if there are none, without waiting for the disk: lost data are made again.
+    """Make a server's data directory if it is missing, without waiting for the disk. Lost data are made again.
 
     Raise OSError and SubprocessError.
 
-    The wheel's own way is the same, and waits: for some forty megabytes that are often gone before they are written.
-    Here they are twenty-five: the log has segments of one megabyte instead of sixteen.
+    The wheel makes it in the same way and waits for the disk: forty megabytes, which are often deleted before they are
+    written. Here they are twenty-five, because the log has segments of one megabyte instead of sixteen.
     """
     if (server.pgdata / "PG_VERSION").exists():
         return
@@ -110,10 +110,10 @@ def make_data(server: PostgresServer) -> None:
 
 
 def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -> None:
-    """Start a server each of whose processes, that is each session, may have so much memory of its own.
+    """Start a server with a memory limit for each of its processes, which means for each session.
 
-    On Linux more is "out of memory" (53200) to the statement that asks for it, and nothing to anybody else. The data
-    directory must exist. A server that runs already goes on as it is. Raises KH406.
+    On Linux a statement that asks for more fails with "out of memory" (53200), and nobody else is affected. The data
+    directory must exist. A server that is already running is left unchanged. Raises KH406.
     """
     with server._lock:
         known = PostmasterInfo.read_from_pgdata(server.pgdata)
@@ -123,7 +123,7 @@ def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -
 
 
 def stop_at_once(server: PostgresServer) -> None:
-    """Stop a server that holds nothing, unless another process uses it too, whatever its sessions do meanwhile."""
+    """Stop a server without data worth keeping, whatever its sessions do. Leave it if another process uses it."""
     with server._lock:
         if server.global_process_id_list.get_and_remove(0) == [os.getpid()]:
             try:
@@ -144,7 +144,7 @@ def stop_at_once(server: PostgresServer) -> None:
 
 
 def _end_at_once(server: PostgresServer) -> None:
-    """End a server as pg_ctl would, and wait until it has said that it is gone."""
+    """End a server as pg_ctl would, and wait until it reports that it is gone."""
     with suppress(ProcessLookupError):
         os.kill(server.get_postmaster_info().pid, signal.SIGQUIT)
     latest = time.monotonic() + _STOP_S
