@@ -1,4 +1,4 @@
-"""A planned list as people and programs read it, and as a file of SQL with the tolerances that make it fit."""
+"""The report of a planned list, as text and as JSON, and its SQL with the tolerances that make it fit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ WITH_DELTA = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanReport:
-    """A planned list in words; `service` knows what tolerances the wishes have."""
+    """The report of a planned list. `service` gives the tolerances that the questions have now."""
 
     planned: PlannedList
     service: Service
@@ -79,7 +79,7 @@ class PlanReport:
                 yield f"{every}, but not with tolerances a hundredth narrower."
 
     def _describe_unfitting(self, every: str, factor: Decimal | None) -> Iterator[str]:
-        """Yield the questions that no tolerance makes fit, and the needs of the others."""
+        """Yield lines about the questions that no tolerance makes fit, and about what the others need."""
         beyond = [
             str(number)
             for number, one in enumerate(self.planned.listed, start=1)
@@ -92,7 +92,7 @@ class PlanReport:
             yield f"No tolerance makes {', '.join(beyond)} fit: keyhole explain says what would, such as min_rows."
 
     def _find_tolerance(self, one: ListedQuestion) -> str:
-        """Return the tolerance of a question as it stands."""
+        """Return the tolerance that a question has now."""
         return "" if one.asked is None else one.asked.read_accuracy(self.service.catalog).tolerance
 
     def document(self) -> dict[str, Any]:
@@ -115,9 +115,9 @@ class PlanReport:
 
 
 def write_tolerances(sql: str, planned: PlannedList) -> str:
-    """Return the planned text with the split's tolerances set before its questions; else unchanged.
+    """Return the SQL of the list with the split's tolerances set; unchanged if there is no split.
 
-    A statement of Keyhole's stands before each that is changed, and the setting is given back after it.
+    A statement that sets the tolerance precedes each changed question. Another one after it restores the setting.
     """
     parts: list[str] = []
     at = 0
@@ -137,7 +137,7 @@ def write_tolerances(sql: str, planned: PlannedList) -> str:
 
 
 def _write_setting(one: ListedQuestion) -> str:
-    """Return the statement that sets the tolerance for the statements after this one."""
+    """Return SQL that sets the tolerance for the statements after it."""
     before = None if one.asked is None else one.asked.settings.get("keyhole.tolerance")
     return f"SET keyhole.tolerance = '{quote_literal(before)}';" if before else "RESET keyhole.tolerance;"
 

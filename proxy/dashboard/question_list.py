@@ -1,4 +1,4 @@
-"""The questions of a file of SQL, each with the settings that are in force where it stands."""
+"""The questions of a file of SQL, each with the settings in force at its place."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ from proxy.pipeline.messages import Asked
 class ListedQuestion:
     """One question of a list.
 
-    Its statement begins at `offset` in line `line` of the text; offsets are counted from 0, lines from 1. A statement
-    that cannot be read has a `refusal` in the place of what is `asked`.
+    Its statement begins at `offset` in line `line` of the text. Offsets are counted from 0, lines from 1. If the
+    statement cannot be read, it has a `refusal` and no `asked`.
 
-    `statement` is the number of its statement: questions inside one have their settings in common.
+    `statement` is the number of its statement. Questions inside one statement share their settings.
     """
 
     statement: int
@@ -44,12 +44,10 @@ class ListedQuestion:
 def read_list(
     sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[str, str | None]
 ) -> tuple[ListedQuestion, ...]:
-    """Return the questions of a text, in its order, as a session would ask them one after the other.
+    """Return the questions of a text in order, as a session would ask them one after the other.
 
-    `given` is set before.
-
-    SET, RESET and DISCARD ALL change what is in force; what else a session passes on to PostgreSQL says nothing here.
-    Raises KH100 for a text that is no SQL at all.
+    `given` are the settings in force at the start. SET, RESET and DISCARD ALL change them. All other statements that a
+    session passes to PostgreSQL have no effect here. Raises KH100 for a text that is no SQL at all.
     """
     session = _SettingsTracker(dict(given))
     found: list[ListedQuestion] = []

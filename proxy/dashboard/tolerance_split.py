@@ -1,15 +1,16 @@
-"""With which tolerances a whole list of questions fits: the least factor on all of them, and a split that changes less.
+"""The tolerances with which a whole list of questions fits: one least factor for all, and a split that changes less.
 
-Each is found by rehearsing the list: what is told was tried. A rehearsal with wider tolerances is not sure to cost less
-(questions may share less noise then), so another list of factors may fit as well; none is told that does not.
+Both are found by rehearsing the list, so every reported result was tried. A rehearsal with wider tolerances does not
+always cost less, since questions may then share less noise. Other factors may therefore fit as well, but no reported
+one fails to fit.
 
 | candidate | questions are widened |
 |---|---|
 | one factor | all alike |
-| one price | the expensive ones alone, each to about one loss: the least product of factors, if loss is 1 / tolerance |
+| one price | only the expensive ones, each to about one loss: the least product of factors, if loss is 1 / tolerance |
 
-Of the candidate that changes less, each question is then brought as near to its wish as the others let it, the widest
-first.
+The candidate that changes less is then improved. Each question, the widest first, is brought as near to its wish as the
+others allow.
 """
 
 import time
@@ -49,13 +50,16 @@ _FREE = frozenset((DecisionBasis.NOTHING, DecisionBasis.STORED, DecisionBasis.RE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedList:
-    """A list with what it comes to as wished, and how it would fit.
+    """A list, the result of rehearsing it as wished, and the changes that make it fit.
 
-    `factor` is the least on all tolerances with which all fit (below 1: so much narrower all could be), None where none
-    does. `tolerances` are those of the best split, by the number of the statement, for statements whose wish does not
-    do; `split` is the list with them; both are empty or None where the wishes fit, or nothing does. `beyond` are the
-    numbers of the statements that fit with no tolerance even by themselves, where not all fit: `factor` and `split` are
-    then of the others.
+    `factor` is the least factor on all tolerances with which all fit. Below 1, all tolerances could be narrower by it.
+    It is None if no factor makes all fit.
+
+    `tolerances` are those of the best split, by statement number, for each statement that needs a change. `split` is
+    the list with them. Both are empty or None if the list fits as wished, or if nothing makes it fit.
+
+    `beyond` are the numbers of the statements that fit with no tolerance, even alone. It is empty if all fit. Otherwise
+    `factor` and `split` are for the other statements.
     """
 
     listed: tuple[ListedQuestion, ...]
@@ -68,7 +72,7 @@ class PlannedList:
 
     @property
     def final(self) -> RehearsedList:
-        """The list as it should be asked."""
+        """The list with the changes that make it fit, if there are any; else as wished."""
         return self.split or self.wished
 
 
@@ -80,9 +84,9 @@ def rehearse_list(service: Service, listed: Sequence[ListedQuestion], *, most_na
 def plan_list(
     service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None, longest_ms: int | None = None
 ) -> PlannedList:
-    """Hold a list against the balances; `most_nano` is its own budget, of a group.
+    """Find tolerances with which a list fits the balances. `most_nano` is the list's own budget for a group.
 
-    Raise KH502, and KH430 where it takes longer than `longest_ms` (None: as long as it takes).
+    Raise KH502, and KH430 if it takes longer than `longest_ms` (None: no limit).
     """
     trial = _ListTrial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
@@ -110,9 +114,9 @@ def plan_in_turn(
     longest_wait_ms: int = _LONGEST_WAIT_MS,
     longest_ms: int = _LONGEST_MS,
 ) -> PlannedList:
-    """Plan the same, while nobody else plans a list in this process; analysts take turns.
+    """Plan a list as `plan_list` does, one list at a time in this process. Analysts take turns.
 
-    Raise KH430 also if others' lists take all that time.
+    Raise KH430 also if other lists take the whole waiting time.
     """
     with _PLANNING.take_turn(analyst, timeout_ms=longest_wait_ms) as has_turn:
         if not has_turn:
@@ -121,7 +125,7 @@ def plan_in_turn(
 
 
 class _ListTrial:
-    """One list that is rehearsed again and again, with tolerances times factors by statement."""
+    """One list that is rehearsed again and again, with a factor on the tolerances of each statement."""
 
     def __init__(
         self,
@@ -159,11 +163,11 @@ class _ListTrial:
 
     @property
     def movable(self) -> tuple[int, ...]:
-        """The numbers of the statements whose tolerances count: what costs nothing, or no tolerance mends, is left."""
+        """The numbers of the statements whose tolerances can help. Free ones and hopeless ones are left out."""
         return tuple(statement for statement in self._moving if statement not in self._beyond)
 
     def leave_out_unfitting(self) -> tuple[int, ...]:
-        """Leave out the statements that do not fit by themselves with any tolerance; their numbers."""
+        """Leave out the statements that fit with no tolerance, even alone. Return their numbers."""
         widest = FACTORS[-1]
         dear = [one for one in self.movable if not self._fits_alone(one, widest)]
         self._beyond = frozenset(dear)
@@ -183,7 +187,7 @@ class _ListTrial:
         return all(quote.fits for one, quote in quotes if one.statement in movable)
 
     def rehearse_exactly(self, tolerances: Mapping[int, str]) -> RehearsedList:
-        """Rehearse the list as sessions would ask it with these tolerances set before their statements."""
+        """Rehearse the list as sessions would ask it, with these tolerances set before its statements."""
         return self._stage.rehearse(
             [
                 self._plan_with_tolerance(one, tolerances[one.statement]) if one.statement in tolerances else wish
@@ -202,7 +206,7 @@ class _ListTrial:
         return found
 
     def find_factor(self) -> Decimal | None:
-        """Return the least factor on all tolerances with which all fit, by halving."""
+        """Return the least tried factor on all tolerances with which all fit, by halving; None if no factor fits."""
 
         def fit(step: int) -> bool:
             return self._do_factors_fit(dict.fromkeys(self.movable, FACTORS[step]))
@@ -213,16 +217,19 @@ class _ListTrial:
         return FACTORS[_halve(low, high, fit)]
 
     def find_split(self, factor: Decimal) -> dict[int, Decimal]:
-        """Return the factors by statement whose product is least, of those that were tried.
+        """Return a factor for each statement, with a product as small as the tried candidates allow.
 
-        `factor` suffices for all.
+        `factor`, on all statements, is known to fit.
         """
         alike = dict.fromkeys(self.movable, factor)
         candidates = [one for one in (alike, self._find_equal_prices(alike)) if one is not None]
         return self._lower_factors(min(candidates, key=_sum_logarithms))
 
     def _find_equal_prices(self, alike: Mapping[int, Decimal]) -> dict[int, Decimal] | None:
-        """Return factors that bring each expensive question down to about one price, the highest at which all fit."""
+        """Return factors that bring each expensive question down to about one price, the highest that fits.
+
+        Return None if no tried price fits.
+        """
         costs: dict[int, float] = {}
         for one, wish in zip(self._all, self._wishes, strict=True):
             if one.statement in alike:
@@ -247,7 +254,7 @@ class _ListTrial:
         return found
 
     def _lower_factors(self, factors: Mapping[int, Decimal]) -> dict[int, Decimal]:
-        """Return each question as near to its wish as the others let it, the widest first. The factors fit."""
+        """Lower each factor as far as all still fit, the widest first. The given factors fit."""
         found = dict(factors)
         for statement in sorted(found, key=lambda one: found[one], reverse=True):
             if found[statement] == 1 or self._try_factor(found, statement, Decimal(1)):
@@ -261,14 +268,14 @@ class _ListTrial:
         return found
 
     def _try_factor(self, factors: dict[int, Decimal], statement: int, factor: Decimal) -> bool:
-        """Take the factor for one statement if all fit so."""
+        """Change the factor of one statement if all still fit. Return True if it was changed."""
         if not self._do_factors_fit({**factors, statement: factor}):
             return False
         factors[statement] = factor
         return True
 
     def _do_factors_fit(self, factors: Mapping[int, Decimal]) -> bool:
-        """Return True if all questions fit with these factors; those that no tolerance makes fit do not count."""
+        """Return True if all movable questions fit with these factors."""
         self._check_time()
         if all(factor == 1 for factor in factors.values()):
             return self.do_all_fit(self.wished)
@@ -280,9 +287,9 @@ class _ListTrial:
         )
 
     def _look_up_known(self, place: int, factors: Mapping[int, Decimal]) -> KnownQuestion | None:
-        """Return the ledger's knowledge of a question, looked up once.
+        """Return what the ledger knows of a question. It is looked up once for each question.
 
-        Its noise does not depend on the accuracy of the question. A stored answer is that of the wish.
+        The question's noise does not depend on its accuracy. A stored answer counts only for the tolerance as wished.
         """
         wish = self._wishes[place]
         if isinstance(wish, KeyholeError) or not wish[1].reads_data:
@@ -293,7 +300,7 @@ class _ListTrial:
         return self._known[place] if wished else replace(self._known[place], stored=None)
 
     def _scale_question(self, place: int, factor: Decimal) -> Question:
-        """Return a question with its tolerances times a factor: calibrated alone, as its SQL is the same."""
+        """Return a question with its tolerances times a factor. Only its calibration changes, not its SQL."""
         wish, one = self._wishes[place], self._all[place]
         if factor == 1 or one.asked is None or one.statement not in self.movable:
             return wish
@@ -306,7 +313,7 @@ class _ListTrial:
         return _plan_exactly(self._service, one, tolerance)
 
     def _check_time(self) -> None:
-        """Raise KH430 where the list has taken too long. It is asked before each step that takes time."""
+        """Raise KH430 if planning has taken too long. Called before each step that takes time."""
         if self._longest_ms is not None and time.monotonic() - self._began >= self._longest_ms / 1000:
             raise KeyholeError(
                 "KH430",
@@ -339,7 +346,7 @@ class _ListTrial:
 
 
 def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
-    """Plan a question as a session asks it, with another tolerance if one is given."""
+    """Plan a question as a session asks it, or with another tolerance if one is given."""
     if one.asked is None:
         assert one.refusal is not None, "what is not asked is refused"
         return one.refusal
@@ -353,7 +360,7 @@ def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) 
 
 
 def _multiply_tolerances(one: ListedQuestion, service: Service, factor: Decimal) -> str:
-    """Return a question's tolerances times a factor, as the setting has them."""
+    """Return a question's tolerances times a factor, as text for the setting."""
     assert one.asked is not None, "a question that was read"
     return widen_tolerances(one.asked.read_accuracy(service.catalog).tolerance, factor)
 
@@ -363,7 +370,7 @@ def _round_up(factor: float) -> Decimal:
 
 
 def _halve(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Return the first step that fits, between `low` and `high`, which does."""
+    """Return the first step from `low` on that fits, by halving. The step `high` fits."""
     while low < high:
         middle = (low + high) // 2
         if fits(middle):

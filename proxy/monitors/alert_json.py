@@ -1,6 +1,6 @@
-"""The forms in which clients are sent an alert.
+"""The forms in which an alert is sent to clients.
 
-Guarantee: nothing but what the ledger has of a look that was recorded, by the public names and values of the policy.
+Guarantee: they contain only what the ledger has of a recorded look, by the public names and values of the policy.
 """
 
 import json
@@ -19,7 +19,7 @@ from proxy.shadow.key_labels import KeyLabels
 
 
 class AlertWriter:
-    """Makes what the ledger has of an alert what clients are told of it."""
+    """A converter of the ledger's alerts into notices for clients."""
 
     def __init__(
         self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...], labels: KeyLabels | None = None
@@ -39,7 +39,10 @@ class AlertWriter:
         self._answered = asked if plan.monitor.windows.length is None or plan.clears_at_once else asked[:-1]
 
     def make_alert(self, alert: MonitorAlert) -> AlertNotice:
-        """Return one alert that came. A monitor that clears at once sends no window: each look has another one."""
+        """Return the notice of one alert.
+
+        It has no window if the monitor clears at once, since each look is then a window of its own.
+        """
         window = None if self._clears_at_once else alert.window
         return AlertNotice(
             monitor=alert.monitor,
@@ -52,7 +55,7 @@ class AlertWriter:
         )
 
     def make_clearing(self, alert: MonitorAlert) -> ClearingNotice:
-        """Return one alert that was cleared."""
+        """Return the notice of one alert that was cleared."""
         assert alert.cleared_number is not None
         assert alert.cleared_at is not None
         return ClearingNotice(
@@ -76,7 +79,7 @@ class AlertWriter:
 
 
 def make_alert_document(alert: AlertNotice) -> dict[str, Any]:
-    """Return an alert for programs, as REST and commands have it."""
+    """Return an alert as JSON, as REST and commands write it."""
     return {
         "monitor": alert.monitor,
         "key": dict(alert.key),
@@ -89,7 +92,7 @@ def make_alert_document(alert: AlertNotice) -> dict[str, Any]:
 
 
 def make_clearing_document(cleared: ClearingNotice) -> dict[str, Any]:
-    """Return a cleared alert for programs."""
+    """Return a cleared alert as JSON."""
     return {
         "monitor": cleared.monitor,
         "key": dict(cleared.key),
@@ -100,7 +103,7 @@ def make_clearing_document(cleared: ClearingNotice) -> dict[str, Any]:
 
 
 def make_relation_row(alert: AlertNotice, times: tuple[str, ...]) -> VirtualRow:
-    """Return its row in the relation of its monitor, which has these times behind its keys."""
+    """Return the alert's row in the relation of its monitor. The given times follow its keys."""
     moments = {
         WINDOW_START: alert.window_start,
         ALERTED_AT: alert.alerted_at,
@@ -116,15 +119,15 @@ def encode_key(key: tuple[tuple[str, str | None], ...]) -> str:
 
 
 def convert_to_utc(moment: datetime) -> datetime:
-    """Return the same moment with a zone: UTC if it has none."""
+    """Return the same moment with a time zone. A time without a zone is taken for UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def write_time(moment: datetime | None) -> str | None:
-    """Write a time as PostgreSQL reads it."""
+    """Return a time as text that PostgreSQL reads."""
     return None if moment is None else moment.isoformat(sep=" ")
 
 
 def write_iso(moment: datetime | None) -> str | None:
-    """Write a time as ISO 8601 has it, for programs."""
+    """Return a time as ISO 8601 text, for JSON."""
     return None if moment is None else moment.isoformat()

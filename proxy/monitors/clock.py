@@ -1,7 +1,7 @@
-"""The time by which looks are made: the machine's clock, held against a counter of seconds that nobody sets.
+"""The clock that decides when looks are made. It is checked against a counter of seconds that nobody sets.
 
-Guarantee: no look is made by a clock that has just jumped. A window closed too early is never looked at again, and a
-clock that jumps forward would close all windows on the way on the data of now.
+Guarantee: no look is made by a clock that has just jumped. A window that closes too early is never looked at again. A
+clock that jumps forward would close every window on the way, on the data of now.
 """
 
 import time
@@ -16,17 +16,17 @@ _NOTICEABLE = timedelta(seconds=1)  # what a time server corrects in one step; p
 
 
 def count_seconds() -> float:
-    """Return seconds since the machine started, time asleep included where the system counts that."""
+    """Return the seconds since the machine started. They include time asleep if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One reading.
+    """One reading of the clock.
 
-    `jumped_by` is how far the clock stands from where it should, 0 where looks may be made by it; `is_new` says that
-    this jump was not seen before, `is_over` that one ended with this reading, and `was_set` that what was planned by
-    earlier readings is to be planned again.
+    `jumped_by` is how far the clock is from where it should be. It is 0 if looks may be made by it. `is_new` is True if
+    this jump was not seen before, and `is_over` if a jump ended with this reading. `was_set` is True if plans from
+    earlier readings must be made again.
     """
 
     now: datetime
@@ -51,14 +51,14 @@ class WatchedClock:
         self._jumped: tuple[datetime, float] | None = None
 
     def now(self) -> datetime:
-        """Return what the clock says, UTC without a time zone, whether it jumped or not."""
+        """Return the clock's time, in UTC without a time zone, even after a jump."""
         return self._wall().astimezone(UTC).replace(tzinfo=None)
 
     def read(self, *, every: timedelta) -> ClockReading:
-        """Read the clock before a round of looks that are made `every` so often.
+        """Read the clock before a round of looks. `every` is the time between two rounds.
 
-        A clock that moved by more than that since the last reading has jumped. Looks wait until it is back where it
-        should be, or has gone on evenly from the place it jumped to for the time of `get_wait_after_jump`.
+        A clock that moved by more than `every` beyond the counter has jumped. Looks then wait until it is back where it
+        should be. They also go on once it has run evenly for the time of `get_wait_after_jump`.
         """
         now, seconds = self.now(), self._seconds()
         off = timedelta(0) if self._trusted is None else _measure_jump(self._trusted, now, seconds)
@@ -75,13 +75,13 @@ class WatchedClock:
 
 
 def get_wait_after_jump(every: timedelta) -> timedelta:
-    """Return how long looks wait for a jumped clock to go on evenly.
+    """Return how long a clock must run evenly after a jump before looks go on.
 
-    It is the time between two looks, from ten minutes to an hour.
+    It is the time between two looks, but at least ten minutes and at most an hour.
     """
     return min(max(every, _SHORTEST_WAIT), _LONGEST_WAIT)
 
 
 def _measure_jump(earlier: tuple[datetime, float], now: datetime, seconds: float) -> timedelta:
-    """Return how far the clock has moved since an earlier reading beyond the time that passed."""
+    """Return how much farther the clock has moved since an earlier reading than the counter of seconds."""
     return (now - earlier[0]) - timedelta(seconds=seconds - earlier[1])

@@ -1,10 +1,10 @@
 """One look of a monitor, in order. Read this first.
 
-    due -> the window's draw, stored -> values as of the look -> standing.look -> one transaction
+    due -> the window's draw, stored -> values as of the look -> standing.take_look -> one transaction
 
-Guarantee: data are read in one line, after the draw was stored, and nothing is told before the ledger has the look. A
-look that dies before that is made again on the same draw: it is the same look. One that another process recorded
-meanwhile is void.
+Guarantee: data are read in one line, after the draw was stored, and nothing is released before the ledger has the look.
+A look that dies before that is made again on the same draw, so it is the same look. If another process recorded the
+look meanwhile, this one is void.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ LONGEST_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """A monitor that runs, under a policy that has it as it was started; `holder` is who looks."""
+    """A running monitor, under a policy that declares it as it was started. `holder` names the process that looks."""
 
     service: Service
     plan: MonitorPlan
@@ -51,15 +51,15 @@ class WatchedRun:
     holder: str
 
     def prepare(self, due: DueLook, state: WindowState | None) -> "PreparedLook | None":
-        """Store the window's draw, where there is none yet; None if the look was made meanwhile.
+        """Store the window's draw, if it has none yet. Return None if the look was made meanwhile.
 
         Parameters:
-            state: the window's newest; None where it has not begun.
+            state: the window's newest; None if it has not begun.
 
         Raises:
-            KeyholeError: KH501 where a column is gone. The window does not begin, since no row can be read for it: what
-                a window costs that never began is given back.
-            LedgerError: `MonitorStopped` where the monitor was paused or ended meanwhile, `WindowClosed`, `WindowLost`,
+            KeyholeError: KH501 if a column is gone. The window does not begin, since no row can be read for it. The
+                price of a window that never began is given back.
+            LedgerError: `MonitorStopped` if the monitor was paused or ended meanwhile, `WindowClosed`, `WindowLost`,
                 `LedgerUnavailable`.
         """
         if state is None:
@@ -73,7 +73,7 @@ class WatchedRun:
 
 @dataclass(frozen=True, slots=True)
 class PreparedLook:
-    """A look whose draw is stored: data may be read for it."""
+    """A look whose draw is stored, so that data may be read for it."""
 
     watched: WatchedRun
     due: DueLook
@@ -81,10 +81,10 @@ class PreparedLook:
     reading: MonitorLook
 
     def record(self, values: Integers) -> None:
-        """Decide on the true values of the window's keys, shape (functionals, keys), and record what it came to.
+        """Decide by the true values of the window's keys, shape (functionals, keys), and record the result.
 
         Raises:
-            LedgerError: `LookAlreadyRecorded` where somebody else has recorded it, and as `WatchedRun.prepare`.
+            LedgerError: `LookAlreadyRecorded` if another process has recorded it, and as `WatchedRun.prepare`.
             ValueError: a state that this version cannot read.
         """
         watched, due = self.watched, self.due
@@ -113,7 +113,7 @@ class PreparedLook:
 
 
 def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
-    """Raise KH501 if a column is gone. Whatever else is wrong is told by the look."""
+    """Raise KH501 if a column is gone. The look itself reports any other fault."""
     try:
         check_types(relations, service.source.schema)
     except ColumnGone:
@@ -126,11 +126,10 @@ def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
 
 
 def read_looks(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
-    """Yield the true values that each of some looks asks for, read in as few statements as they can share.
+    """Yield, for each look, the true values that it asks for, or the error.
 
-    Or the error.
-
-    All of one service, and of one moment. A fault in reading some is told as theirs, and the others are read.
+    All looks are of one service and of one moment. They share as few statements as possible. If some cannot be read,
+    the others are still read.
     """
     if not looks:
         return

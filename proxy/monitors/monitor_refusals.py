@@ -1,4 +1,4 @@
-"""Refusals of monitors, in words. They follow from the policy, the ledger and the clock alone."""
+"""The texts of monitors' refusals. They depend only on the policy, the ledger and the clock."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ def refuse_never_started(name: str) -> KeyholeError:
 
 
 def refuse_already_started(name: str) -> KeyholeError:
-    """Return the refusal to start a monitor that stands."""
+    """Return the refusal to start a monitor that was already started."""
     return KeyholeError(
         "KH606",
         f'the monitor "{name}" has been started and has not ended',
@@ -24,7 +24,7 @@ def refuse_already_started(name: str) -> KeyholeError:
 
 
 def refuse_chosen_groups(name: str) -> KeyholeError:
-    """Return the refusal of a monitor that cannot be charged for units that the bounds cut."""
+    """Return the refusal of a monitor that cannot be charged for units whose rows the bounds cut."""
     return KeyholeError(
         "KH602",
         f'the monitor "{name}" counts only some groups of a privacy unit',
@@ -34,7 +34,7 @@ def refuse_chosen_groups(name: str) -> KeyholeError:
 
 
 def refuse_wrong_state(name: str, state: str) -> KeyholeError:
-    """Return the refusal of an action on a monitor that is not in the state for it."""
+    """Return the refusal of an action that the monitor's state does not allow."""
     hint = {
         "running": f"Pause it first: keyhole monitor pause {name}",
         "paused": f"keyhole monitor resume {name}, or keyhole monitor end {name}.",
@@ -53,7 +53,7 @@ def refuse_changed_monitor(name: str) -> KeyholeError:
 
 
 def refuse_removed_monitor(name: str) -> KeyholeError:
-    """Return the refusal of a monitor that runs in the ledger and is no longer in the policy."""
+    """Return the refusal of a monitor that runs in the ledger but is no longer in the policy."""
     return KeyholeError(
         "KH606",
         f'the monitor "{name}" runs, and the policy has none of that name',
@@ -74,7 +74,7 @@ def refuse_future_looks(name: str, newest: datetime) -> KeyholeError:
 
 
 def refuse_lost_window(name: str, windows: Sequence[int]) -> KeyholeError:
-    """Return the refusal of a monitor of which the ledger has lost the state of an open window."""
+    """Return the refusal of a monitor if the ledger has lost the state of one of its open windows."""
     which = ", ".join(str(window + 1) for window in windows)
     return KeyholeError(
         "KH502",
@@ -86,9 +86,9 @@ def refuse_lost_window(name: str, windows: Sequence[int]) -> KeyholeError:
 
 
 def refuse_over_budget(over: OverBudget, plan: MonitorPlan, *, fitting: Sequence[str]) -> KeyholeError:
-    """Return the refusal of a monitor whose horizon exceeds what is left; `fitting` are settings that would fit.
+    """Return the refusal of a monitor whose horizon costs more than is left. `fitting` are settings that would fit.
 
-    Depends on ledger and policy alone.
+    It depends on ledger and policy alone.
     """
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     code, whose = _SCOPES[over.scope]

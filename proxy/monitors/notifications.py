@@ -1,7 +1,7 @@
-"""Who waits for what monitors tell, and how they hear of it: one poller per process, as long as somebody waits.
+"""The delivery of monitors' news to waiting clients. One poller in each process reads the ledger while somebody waits.
 
-A look is news once the ledger has it, whichever process or Keyhole made it; so everybody finds it by reading the
-ledger, and the one whose look it was is only told to read at once.
+A look is news once the ledger has it, whichever process recorded it. Every process therefore reads the ledger. The one
+that recorded the look is only told to read at once.
 """
 
 import asyncio
@@ -23,10 +23,11 @@ POLL_EVERY_S = 1.0  # how late another process hears of a look, against one shor
 
 @dataclass(frozen=True, slots=True)
 class AlertNotice:
-    """A key that a monitor has alerted at its look `number`, as far as clients are told of it: all of it was released.
+    """A key that a monitor alerted at its look `number`, with what clients may know of it. All of it was released.
 
-    `key` has the values of the question's keys by name, as PostgreSQL's text; None for NULL. Times are UTC. Of what
-    clears at once no window is told, as each look has another one, but when it `cleared_at`, if it did.
+    `key` maps the names of the question's keys to their values as PostgreSQL's text; None is NULL. Times are UTC. If
+    the monitor clears at once, there is no window, as each look has another one. `cleared_at` is when the alert was
+    cleared, if it was.
     """
 
     monitor: str
@@ -40,7 +41,7 @@ class AlertNotice:
 
 @dataclass(frozen=True, slots=True)
 class ClearingNotice:
-    """A key that went out of a monitor's answer at the look `number`; it had come into it at `alerted_at`."""
+    """A key that left a monitor's answer at the look `number`. It had entered the answer at `alerted_at`."""
 
     monitor: str
     number: int
@@ -62,9 +63,9 @@ class ClosedWindow:
 
 @dataclass(frozen=True, slots=True)
 class MonitorNews:
-    """The news of a monitor after a look: all up to the look `last_look`, in the order of looks.
+    """The news of a monitor: all looks up to `last_look`, in order.
 
-    `state` is the monitor's; `origin` says under which policy it was read: another number, another policy.
+    `state` is the monitor's. `origin` numbers the policy under which it was read; another policy has another number.
     """
 
     monitor: str
@@ -78,21 +79,21 @@ class MonitorNews:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Alerts and clearings."""
+        """The alerts and clearings."""
         return sort_by_look(self.alerts, self.cleared)
 
 
 def sort_by_look(alerts: Collection[AlertNotice], cleared: Collection[ClearingNotice]) -> tuple[Change, ...]:
-    """Return both by their looks: of one look first the alerts, then the clearings."""
+    """Return alerts and clearings sorted by look. Within one look the alerts come first."""
     both: list[Change] = [*alerts, *cleared]
     return tuple(sorted(both, key=lambda change: change.number))
 
 
 @dataclass(frozen=True, slots=True)
 class NewsRequest:
-    """The news that somebody waits for: that of `monitor` for `analyst` after the look `after`.
+    """A request for the news of `monitor` for `analyst`, after the look `after`.
 
-    None: after the next reading.
+    None means the news after the next reading.
     """
 
     monitor: str
@@ -102,7 +103,7 @@ class NewsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedMonitor:
-    """A monitor that an analyst may read and has paid for reading, and the last look by then; None: not known."""
+    """A monitor that an analyst may read and has paid for reading, and its last look then; None if it is not known."""
 
     monitor: str
     after: int | None
@@ -112,23 +113,23 @@ class NewsReader(Protocol):
     """The reader of monitors' news. Both methods block, and may be called from any thread."""
 
     def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor with that channel if the analyst may read it.
+        """Return the monitor with that channel if the analyst may read it. This counts as reading it, and is charged.
 
-        That counts as reading it, and is charged. Return None for every other channel. Raise KH306, KH502.
+        Return None for every other channel. Raise KH306, KH502.
         """
 
     def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
-        """Return the news for each, or why it may not be read. A missing monitor has no news."""
+        """Return for each request the news, or the error if it may not be read. A missing monitor has no news."""
 
 
 Told: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
 
 
 class NewsListener:
-    """Somebody who waits.
+    """A client that waits for news.
 
-    `told` is called on the loop: with what is new, with why there will be nothing any more, or with None at each look
-    at the ledger that brought nothing.
+    `told` is called on the loop. It gets the news, or the error after which there will be none. It gets None after each
+    reading of the ledger that brought nothing.
     """
 
     def __init__(self, wanted: NewsRequest, told: Told) -> None:
@@ -136,7 +137,10 @@ class NewsListener:
         self.told = told
 
     def pass_on_news(self, news: MonitorNews | KeyholeError | None) -> None:
-        """Pass on what was read for what is wanted."""
+        """Call `told` with the result of a reading.
+
+        The first news of a request without `after` only says where its news begins, and is not passed on.
+        """
         if isinstance(news, MonitorNews):
             begins = self.wanted.after is None
             self.wanted = NewsRequest(self.wanted.monitor, self.wanted.analyst, news.last_look)
@@ -146,9 +150,9 @@ class NewsListener:
 
 
 class AlertHub:
-    """Those of one process who wait. For one event loop, `poll_now` aside. Close it before the loop ends.
+    """The waiting clients of one process, for one event loop (`poll_now` aside). Close it before the loop ends.
 
-    `closing` is set once nobody is told any more.
+    `closing` is set once no more news is sent.
     """
 
     def __init__(self, desk: NewsReader, *, every_s: float = POLL_EVERY_S) -> None:
@@ -165,7 +169,7 @@ class AlertHub:
         return len(self._waiting)
 
     def subscribe(self, wanted: NewsRequest, told: Told) -> Callable[[], None]:
-        """Be told from now on; anybody who calls what is returned is told no more."""
+        """Send news to `told` from now on. Return a function that ends this."""
         if self.closing.is_set():
             return lambda: None
         self._loop = asyncio.get_running_loop()
@@ -177,12 +181,12 @@ class AlertHub:
         return lambda: self._waiting.discard(waiting)
 
     def poll_now(self) -> None:
-        """Read at once, as a look has just been recorded. Any thread may call it."""
+        """Read the ledger at once, since a look has just been recorded. Any thread may call it."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
 
     async def close(self) -> None:
-        """Tell nobody any more; `closing` is set."""
+        """Send no more news, and set `closing`."""
         self.closing.set()
         self._waiting.clear()
         if self._polling is not None:

@@ -1,8 +1,8 @@
-"""Where a monitor's keys stand among the cells that it is charged to: the ledger counts those, a look its keys.
+"""The places of a monitor's keys among the cells that it is charged for. The ledger counts cells; a look counts keys.
 
-The ledger has the cells' columns by their labels, sorted, and beside the keys those that WHERE narrows; without the
-window's column they have the places that alerts and losses of one window are told by. Of a class of a key's values each
-value is a cell.
+The ledger's cells have sorted columns: those of the keys, and those that WHERE narrows. Without the window's column, a
+cell's number is the place that alerts and losses of one window name. If a key's values are classes of a column's
+values, each value of the column is a cell.
 """
 
 from collections.abc import Iterable
@@ -23,11 +23,11 @@ from proxy.pipeline.claim import is_class, list_members
 class CellPlaces:
     """The places of a monitor's keys.
 
-    `shape` is that of the cells of one window, `axes` along which of its axes each of the question's keys is, `sizes`
-    how many values these have.
+    `shape` is the shape of the cells of one window. `axes` has the axis of each of the question's keys, and `sizes` the
+    number of each key's values.
 
-    `classes` has for a key, by its number, which of its values each cell along its axis belongs to, where its values
-    are classes of several cells.
+    `classes` is for keys whose values are classes of several cells. By the key's number, it has the class of each cell
+    along the key's axis.
     """
 
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class CellPlaces:
 
     @staticmethod
     def find_for_run(plan: MonitorPlan, run: MonitorRun) -> "CellPlaces":
-        """Return the places of a run and the plan that it was started with."""
+        """Return the places for a run and the plan that it was started with."""
         windows = None if run.windows is None else run.windows.column
         left = [(name, len(values)) for name, values in run.charge.cells.columns if name != windows]
         names = [name for name, _ in left]
@@ -53,7 +53,7 @@ class CellPlaces:
         )
 
     def find_places(self, marked: Booleans) -> tuple[int, ...]:
-        """Return the places of the marked keys, shape (keys,), rising; of a key's several cells the first."""
+        """Return the sorted places of the marked keys, shape (keys,). For a key of several cells, use the first."""
         coordinates = np.unravel_index(np.flatnonzero(marked), self.sizes) if self.sizes else ()
         if not self.shape:
             return (0,) if bool(marked.any()) else ()
@@ -64,7 +64,7 @@ class CellPlaces:
         return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
 
     def mark_keys(self, places: Iterable[int]) -> Booleans:
-        """Return the keys that have these places, shape (keys,): the inverse of `find_places`."""
+        """Return a mark for each key that has one of these places, shape (keys,): the inverse of `find_places`."""
         marked = np.zeros(self.sizes, dtype=np.bool_)
         for place in places:
             at = np.unravel_index(place, self.shape) if self.shape else ()
@@ -72,7 +72,7 @@ class CellPlaces:
         return marked.reshape(-1)
 
     def expand_to_cells(self, losses: Epsilons) -> NanoArray:
-        """Return losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
+        """Return each cell's loss in billionths, rounded up, from the losses of the keys in epsilon, shape (keys,)."""
         levels, level_of = np.unique(losses, return_inverse=True)
         counted = np.array([convert_to_nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(
             self.sizes
@@ -86,7 +86,7 @@ class CellPlaces:
         return laid
 
     def _map_to_key_values(self, number: int) -> tuple[int, ...] | None:
-        """Return the value of a key that each cell along its axis belongs to; None if each has one."""
+        """Return the class of each cell along a key's axis; None if each cell is one value of the key."""
         return dict(self.classes).get(number)
 
     def _find_key_value(self, number: int, place: int) -> int:

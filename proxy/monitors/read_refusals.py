@@ -1,4 +1,4 @@
-"""Refusals of reading monitors, in words: the same for one that is not there and one that is not the reader's."""
+"""The texts of refusals to read monitors. A missing monitor and an unreadable one get the same."""
 
 from accountant.charges import NANO
 from accountant.errors import OverBudget
@@ -6,7 +6,7 @@ from planner.errors import KeyholeError
 
 
 def refuse_unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeError:
-    """Return KH605: an analyst who may not read a monitor does not learn that it exists."""
+    """Return KH605. An analyst who may not read a monitor does not learn that it exists."""
     return KeyholeError(
         "KH605",
         f'there is no monitor "{name}", or you may not read it',

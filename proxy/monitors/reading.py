@@ -1,7 +1,7 @@
 """The analysts' view of monitors: which they may read, their progress, and their alerts.
 
-Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. An analyst
-learns of a monitor only if its policy names the analyst, and only after being charged for reading it.
+Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. An analyst learns of a
+monitor only if its policy names the analyst, and only after being charged for reading it.
 """
 
 import json
@@ -56,17 +56,17 @@ _PASSING = ("KH502", "KH406")  # what is missing may be there again
 
 
 class LabelSource(Protocol):
-    """Reads what computed keys are shown as, from a shadow."""
+    """The source of the texts that computed keys are shown as: a shadow."""
 
     def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106, KH202 and KH406."""
+        """Return the labels of a question's keys; None if all are shown unchanged. Raise KH106, KH202 and KH406."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorStatus:
-    """The progress and promise of a monitor: all that its analysts may know of it beside its alerts.
+    """The progress and promise of a monitor. Besides its alerts, its analysts know nothing more of it.
 
-    Times are UTC. `epsilon_per_unit` is None where each row is a unit by itself.
+    Times are UTC. `epsilon_per_unit` is None if each row is a unit by itself.
     """
 
     monitor: Monitor
@@ -87,7 +87,7 @@ class MonitorStatus:
     contract: str
 
     def make_row(self) -> VirtualRow:
-        """Return its row in `keyhole.monitors`."""
+        """Return the monitor's row in `keyhole.monitors`."""
         return (
             self.monitor.name,
             self.state,
@@ -106,7 +106,7 @@ class MonitorStatus:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the same for programs."""
+        """Return the status as JSON."""
         return {
             "name": self.monitor.name,
             "comment": self.monitor.comment,
@@ -131,9 +131,9 @@ class MonitorStatus:
 
 @dataclass(frozen=True, slots=True)
 class NoticePage:
-    """The changes of whole looks: alerts that came, and alerts, of these looks or earlier ones, that they cleared.
+    """The changes of whole looks: new alerts, and alerts of these or earlier looks that were cleared.
 
-    The alerts follow the look `last_look`. `has_more`: there are later ones.
+    `last_look` is the last of these looks. `has_more` is True if later changes follow.
     """
 
     alerts: tuple[AlertNotice, ...]
@@ -143,15 +143,15 @@ class NoticePage:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Alerts and clearings."""
+        """The alerts and clearings."""
         return sort_by_look(self.alerts, self.cleared)
 
 
 class ServiceMonitorReader:
-    """Reads the monitors of an open service. Every method may be called from any thread, and raises KH502."""
+    """A reader of the monitors of an open service. Every method may be called from any thread, and raises KH502."""
 
     def __init__(self, service: Service, labels: LabelSource | None = None) -> None:
-        """Take `labels`, which read how computed keys are shown."""
+        """Take `labels`, which give the shown texts of computed keys."""
         self.service = service
         self._lock = Lock()
         self._plans: dict[Monitor, tuple[str, MonitorPlan]] = {}
@@ -162,7 +162,7 @@ class ServiceMonitorReader:
     # --- for statements
 
     def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
-        """Raise KH605, with the place of its name, unless the analyst may read the monitor."""
+        """Raise KH605, with the position of the monitor's name, unless the analyst may read the monitor."""
         self.find_readable(name, analyst=analyst, position=position)
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
@@ -185,7 +185,7 @@ class ServiceMonitorReader:
     def list_alerts(self, *, analyst: str) -> RelationRows:
         """Return the rows of `keyhole.alerts`.
 
-        A monitor that does not fit the analyst's own cap is left out, and a notice says so.
+        A monitor whose reading exceeds the analyst's own cap is left out, and a notice says so.
         """
         rows: list[VirtualRow] = []
         notices: list[str] = []
@@ -266,7 +266,7 @@ class ServiceMonitorReader:
         )
 
     def begin_reading(self, monitor: Monitor, *, analyst: str) -> int:
-        """Charge the reader and return the number of the last look, after which alerts will be sent. Raise KH306."""
+        """Charge the reader. Return the number of the last look; alerts after it will be sent. Raise KH306."""
         run = self._find_run(monitor)
         if run is None:
             return 0
@@ -274,9 +274,10 @@ class ServiceMonitorReader:
         return run.last_look
 
     def read_alert_page(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> NoticePage:
-        """Return the alerts and clearings of a monitor after a look, of whole looks, as few as make `most` of both.
+        """Charge the reader. Return the alerts and clearings of a monitor after a look.
 
-        The reader is charged. Raise KH306 if the reader's own cap does not cover it.
+        They are of whole looks, as few looks as bring `most` of both. Raise KH306 if the reader's own cap does not
+        cover the reading.
         """
         run = self._find_run(monitor)
         if run is None:
@@ -285,7 +286,7 @@ class ServiceMonitorReader:
         return self._read_alerts(monitor, run, after=after, most=most)
 
     def read_alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> NoticePage:
-        """Return the same for the owner, who is not charged for reading."""
+        """Return the same page for the owner, who is not charged."""
         run = self._find_run(monitor)
         return _make_empty_page(after) if run is None else self._read_alerts(monitor, run, after=after)
 
@@ -304,9 +305,9 @@ class ServiceMonitorReader:
     def read_news(
         self, wanted: Collection[NewsRequest], *, origin: int
     ) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
-        """Return the news as the news desk has it.
+        """Return for each request the news, or the error if it may not be read.
 
-        Each run and each stretch of looks is read once for all who want it.
+        Each reader is charged once for each run. Each run and each stretch of looks is read once for all requests.
         """
         runs: dict[str, MonitorRun | None] = {}
         read: dict[tuple[str, int], MonitorNews] = {}
@@ -338,7 +339,7 @@ class ServiceMonitorReader:
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
     def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor with a channel, if the analyst may read it, and charge the reading. Raise KH306."""
+        """Return the monitor with that channel, if the analyst may read it, and charge the reading. Raise KH306."""
         for monitor in self.list_readable(analyst):
             if name_channel(monitor.name) == channel:
                 return AdmittedMonitor(monitor.name, self.begin_reading(monitor, analyst=analyst))
@@ -349,9 +350,9 @@ class ServiceMonitorReader:
         return self.service.ledger
 
     def label_keys(self, monitor: Monitor) -> KeyLabels | None:
-        """Return how the groups of computed keys are shown; None if all keys are shown as they stand.
+        """Return the shown texts of computed keys' groups; None if all keys are shown unchanged.
 
-        Raises KH106, KH202 and KH406 where PostgreSQL does not show them.
+        Raises KH106, KH202 and KH406 if PostgreSQL cannot show them.
         """
         catalog = self.service.catalog
         known = self._labels.get(monitor)
@@ -374,7 +375,7 @@ class ServiceMonitorReader:
         return self._find_relation(monitor).keys
 
     def _find_run(self, monitor: Monitor) -> MonitorRun | None:
-        """Return its newest run, if that was started as it is declared now."""
+        """Return the monitor's newest run, if it was started as the policy now declares the monitor."""
         with _refuse_if_ledger_fails():
             run = self._ledger.monitors.find(monitor.name)
         return run if run is not None and run.fingerprint == self.plan_monitor(monitor).fingerprint else None
@@ -401,7 +402,7 @@ class ServiceMonitorReader:
 
 
 class CurrentMonitorReader:
-    """The reading of whichever service answers now; the news desk of a process. Safe to share between threads."""
+    """A reader of monitors and their news in whichever service answers now. Safe to share between threads."""
 
     def __init__(self, serving: Serving, labels: LabelSource | None = None) -> None:
         self._serving = serving
@@ -412,13 +413,13 @@ class CurrentMonitorReader:
 
     @contextmanager
     def use_reader(self) -> Iterator[ServiceMonitorReader]:
-        """Yield the reading, while its service stays open."""
+        """Yield the service's reader, and keep the service open meanwhile."""
         with self.use_numbered_reader() as (_, reading):
             yield reading
 
     @contextmanager
     def use_numbered_reader(self) -> Iterator[tuple[int, ServiceMonitorReader]]:
-        """Yield the reading, with a number that changes once another service answers."""
+        """Yield the service's reader, with a number that changes once another service answers."""
         with self._serving.hold_open() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
@@ -427,12 +428,15 @@ class CurrentMonitorReader:
             yield newest
 
     def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor as the news desk has it."""
+        """Return the monitor with that channel, if the analyst may read it, and charge the reading."""
         with self.use_reader() as reading:
             return reading.admit(channel, analyst=analyst)
 
     def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
-        """Return the news as the news desk has it."""
+        """Return for each request the news, or the error if it may not be read.
+
+        Each reader is charged once for each run.
+        """
         with self.use_numbered_reader() as (origin, reading):
             return reading.read_news(wanted, origin=origin)
 
@@ -452,7 +456,7 @@ def _refuse_if_ledger_fails() -> Iterator[None]:
 
 
 def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
-    """Yield the windows whose last look is one of those after a look, up to another."""
+    """Yield the windows whose last look lies after the look `after` and not after the look `last`."""
     before_last = (windows.looks - 1) * windows.every
     first, end = (
         bisect_right(windows.first_looks, windows.first_looks[0] + (number - 1) * windows.every - before_last)

@@ -1,7 +1,7 @@
-"""Who looks when: in every process that serves, a thread that makes the looks that are due.
+"""The thread, in every process that serves, that makes the monitors' looks when they are due.
 
-Guarantee: whoever looks at the same time as another process looks in vain, and no more than that; the ledger records
-each look once. A look that fails is tried again until the next one is due; nothing is told of it but that it is late.
+Guarantee: if two processes look at the same time, the ledger records the look once. The other look is dropped and does
+no harm. A failed look is tried again until the next one is due. Nothing is reported of it except that it is late.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _LEFT_S = 5.0  # how long whoever ends waits for a look under way: what is not r
 
 @dataclass(slots=True)
 class _RunMemory:
-    """A runner's memory of a run between rounds: when it is to be seen to, and since when a look is late."""
+    """A runner's memory of a run between rounds: when it is due next, and since when a look is late."""
 
     run: str
     seen_to_at: datetime = datetime.min
@@ -60,7 +60,7 @@ class _RunMemory:
 
 @dataclass(frozen=True, slots=True)
 class _WaitingRun:
-    """A run with looks that are due, and the windows' newest states as they were found."""
+    """A run with due looks, and the newest states of its windows when they were read."""
 
     watched: WatchedRun
     kept: _RunMemory
@@ -73,13 +73,13 @@ class _WaitingRun:
 
 
 class MonitorRunner:
-    """Makes the looks of all monitors of whichever policy answers now. One in a process.
+    """The maker of all monitors' looks, under whichever policy answers now. A process has one.
 
     Parameters:
-        name: what it is called on this machine, and again after a restart: then it need not wait for its own lease.
-        clock: what time it is, UTC; looks are made by it, and it decides nothing else.
-        seconds: a counter that nobody sets, against which the clock is held.
-        since: from when on a run looks; windows that had closed by then it never begins. The moment of its start.
+        name: its name on this machine, the same after a restart. It then need not wait for its own old lease.
+        clock: the time by which looks are made, in UTC. It decides nothing else.
+        seconds: a counter that nobody sets, against which the clock is checked.
+        since: from when on a run looks; windows that had closed by then never begin. Usually when the run was started.
         told: called with a monitor's name when a look was recorded.
     """
 
@@ -105,7 +105,7 @@ class MonitorRunner:
 
     @property
     def readings(self) -> tuple[GaugeReading, ...]:
-        """The gauges of looks: how late the oldest that is due is, by monitor, and how far the clock has jumped."""
+        """The gauges of looks: by monitor how late its oldest due look is, and how far the clock has jumped."""
         late = GaugeReading(
             "keyhole_monitor_late_seconds", "How late the look is that is due", "monitor", self._measure_lateness
         )
@@ -117,7 +117,7 @@ class MonitorRunner:
         )
 
     def make_due_looks(self) -> None:
-        """Make every look that is due by now; those of one moment read together what they can."""
+        """Make every look that is due by now. Looks of one moment share reads of the source if they can."""
         with self._serving.hold_open() as service:
             if service.catalog is not self._catalog:
                 self._reset_for_policy(service)
@@ -135,7 +135,7 @@ class MonitorRunner:
                 self._make_looks([look for one in ours for look in self._prepare_looks(one)])
 
     def _can_trust_clock(self, service: Service) -> bool:
-        """Return True if looks may be made by the clock. Tell the operator of a jump, once, and of its end."""
+        """Return True if looks may be made by the clock. Log a jump and its end, once each."""
         every = min(monitor.every for monitor in service.catalog.monitors)
         reading = self._clock.read(every=every)
         jumped_by, self._jumped_by = self._jumped_by, reading.jumped_by
@@ -149,9 +149,9 @@ class MonitorRunner:
         return not reading.jumped_by
 
     def _reset_for_policy(self, service: Service) -> None:
-        """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had.
+        """Forget the plans, the due times and the vanished monitors of an earlier policy.
 
-        Of these say which stand in the ledger all the same.
+        Report each monitor that still runs in the ledger but is no longer in the policy.
         """
         catalog = self._catalog = service.catalog
         self._plans.clear()
@@ -166,7 +166,7 @@ class MonitorRunner:
                 del self._attention[name]
 
     def _find_waiting_run(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:
-        """Return a monitor with looks that are due; None if there are none, or something prevents them."""
+        """Return a monitor with its due looks. Return None if none is due, or an error prevents them."""
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
             kept = self._attention[monitor.name] = _RunMemory(run.run)
@@ -184,7 +184,7 @@ class MonitorRunner:
 
     @contextmanager
     def _log_what_prevents(self, service: Service, name: str, run: str, kept: _RunMemory) -> Iterator[None]:
-        """Log whatever keeps the block from looking at a monitor. The others are looked at all the same."""
+        """Log an error of the block, which prevents a monitor's looks. The other monitors are still looked at."""
         try:
             yield
         except KeyholeError as error:
@@ -231,9 +231,9 @@ class MonitorRunner:
 
     @contextmanager
     def _lease_runs(self, service: Service, waiting: Sequence[_WaitingRun]) -> Iterator[list[_WaitingRun]]:
-        """Yield the monitors that are this runner's to look at while the block runs.
+        """Yield the monitors that this runner may look at while the block runs.
 
-        Leases are taken in one transaction, and given back in one.
+        Their leases are taken in one transaction, and given back in one.
         """
         monitors = service.ledger.monitors
         held: frozenset[str] = frozenset()
@@ -255,7 +255,7 @@ class MonitorRunner:
                     monitors.release_leases(held, holder=self._holder)
 
     def _prepare_looks(self, one: _WaitingRun) -> list[PreparedLook]:
-        """Return the looks that are due, prepared."""
+        """Store the draws of the due looks, and return the prepared looks."""
         watched, prepared = one.watched, []
         with self._log_what_prevents(watched.service, one.name, watched.run.run, one.kept):
             looks = (watched.prepare(each, one.states.get(each.window)) for each in one.due)
@@ -264,7 +264,7 @@ class MonitorRunner:
         return prepared
 
     def _make_looks(self, looks: Sequence[PreparedLook]) -> None:
-        """Make the looks, those of earlier moments first. One that failed is the last of its monitor for now."""
+        """Make the looks, earlier moments first. After a failed look, make no more of its monitor in this round."""
         failed: set[str] = set()
         in_order = sorted(looks, key=lambda one: one.due.at)
         for _, together in groupby(in_order, key=lambda one: one.due.at):
@@ -278,7 +278,7 @@ class MonitorRunner:
                 kept.late_since, kept.seen_to_at = None, datetime.min
 
     def _record_look(self, one: PreparedLook, values: Integers | KeyholeError) -> bool:
-        """Record one look; whether it is recorded now, by whomever."""
+        """Record one look. Return True unless it failed and must be tried again."""
         seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.number
         if isinstance(values, KeyholeError):
             seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=values.code)
@@ -314,7 +314,7 @@ class MonitorRunner:
         return known
 
     def _log_complaint_once(self, service: Service, name: str, kept: _RunMemory, error: KeyholeError) -> None:
-        """Say once what keeps a monitor from being looked at."""
+        """Log once why a monitor cannot be looked at."""
         kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
         kept.late_since = kept.late_since or self._clock.now()
         if kept.complaint != error.message:
@@ -331,7 +331,7 @@ class MonitorRunner:
 
 @asynccontextmanager
 async def run_looks(runner: MonitorRunner) -> AsyncIterator[None]:
-    """Look around every `POLL_S` seconds in a thread of its own while the block runs."""
+    """Make due looks every `POLL_S` seconds, in a thread of its own, while the block runs."""
     stopping = threading.Event()
 
     def look_again() -> None:

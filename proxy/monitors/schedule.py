@@ -1,7 +1,7 @@
-"""Which looks of a monitor are due, by the clock and by what was looked at before.
+"""The due looks of a monitor, by the clock and by the looks already made.
 
-Guarantee: a function of public times and of which looks were made. A look that was missed is never made up, but for the
-last one of a window, which is made late.
+Guarantee: they are a function of public times and of which looks were made. A missed look is never made later, except
+for the last one of a window.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +14,7 @@ from planner.monitors.monitor_plan import WindowPlan
 
 @dataclass(frozen=True, slots=True)
 class DueLook:
-    """The `look`th look of a window, for the moment `at`, which is the `number`th of its horizon."""
+    """The `look`th look of a window. It is due at the moment `at`, the `number`th moment of the horizon."""
 
     window: int
     look: int
@@ -36,8 +36,8 @@ def list_due_looks(
     Parameters:
         since: when the monitor was started; windows that had closed by then are never looked at.
         now: UTC, as the plan's times are.
-        made: by window that was begun, its last look.
-        early: whether there is a look before the close.
+        made: the number of the last look of each window that was begun.
+        early: True if there are looks before the window's close.
     """
     arrived = now - windows.delay
     first = bisect_right(windows.first_looks, since - (windows.looks - 1) * windows.every)
@@ -54,10 +54,10 @@ def list_due_looks(
 
 
 def find_next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:
-    """Return the moment of the next look, of whichever window. Return None if there is none any more.
+    """Return the moment of the next look of any window. Return None if no look is left.
 
     Parameters:
-        newest: the number of the newest look that was made. The next one comes after it, also if that lies in the
+        newest: the number of the newest look that was made. The next one comes after it, even if that lies in the
             future.
     """
     arrived = max(now, find_look_moment(windows, newest)) - windows.delay if newest else now - windows.delay
@@ -71,12 +71,12 @@ def find_next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> 
 
 
 def find_look_moment(windows: WindowPlan, number: int) -> datetime:
-    """Return when the look of that number over the horizon is made: its moment and the wait for late rows."""
+    """Return the time at which the look of that number is made: its moment plus the wait for late rows."""
     return windows.first_looks[0] + (number - 1) * windows.every + windows.delay
 
 
 def find_look_number(windows: WindowPlan, at: datetime) -> int:
-    """Return the number, from 1, of a look's moment among all those of the horizon."""
+    """Return the number, from 1, of a look's moment among all moments of the horizon."""
     return (at - windows.first_looks[0]) // windows.every + 1
 
 
@@ -91,6 +91,6 @@ def _make_look(windows: WindowPlan, window: int, look: int) -> DueLook:
 
 
 def _count_overlaps(windows: WindowPlan) -> int:
-    """Return the number of windows before one that are still looked at when its looks begin."""
+    """Return how many earlier windows are still looked at when a window's looks begin."""
     first = windows.first_looks[0] + (windows.looks - 1) * windows.every
     return bisect_left(windows.first_looks, first)

@@ -1,4 +1,4 @@
-"""Starting a monitor, pausing it, ending it: the owner's verbs, each a durable event."""
+"""The owner's actions of starting, pausing and ending a monitor. Each is a durable event in the ledger."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 
 
 def make_charge(service: Service, plan: MonitorPlan) -> Charge:
-    """Return the charge that starts a monitor: every key and window of its horizon. Raise KH302, KH602."""
+    """Return the charge for starting a monitor: every key and window of its horizon. Raise KH302, KH602."""
     family, cells = find_charged_keys(plan.question, version=service.find_version(plan.question.table))
     reach = find_cell_reach(plan.question)
     if reach.reaches_other_groups:
@@ -51,7 +51,10 @@ def make_limits(service: Service, plan: MonitorPlan) -> Limits:
 
 
 def check_startable(service: Service, plan: MonitorPlan) -> None:
-    """Refuse what the balances do not cover now, spending nothing. Raise KH301, KH302, KH305, KH309, KH606, KH502."""
+    """Refuse a monitor that the balances do not cover now. Charge nothing.
+
+    Raise KH301, KH302, KH305, KH309, KH606, KH502.
+    """
     charge = make_charge(service, plan)
     with explain_ledger_refusals(service, plan):
         run = service.ledger.monitors.find(plan.monitor.name)
@@ -63,12 +66,13 @@ def check_startable(service: Service, plan: MonitorPlan) -> None:
 
 
 def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> MonitorRun:
-    """Pay for a monitor's whole horizon, durably; from then on its looks are made.
+    """Charge a monitor's whole horizon, durably. From then on its looks are made.
 
-    A monitor that clears at once is one window for the ledger, whose noise a later run draws, and pays for, again.
+    The ledger treats a monitor that clears at once as one window. A later run draws this window's noise again, and pays
+    for it again.
 
     Raises:
-        KeyholeError: KH301, KH302, KH305, KH308, KH309 where it does not fit, KH606 where it stands already, KH502.
+        KeyholeError: KH301, KH302, KH305, KH308, KH309 if it does not fit, KH606 if it was started already, KH502.
             Nothing is written then.
     """
     charge = make_charge(service, plan)
@@ -95,7 +99,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
 
 
 def _count_row_windows(plan: MonitorPlan) -> int:
-    """Return the most windows, one after the other, that one row can count in."""
+    """Return the most consecutive windows in which one row can count."""
     windows = plan.monitor.windows
     if windows.sliding:
         return 2
@@ -103,7 +107,7 @@ def _count_row_windows(plan: MonitorPlan) -> int:
 
 
 def _find_kept_text(service: Service, plan: MonitorPlan) -> str | None:
-    """Return the monitor's question as far as the policy keeps texts in the ledger."""
+    """Return the text of the monitor's question that the policy lets the ledger keep; None if it keeps none."""
     if service.keep_text == "none":
         return None
     question = read_bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
@@ -128,7 +132,7 @@ def _write_rate(rate: float | None) -> str | None:
 
 @contextmanager
 def explain_ledger_refusals(service: Service, plan: MonitorPlan) -> Iterator[None]:
-    """Raise the ledger's refusals of the block in the owner's words."""
+    """Turn the ledger's refusals in the block into errors in the owner's words."""
     try:
         yield
     except OverBudget as over:

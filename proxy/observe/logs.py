@@ -1,7 +1,8 @@
-"""The log: one JSON object a line on standard error, without data.
+"""The log: one JSON object for each line on standard error, without data.
 
-Guarantee: a line has what Keyhole's own code names, nothing else. Of what a library logs it has the library's name,
-the level, and of an exception its type and the line of code it came from: a driver's message quotes SQL and keys.
+Guarantee: a line has only what Keyhole's own code names. For a library's log entry it has the library's name and the
+level. For an exception it has the type and the line of code that raised it. A driver's message could quote SQL and
+keys.
 """
 
 import logging
@@ -15,7 +16,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def log_to_standard_error(level: str) -> None:
-    """Log what is at least as grave as `level`, one of `LEVELS`, from here on and in the whole process."""
+    """Log entries of at least `level`, one of `LEVELS`, from now on and in the whole process."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -35,7 +36,7 @@ def log_to_standard_error(level: str) -> None:
 
 
 def describe_exception(error: BaseException) -> dict[str, str]:
-    """Return an unforeseen exception for the log: its type and the line of code it came from, never its text."""
+    """Return an unforeseen exception's type and the line of code that raised it, never its text. It is for the log."""
     found = {"kind": type(error).__name__}
     trace = error.__traceback__
     while trace is not None:
@@ -45,10 +46,10 @@ def describe_exception(error: BaseException) -> dict[str, str]:
 
 
 class _LibraryLogs(logging.Handler):
-    """The log entries of libraries, without their texts."""
+    """A handler that writes libraries' log entries without their texts."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line in the place of a record."""
+        """Write one line in place of a library's log entry."""
         error = record.exc_info[1] if record.exc_info else None
         told: dict[str, Any] = {"library": record.name, **({} if error is None else describe_exception(error))}
         structlog.get_logger().log(record.levelno, "a library logged something", **told)

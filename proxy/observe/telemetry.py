@@ -50,7 +50,7 @@ disable_created_metrics()  # a second series for each, which says when the proce
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """A request that has been answered, as the operator may know it. `code` is the catalogue's, of a refusal."""
+    """An answered request, with what the operator may know of it. `code` is that of a refusal."""
 
     method: str | None
     path: str | None
@@ -72,7 +72,10 @@ class Stage(StrEnum):
 
 
 class QuestionEnding(StrEnum):
-    """The end of a planned question: answered newly or as before, refused unspent, or failed when it was charged."""
+    """The end of a planned question.
+
+    It was answered newly or as before, refused without a charge, or failed when it was charged.
+    """
 
     ANSWERED = "answered"
     STORED = "stored"
@@ -81,7 +84,10 @@ class QuestionEnding(StrEnum):
 
 
 class LookEnding(StrEnum):
-    """The end of a monitor's look: recorded, dropped as another process had made it, or failed, to be tried again."""
+    """The end of a monitor's look: recorded, dropped because another process made it, or failed.
+
+    A failed look is tried again.
+    """
 
     MADE = "made"
     TAKEN = "taken"
@@ -89,7 +95,7 @@ class LookEnding(StrEnum):
 
 
 class Interface(StrEnum):
-    """Where somebody asks."""
+    """The interface through which a question is asked."""
 
     POSTGRESQL = "postgresql"
     REST = "rest"
@@ -117,14 +123,14 @@ class GaugeReading:
 
 @cache
 def _read_own_version() -> str:
-    """Return Keyhole's version. Each look for it reads a file of hundreds of lines."""
+    """Return Keyhole's version. The result is kept, since each reading parses a file of hundreds of lines."""
     return version("keyhole")
 
 
 class Telemetry:
     """The metrics of one process in a registry of their own, and a log. Safe to share between threads.
 
-    Without `log` nothing is logged: commands and tests have no operator.
+    Without `log` nothing is logged. Commands and tests have no operator to read it.
     """
 
     def __init__(
@@ -177,7 +183,7 @@ class Telemetry:
         self._show_zeros()
 
     def _show_zeros(self) -> None:
-        """Show zeros: a rate of what has not happened yet is nought, not absent."""
+        """Set counters to 0, so that a rate of events that have not happened is 0 and not missing."""
         for stage in Stage:
             self._stages.labels(stage=stage)
         for ending in QuestionEnding:
@@ -197,7 +203,7 @@ class Telemetry:
         return generate_latest(self.registry)
 
     def add_gauges(self, *readings: GaugeReading) -> None:
-        """Read these at every scrape; one that cannot be read is left out of it."""
+        """Read these gauges at every scrape. A gauge that cannot be read is left out of the scrape."""
         self.registry.register(_GaugeCollector(readings))
 
     @contextmanager
@@ -211,7 +217,7 @@ class Telemetry:
 
     @contextmanager
     def count_turn(self, turn: AbstractContextManager[None]) -> Iterator[None]:
-        """Run the block inside the source's `turn`, and count who waits for one and who has one."""
+        """Run the block inside the source's `turn`. Count those who wait for a turn and those who have one."""
         with ExitStack() as inside:
             with self._turns.labels(state="waiting").track_inprogress(), self.measure_stage(Stage.TURN):
                 inside.enter_context(turn)
@@ -229,7 +235,7 @@ class Telemetry:
         self._charged.labels(table=table)
 
     def count_charge(self, table: str, *, epsilon: float) -> None:
-        """Count a committed question; the group that lost most lost `epsilon` to everybody."""
+        """Count a committed question. `epsilon` is the loss to everybody of the group that lost most."""
         self._charged.labels(table=table).inc(epsilon)
 
     def count_refusal(
@@ -249,7 +255,7 @@ class Telemetry:
     def count_disconnect(self, reason: DisconnectReason, *, address: str | None) -> None:
         """Count a connection that was ended.
 
-        The log has the first of a reason, and then one a minute with their number.
+        The first of each reason is logged at once. Later ones are logged once a minute, with their number.
         """
         self._turned_away.labels(reason=reason).inc()
         self._untold[reason] = self._untold.get(reason, 0) + 1
@@ -270,19 +276,19 @@ class Telemetry:
             self._log_event("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
 
     def note_moved_data(self, table: str, *, version: str) -> None:
-        """Note that a table's data have moved within a data version, for which the owner vouches that they do not."""
+        """Note that a table's data changed within a data version, although the owner declared that they do not."""
         if self._log is not None:
             self._log.warning("data moved within a version", table=table, version=version)
 
     def note_undeclared_files(self, table: str, *, version: str) -> None:
-        """Note that a table's files are not those of its data version: questions on it are refused."""
+        """Note that a table's files are not those of its data version, so that questions on it are refused."""
         if self._log is not None:
             self._log.warning("files are not those of the version", table=table, version=version)
 
     def count_look(self, ending: LookEnding, *, monitor: str, number: int, code: str | None = None) -> None:
         """Count a look of a monitor that has ended.
 
-        `number` is the look's over the horizon, `code` that of its failure.
+        `number` is the look's number in the horizon. `code` is the error code of a failed look.
         """
         self._looks.labels(monitor=monitor, outcome=ending).inc()
         if ending is LookEnding.FAILED and self._log is not None:
@@ -296,7 +302,7 @@ class Telemetry:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
     def log_ended_monitor(self, monitor: str) -> None:
-        """Log that a monitor was ended since its horizon is over."""
+        """Log that a monitor was ended because its horizon is over."""
         self._log_event("monitor is over", monitor=monitor)
 
     def log_clock_jump(self, *, by: timedelta, waits: timedelta) -> None:
@@ -310,10 +316,10 @@ class Telemetry:
             self._log.warning("clock settled", jump_seconds=after.total_seconds())
 
     def log_ledger_failure(self, fault: Exception) -> None:
-        """Log that the ledger failed, in its own words.
+        """Log that the ledger failed, with the ledger's own message.
 
-        They are about files, servers and events, never about data. The log has the first of a reason, and then one a
-        minute with their number.
+        The message is about files, servers and events, never about data. The first of each reason is logged at once.
+        Later ones are logged once a minute, with their number.
         """
         why, now = str(fault), self._clock()
         with self._faults_lock:
@@ -347,12 +353,12 @@ class _GaugeCollector(Collector):
         self._readings = readings
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Yield their names, without reading them."""
+        """Yield the gauges' names, without reading them."""
         for reading in self._readings:
             yield _make_gauge_family(reading)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield their current readings."""
+        """Yield the gauges' current readings."""
         for reading in self._readings:
             family = _make_gauge_family(reading)
             with suppress(Exception):

@@ -131,7 +131,8 @@ class ShadowExchange:
     def enter_block(self) -> None:
         """Make the following statements part of an implicit transaction, as in a text of several statements.
 
-        Something must have run before. The statements of this call take no snapshot, so that isolation levels can still be set.
+        Something must have run before. The statement that this sends takes no snapshot, so that isolation levels can
+        still be set.
         """
         self.parse(BLOCK, b"SHOW server_version_num")
         self._run(Bind(BLOCK, BLOCK, (), (), ()))
