@@ -147,7 +147,7 @@ def list_critical_neighbours(
         return
     functionals = range(len(task.sensitivities))
 
-    def inward(literal: Cut | None) -> int:
+    def find_inward_step(literal: Cut | None) -> int:
         return (1 if literal.above else -1) if literal else 0
 
     seen = set()
@@ -157,7 +157,9 @@ def list_critical_neighbours(
             continue
         values = _make_values(bands, [depth if f in together else depth_of_others for f in functionals])
         for side in (-1,) if leaves_out_ends else (1, -1):
-            step = [side * inward(bands.get(f)) * int(task.sensitivities[f] * exposure[f]) for f in functionals]
+            step = [
+                side * find_inward_step(bands.get(f)) * int(task.sensitivities[f] * exposure[f]) for f in functionals
+            ]
             moved = tuple(value + by for value, by in zip(values, step, strict=True))
             if moved != values and frozenset((values, moved)) not in seen:
                 seen.add(frozenset((values, moved)))
@@ -205,21 +207,21 @@ def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
 
 
 def _make_values(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
-    def at(functional: int, depth: float) -> int:
+    def place_value(functional: int, depth: float) -> int:
         cut = bands.get(functional)
         if cut is None:
             return 0
         distance = 1 - round(depth * (cut.tolerance + 1))
         return cut.cut + distance if cut.above else cut.cut + 1 - distance
 
-    return tuple(at(functional, depth) for functional, depth in enumerate(depths))
+    return tuple(place_value(functional, depth) for functional, depth in enumerate(depths))
 
 
 def _depends_on(formula: Formula, functionals: set[int], *, are_others_true: bool) -> bool:
     """Return True if the literals of `functionals` decide the formula, while all others are true, or all false."""
 
-    def literal(cut: Cut) -> Booleans:
+    def test_literal(cut: Cut) -> Booleans:
         return np.array([True, False] if cut.functional in functionals else [are_others_true] * 2)
 
-    true, false = evaluate_formula(formula, literal, keys=2)
+    true, false = evaluate_formula(formula, test_literal, keys=2)
     return bool(true != false)

@@ -70,7 +70,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     near, weights = list_task_tolerances(task), [weigh_noises(common, one) for one in range(len(common.readings))]
     prices = _prices(common)
 
-    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         every = (times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
         return find_least_epsilon(
             sensitivity=max(every, default=1), tolerance=near[functional], fnr=fnr, fpr=fpr, allow_block=False
@@ -87,7 +87,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
     apportioned = replace(task, sensitivities=(1,) * len(common.readings), blocks=frozenset())
     kind = OneShotKind(
-        loss=loss,
+        loss=find_loss,
         calibrate=_calibrate_none,
         is_tied=False,
         bound_missed=bound_missed,
@@ -155,13 +155,13 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
     }
     read = {one: read_cells(common, one, noisy) for one in list_mentioned(task)}
 
-    def literal(cut: Cut) -> Booleans:
+    def test_literal(cut: Cut) -> Booleans:
         values, present = read[cut.functional]
         shift = calibration.tests[cut.functional].shift
         held = values > cut.cut - shift if cut.above else values < cut.cut + 1 + shift
         return np.asarray(held & present, dtype=np.bool_)
 
-    passed, *predicates = (evaluate_formula(formula, literal, keys=keys) for formula in task.formulas)
+    passed, *predicates = (evaluate_formula(formula, test_literal, keys=keys) for formula in task.formulas)
     return Outcome(
         passed=passed,
         epsilon=np.full(keys, calibration.worst_case_epsilon),

@@ -92,12 +92,12 @@ def calibrate_on_sums(
     near = list_task_tolerances(task)
     own = tuple(common.sensitivities[reading[0][0]] for reading in common.readings)
 
-    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         fine = scale_tolerance(near[functional], common.scales[functional])
         return find_least_epsilon(sensitivity=own[functional], tolerance=fine, fnr=fnr, fpr=fpr, allow_block=False)
 
     kind = OneShotKind(
-        loss=loss,
+        loss=find_loss,
         calibrate=_refuse_calibration,
         is_tied=False,
         bound_missed=bound_missed,
@@ -333,7 +333,7 @@ class _Rates:
     def _find_first_rate(self, pair: _Pair, shares: Shares, further: Fraction) -> Fraction:
         """Return the least rate of the sum at which every functional of a pair keeps its shares, found by bisection."""
 
-        def met(rate: Fraction) -> bool:
+        def meets_shares(rate: Fraction) -> bool:
             return all(self._find_shift(one, shares, rate, further) is not None for one in pair.functionals)
 
         guesses = [
@@ -352,10 +352,10 @@ class _Rates:
             high *= 2.0
             if round_rate_up(high) > GREATEST_RATE:
                 break
-            if met(round_rate_up(high)):
+            if meets_shares(round_rate_up(high)):
                 for _ in range(_HALVINGS):
                     middle = 0.5 * (low + high)
-                    low, high = (low, middle) if met(round_rate_up(middle)) else (middle, high)
+                    low, high = (low, middle) if meets_shares(round_rate_up(middle)) else (middle, high)
                 return round_rate_up(high)
             low = high
         raise Unachievable("the tolerances are too narrow for thresholds that share a noisy count")

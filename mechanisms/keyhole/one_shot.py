@@ -78,7 +78,7 @@ def make_loss_curve(task: DecisionTask) -> LossCurve:
     near = list_task_tolerances(task)
     alone = find_single_thresholds(task)
 
-    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         return find_least_epsilon(
             sensitivity=task.sensitivities[functional],
             tolerance=near[functional],
@@ -88,7 +88,7 @@ def make_loss_curve(task: DecisionTask) -> LossCurve:
             most_steps=task.limit_blocks(functional),
         )
 
-    return loss
+    return find_loss
 
 
 def find_single_thresholds(task: DecisionTask) -> frozenset[int]:

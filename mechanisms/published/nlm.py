@@ -32,7 +32,7 @@ class Nlm:
         refuse_zero_tolerance(task)
         near = list_tolerances(task.formula, len(task.sensitivities))
 
-        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
             return compute_shift_loss(
                 sensitivity=task.sensitivities[functional], shift=near[functional], share=min(fnr, fpr)
             )
@@ -50,7 +50,9 @@ class Nlm:
                 tolerance=near[functional],
             )
 
-        kind = OneShotKind(loss=loss, calibrate=calibrate, is_tied=True, bound_missed=_bound_missed_beyond_tolerance)
+        kind = OneShotKind(
+            loss=find_loss, calibrate=calibrate, is_tied=True, bound_missed=_bound_missed_beyond_tolerance
+        )
         calibration = meet_contract(self.name, task, kind)
         return replace(
             calibration,

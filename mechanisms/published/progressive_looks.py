@@ -79,7 +79,7 @@ def meet_contract_in_looks(
     refuse_zero_tolerance(task)
     near = list_tolerances(task.formula, len(task.sensitivities))
 
-    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         share = min(fnr, fpr) / parts(functional)
         return compute_shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=share)
 
@@ -90,7 +90,7 @@ def meet_contract_in_looks(
         mechanism,
         task,
         OneShotKind(
-            loss=loss, calibrate=one, is_tied=True, bound_missed=bound_missed_rate, bound_wrong=bound_wrong_rate
+            loss=find_loss, calibrate=one, is_tied=True, bound_missed=bound_missed_rate, bound_wrong=bound_wrong_rate
         ),
     )
 

@@ -34,7 +34,7 @@ class Tslm:
         """Calibrate one test per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         near = list_tolerances(task.formula, len(task.sensitivities))
 
-        def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
             return compute_shift_loss(
                 sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=min(fnr, fpr)
             )
@@ -48,7 +48,7 @@ class Tslm:
             )
 
         refuse_zero_tolerance(task)
-        return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, is_tied=True))
+        return meet_contract(self.name, task, OneShotKind(loss=find_loss, calibrate=calibrate, is_tied=True))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key on one noisy value for each functional. Every key loses the worst case."""

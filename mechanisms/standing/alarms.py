@@ -292,7 +292,7 @@ def _separate_functionals(formula: Formula, literals: Sequence[Cut]) -> Formula:
 def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
     """Return the shares of the error rates for the literals: Keyhole's split with the price of an alarm as loss."""
 
-    def lose(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def find_loss(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         literal = literals[place]
         regime = task.regimes[literal.functional]
         scale = task.sensitivities[literal.functional] / (literal.tolerance + 1)
@@ -305,7 +305,7 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
         used=tuple(range(len(literals))),
         functionals=len(literals),
         exposures=_list_literal_exposures(task, literals),
-        loss=lose,
+        loss=find_loss,
         fnr=task.fnr,
         fpr=task.fpr,
         is_tied=False,

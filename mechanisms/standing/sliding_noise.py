@@ -37,19 +37,19 @@ _STEP = 0.99  # of a share, by which the slope of a loss is found
 def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float, sensitivity: int) -> FunctionalTest:
     """Calibrate the test of least rate at which a threshold on a window's noisy value keeps both error rates."""
 
-    def enough(rate: Fraction) -> bool:
+    def meets_rates(rate: Fraction) -> bool:
         tails = find_tails(shape, rate)
         return tails.find_least_reach(fnr) + tails.find_least_reach(fpr) <= tolerance + 2
 
     scale = add_quantiles(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
     low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
-    while not enough(high):
+    while not meets_rates(high):
         low, high = high, 2 * high
         if high > GREATEST_RATE:
             raise Unachievable("a tolerance this small needs noise that is smaller than is allowed")
     for _ in range(_HALVINGS):
         middle = Fraction(math.ceil((low + high) / 2 * (1 << _RATE_BITS)), 1 << _RATE_BITS)
-        if middle * min(shape.part, 1 - shape.part or 1) < LEAST_RATE or not enough(middle):
+        if middle * min(shape.part, 1 - shape.part or 1) < LEAST_RATE or not meets_rates(middle):
             low = middle
         else:
             high = middle
@@ -116,12 +116,12 @@ class SlidingNoise:
         noisy = values + self._add_up(drawn, look)
         tests = self.calibration.tests
 
-        def hold(literal: Cut) -> Booleans:
+        def test_literal(literal: Cut) -> Booleans:
             shift, own = tests[literal.functional].shift, noisy[literal.functional]
             found: Booleans = own > literal.cut - shift if literal.above else own <= literal.cut + shift
             return found
 
-        held = evaluate_formula(self.calibration.task.formula, hold, keys=keys)
+        held = evaluate_formula(self.calibration.task.formula, test_literal, keys=keys)
         return LookResult(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
     def compute_spent(self, state: bytes) -> Epsilons:
@@ -219,7 +219,7 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
     shape = shape_window(window, fnr=task.fnr, fpr=task.fpr)
     near = list_task_tolerances(task)
 
-    def lose(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         scale = task.sensitivities[functional] / (near[functional] + 1)
         width = scale * add_quantiles(fnr=fnr, fpr=fpr, fine=window)
         fewer_missed = scale * add_quantiles(fnr=fnr * _STEP, fpr=fpr, fine=window)
@@ -235,7 +235,7 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
             raise Unachievable(refusal.reason, functional=functional) from refusal
 
     kind = OneShotKind(
-        loss=lose,
+        loss=find_loss,
         calibrate=calibrate,
         is_tied=False,
         bound_missed=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(test.shift + distance),

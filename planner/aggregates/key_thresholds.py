@@ -253,14 +253,14 @@ def _drop_comparisons(formula: Having, absent: frozenset[Comparison]) -> Having:
 
 
 def _select_places(formula: Having, key: str, places: tuple[int, ...]) -> Having:
-    def only(leaf: Comparison | SpreadComparison) -> Having:
+    def select_from_leaf(leaf: Comparison | SpreadComparison) -> Having:
         match leaf:
             case Comparison(key_thresholds=KeyNumbers() as own) if own.key == key:
                 return replace(leaf, key_thresholds=own.select_places(places))
             case _:
                 return leaf
 
-    return formula.map_comparisons(only)
+    return formula.map_comparisons(select_from_leaf)
 
 
 def _refuse_unknown(comparison: Comparison) -> KeyholeError:

@@ -77,7 +77,7 @@ def bind_scores(
     )
     stored = zip(question.functionals[::2], question.functionals[1::2], made, strict=True)
     return question, tuple(
-        _make_number(value, found, step, ranges, question) for value, found, (_, step, ranges) in stored
+        _make_row_number(value, found, step, ranges, question) for value, found, (_, step, ranges) in stored
     )
 
 
@@ -95,17 +95,17 @@ def _read_measure(
     }
     terms, step = make_row_terms(parts, grids)
 
-    def made(measure: Measure, terms: tuple[Term, ...]) -> Functional:
+    def make_functional(measure: Measure, terms: tuple[Term, ...]) -> Functional:
         size = Decimal(1)  # nothing compares these
         return Functional(
             name=text, measure=measure, terms=terms, sensitivity=1, unit_range=None, unit_size=size, rows=1
         )
 
-    pair = made(Measure.TOTAL, terms), made(Measure.ROWS, (Term(1, None, present, 0),))
+    pair = make_functional(Measure.TOTAL, terms), make_functional(Measure.ROWS, (Term(1, None, present, 0),))
     return pair, step, {name: (low, high) for name, (_, low, high) in grids.items()}
 
 
-def _make_number(
+def _make_row_number(
     value: Functional, found: Functional, step: Fraction, ranges: _Ranges, question: Question
 ) -> RowNumber:
     least, most = _find_range(value.terms, ranges, question)

@@ -188,7 +188,7 @@ def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Fu
     Return None if it depends on the rows, or on the group's own threshold.
     """
 
-    def holds(literal: Cut) -> bool | None:
+    def decide_literal(literal: Cut) -> bool | None:
         negative = literal.cut + _find_largest_offset(functionals[literal.functional]) < 0
         surely = row[0] == 0 and negative if literal.above else row[1] == 0 and literal.cut >= 0
         never = row[1] == 0 and literal.cut >= 0 if literal.above else row[0] == 0 and negative
@@ -200,7 +200,7 @@ def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Fu
     def some(found: Sequence[bool | None]) -> bool | None:
         return True if True in found else None if None in found else False
 
-    return formula.fold(holds, every=every, some=some)
+    return formula.fold(decide_literal, every=every, some=some)
 
 
 def complement(formula: GuardedFormula) -> GuardedFormula:

@@ -145,13 +145,13 @@ class MeanBands:
     def _find_sizes(self, formula: Having) -> Mapping[object, GroupSize]:
         """Return the group size for which each mean is meant, by the counts beside the comparisons."""
 
-        def apart(leaf: Comparison | SpreadComparison) -> Having:
+        def separate_means(leaf: Comparison | SpreadComparison) -> Having:
             if not isinstance(leaf, Comparison) or leaf.other_mean is None:
                 return leaf
             return Conjunction((replace(leaf, other_mean=None), leaf.other_mean.mean))
 
         return find_group_sizes(
-            flatten(formula.map_comparisons(apart)),
+            flatten(formula.map_comparisons(separate_means)),
             table=self.table,
             where=self.where,
             tolerances=self.tolerances,

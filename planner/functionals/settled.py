@@ -117,7 +117,7 @@ def _evaluate_between(formula: Formula, group: tuple[float, float], *, furthest:
     """Return the truth of literals on a sum that lies in `group`. A threshold may be `furthest` above its cut."""
     least, most = group
 
-    def holds(cut: Cut) -> bool | None:
+    def decide_literal(cut: Cut) -> bool | None:
         above = True if least > cut.cut + furthest else False if most <= cut.cut else None
         return above if cut.above or above is None else not above
 
@@ -127,7 +127,7 @@ def _evaluate_between(formula: Formula, group: tuple[float, float], *, furthest:
     def some(found: Sequence[bool | None]) -> bool | None:
         return True if True in found else None if None in found else False
 
-    truth = formula.fold(holds, every=every, some=some)
+    truth = formula.fold(decide_literal, every=every, some=some)
     return None if truth is None else TRUE if truth else FALSE
 
 

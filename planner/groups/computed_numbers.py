@@ -69,12 +69,12 @@ def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, 
 def replace_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the expression with each number that has a key replaced by the key."""
 
-    def instead(node: exp.Expr) -> exp.Expr:
+    def replace_number(node: exp.Expr) -> exp.Expr:
         found = find_number(node, scope)
         return node if found is None else scope.make_reference(found)
 
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
-    return copied.transform(instead, copy=False)
+    return copied.transform(replace_number, copy=False)
 
 
 def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:

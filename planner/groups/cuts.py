@@ -103,7 +103,7 @@ class CutFinder:
         alone = self.is_whole or self.stride is not None  # each value is a group
         if alone and self._is_line(node) and not contains_type(node, exp.Cast, exp.Div):
             return True
-        if self._find_step_down(node) is not None:
+        if self._find_subtracted_modulo(node) is not None:
             return self._is_line(node.this)
         match node:
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() if self._keeps_whole(node):
@@ -150,7 +150,7 @@ class CutFinder:
                 return _read_literal(node)
             case exp.Neg():
                 return self._combine_lines(_ZERO, node.this, exp.Sub, node)
-            case exp.Sub() if (taken := self._find_step_down(node)) is not None:
+            case exp.Sub() if (taken := self._find_subtracted_modulo(node)) is not None:
                 by = self._get_shape(taken.expression).constant
                 assert by
                 inner = Pieces(frozenset((a / abs(by), b / abs(by)) for a, b in self._get_shape(node.this).lines))
@@ -187,7 +187,7 @@ class CutFinder:
                 return self._cut_arguments(node)
         return _STEPS
 
-    def _find_step_down(self, node: exp.Expr) -> exp.Mod | None:
+    def _find_subtracted_modulo(self, node: exp.Expr) -> exp.Mod | None:
         """Return `x % n` of `x - x % n` if both are integers, else None.
 
         That expression rounds x down to steps of n.

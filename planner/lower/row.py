@@ -148,7 +148,7 @@ class RowSql:
         Every test in it is computed.
         """
 
-        def literal(test: Leaf | Not) -> str:
+        def write_literal(test: Leaf | Not) -> str:
             return f"NOT ({self.write_condition(test.condition)})" if isinstance(test, Not) else self._write_test(test)
 
         def every(parts: Sequence[str]) -> str:
@@ -157,7 +157,7 @@ class RowSql:
         def some(parts: Sequence[str]) -> str:
             return parts[0] if len(parts) == 1 else f"GREATEST({', '.join(parts)})"
 
-        return condition.fold_literals(literal, every=every, some=some, wanted=True)
+        return condition.fold_literals(write_literal, every=every, some=some, wanted=True)
 
     def write_computed(self, condition: Condition) -> str:
         """Return SQL for the truth of a condition, TRUE or FALSE.
@@ -168,7 +168,7 @@ class RowSql:
         arguments.
         """
 
-        def literal(test: Leaf | Not) -> str:
+        def write_literal(test: Leaf | Not) -> str:
             told = f"NOT ({self.write_condition(test.condition)})" if isinstance(test, Not) else self._write_test(test)
             return f"COALESCE({told}, FALSE)"
 
@@ -178,7 +178,7 @@ class RowSql:
         def some(parts: Sequence[str]) -> str:
             return parts[0] if len(parts) == 1 else f"GREATEST({', '.join(parts)})" if parts else "FALSE"
 
-        return condition.fold_literals(literal, every=every, some=some, wanted=True)
+        return condition.fold_literals(write_literal, every=every, some=some, wanted=True)
 
     def _write_test(self, leaf: Leaf) -> str:
         match leaf:

@@ -200,11 +200,11 @@ class _Space:
                 literals[axis.functional, cut, True] = self.find_slab(index, (state + 1, len(axis.cuts)))
                 literals[axis.functional, cut, False] = self.find_slab(index, (0, state))
 
-        def holds(cut: Cut) -> Points:
+        def find_points(cut: Cut) -> Points:
             return literals[cut.functional, cut.cut, cut.above]
 
         return formula.fold(
-            holds,
+            find_points,
             every=lambda children: reduce(and_, children, self.everything),
             some=lambda children: reduce(or_, children, 0),
         )

@@ -79,7 +79,7 @@ def _round_to_steps(value: Fraction, *, step: Fraction, column: Column) -> tuple
 def _find_interval(condition: Condition, column: Column) -> _Interval | None:
     """Return the interval of values for which a condition is true, or None if there is no such value."""
 
-    def alone(literal: Leaf | Not) -> _Interval | None:
+    def find_literal_interval(literal: Leaf | Not) -> _Interval | None:
         match literal:
             case Compare(name, operator, value) if name == column.name:
                 return _find_comparison_interval(operator, value, column)
@@ -92,7 +92,7 @@ def _find_interval(condition: Condition, column: Column) -> _Interval | None:
             case _:
                 return _EVERYTHING
 
-    return condition.fold_literals(alone, every=_intersect, some=_unite, wanted=True)
+    return condition.fold_literals(find_literal_interval, every=_intersect, some=_unite, wanted=True)
 
 
 def _find_comparison_interval(operator: str, value: Value, column: Column) -> _Interval:

@@ -239,14 +239,14 @@ class _ListTrial:
         if len(known) < len(costs) or not known:
             return None
 
-        def at(price: float) -> dict[int, Decimal]:
+        def find_factors(price: float) -> dict[int, Decimal]:
             return {statement: _round_up(max(1.0, cost / price)) for statement, cost in costs.items()}
 
         low, high = log(min(known) / float(FACTORS[-1])), log(max(known))
         found: dict[int, Decimal] | None = None
         for _ in range(_PRICES):
             middle = (low + high) / 2
-            tried = at(exp(middle))
+            tried = find_factors(exp(middle))
             if self._do_factors_fit(tried):
                 low, found = middle, tried
             else:

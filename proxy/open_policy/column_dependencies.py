@@ -23,7 +23,7 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
     """Return the catalog's dependencies between labels, as a function of the ledger's table and its labels."""
 
     @lru_cache(maxsize=256)
-    def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
+    def find_dependencies(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
         members = [one for one in catalog.tables if one.ledger_root.table == table]
         known = [column for member in members for column in member.columns]
         calendar = tuple(one for member in members for one in _find_calendar_dependencies(member, columns))
@@ -34,7 +34,7 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
         own = {column.label for column in known}
         return tuple(one for one in unique.values() if one.base in columns or one.base in own)
 
-    return among
+    return find_dependencies
 
 
 def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:

@@ -110,10 +110,10 @@ def _list_demanded(table: Table, where: Condition) -> dict[Place, Condition]:
 def _imply(table: Table, condition: Condition, place: Place) -> Condition:
     """Return a condition on the columns of one place alone that is true wherever the given condition is."""
 
-    def literal(test: Leaf | Not) -> Condition:
+    def imply_test(test: Leaf | Not) -> Condition:
         return test if all(find_place(table, name) == place for name in find_columns(test)) else ALWAYS
 
-    return condition.fold_literals(literal, every=join_all, some=join_any, wanted=True)
+    return condition.fold_literals(imply_test, every=join_all, some=join_any, wanted=True)
 
 
 def look_up_at_once(table: Table) -> Table:

@@ -154,12 +154,12 @@ def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condit
     It does not hold if all of these columns are NULL. Return ALWAYS if there is no such condition.
     """
 
-    def literal(test: Leaf | Not) -> Condition:
+    def imply_test(test: Leaf | Not) -> Condition:
         read = find_columns(test)
         is_known = bool(read) and all(_is_null_of_null(table.get_column(name)) for name in table.include_bases(read))
         return test if is_known and _list_bases(test) <= set(names) else ALWAYS
 
-    implied = condition.fold_literals(literal, every=join_all, some=join_any, wanted=True)
+    implied = condition.fold_literals(imply_test, every=join_all, some=join_any, wanted=True)
     read = find_columns(implied)
     return implied if read and evaluate(implied, dict.fromkeys(read)) is not True else ALWAYS
 

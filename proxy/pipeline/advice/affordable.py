@@ -83,7 +83,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         goes_on = found.is_continued and rooms[found.states].admits(found.claim.charge)
         return found.describe_noise(is_revealed=found.is_revealed, fits=read or goes_on)
 
-    def otherwise(question: Question, calibration: Calibration) -> bool:
+    def is_affordable(question: Question, calibration: Calibration) -> bool:
         found = on_paths(question, calibration)
         return found is not None and found.is_affordable
 
@@ -91,7 +91,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     fits = admitted or (noise is not None and noise.is_affordable)
     if stored is not None:
         fits = stored.is_affordable
-    advice = _Advice() if fits else _advise(service, claim, Target(epsilon, plan.worst_case_epsilon, otherwise))
+    advice = _Advice() if fits else _advise(service, claim, Target(epsilon, plan.worst_case_epsilon, is_affordable))
     return QuestionBalance(
         version=claim.version,
         epsilon=epsilon,

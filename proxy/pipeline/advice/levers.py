@@ -74,24 +74,24 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
     """
     accuracy = asked.read_accuracy(catalog)
 
-    def accurately(changed: Accuracy) -> Question:
+    def read_with_accuracy(changed: Accuracy) -> Question:
         return asked.read_question(catalog, changed)
 
     found = (
         _make_offer(
             "keyhole.min_rows = {}",
-            _find_group_size(accurately, accuracy, plan, target, most=_find_rows(plan, catalog)),
+            _find_group_size(read_with_accuracy, accuracy, plan, target, most=_find_rows(plan, catalog)),
         ),
         find_tolerance(asked, catalog, target)
-        or _find_ranking_amount(accurately, accuracy, plan, target)
-        or _find_difference_amounts(accurately, accuracy, plan, target),
+        or _find_ranking_amount(read_with_accuracy, accuracy, plan, target)
+        or _find_difference_amounts(read_with_accuracy, accuracy, plan, target),
         _make_offer(
             "keyhole.fnr = {}",
-            find_smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
+            find_smallest_fnr(lambda rate: read_with_accuracy(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
         ),
     )
     alone = tuple(offer for offer in found if offer is not None)
-    return alone or _combine_two(accurately, accuracy, plan, target)
+    return alone or _combine_two(read_with_accuracy, accuracy, plan, target)
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
