@@ -46,7 +46,7 @@ class AttemptRow:
 
 
 class Attempts:
-    """The rows inside one transaction."""
+    """Read and write access to the stored attempts, inside one transaction."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection

@@ -17,7 +17,7 @@ _relations = sa.Table(
 
 
 class Relations:
-    """The rows inside one transaction."""
+    """Read and write access to the charged relations, inside one transaction."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection

@@ -86,7 +86,7 @@ class AlertRow:
 
 
 class MonitorRows:
-    """The rows inside one transaction."""
+    """Read and write access to the states, alerts and leases of monitors, inside one transaction."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection

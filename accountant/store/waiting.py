@@ -37,7 +37,7 @@ class WaitingQuestion:
 
 
 class WaitingQuestions:
-    """The rows inside one transaction."""
+    """Read and write access to the waiting questions, inside one transaction."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection

@@ -30,7 +30,7 @@ take only a few scans."""
 
 @dataclass(frozen=True, slots=True)
 class SharedLook:
-    """The joint reading of several looks.
+    """Several questions as one question, which one statement answers.
 
     `places` has, for each question that it answers, the question's index among the given ones, and the indices of its
     functionals among those of `question`, in their order.
@@ -41,10 +41,11 @@ class SharedLook:
 
 
 def share_scans(questions: Sequence[Question], *, dialect: Dialect) -> tuple[SharedLook, ...]:
-    """Return the looks as few statements. Every question is in one of them.
+    """Join the looks of several questions into few statements. Each question is in one of them.
 
     Questions over a subquery per unit are joined only if the subquery and WHERE are the same. A statement has at most
-    `MOST_SHARED` functionals, unless one question has more. It never has more work on a row than any may have.
+    `MOST_SHARED` functionals, unless one question has more. Questions are not joined if their work on a row together
+    exceeds the limit of a single question.
     """
     groups: list[_Group] = []
     for number, question in enumerate(questions):

@@ -26,7 +26,7 @@ _INT64 = 2**63  # the end of bigint
 
 
 def compare_column(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
-    """Return the truth of `column operator constant`.
+    """Return the `Truth` of `column operator constant`.
 
     The constant is converted to the column's own type without changing the meaning.
     """
@@ -169,7 +169,7 @@ def _convert_timestamp(constant: Constant, column: Column, node: exp.Expr) -> da
 
 
 def compare_boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
-    """Return the truth of a boolean column compared with a boolean. Raise KH212, KH205."""
+    """Return the `Truth` of a boolean column compared with a boolean. Raise KH212, KH205."""
     if isinstance(constant, Untyped):
         constant = read_truth(constant.text, node)
     if not isinstance(constant, bool):

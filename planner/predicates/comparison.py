@@ -26,7 +26,7 @@ def _order_sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.E
 
 
 def compare_sides(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of `left operator right` for one value each."""
+    """Return the `Truth` of `left operator right` for one value each."""
     if within.is_constant(left) and within.is_constant(right):
         return _compare_constants(left, operator, right, within)
     itself = _compare_with_itself(left, right, operator, within)
@@ -43,7 +43,7 @@ def compare_sides(left: exp.Expr, operator: str, right: exp.Expr, within: RowSco
 
 
 def _compare_with_itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) -> Truth | None:
-    """Return the truth of a column compared with itself, as in `x = coalesce($1, x)` without a value.
+    """Return the `Truth` of a column compared with itself, as in `x = coalesce($1, x)` without a value.
 
     It is known wherever the column is not NULL.
     """
@@ -72,7 +72,7 @@ def _compare_constants(left: exp.Expr, operator: str, right: exp.Expr, within: R
 
 
 def read_distinct(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of IS [NOT] DISTINCT FROM a constant, never unknown."""
+    """Return the `Truth` of IS [NOT] DISTINCT FROM a constant, never unknown."""
     same = _compare_distinct(node, within)
     return same if isinstance(node, exp.NullSafeEQ) else same.negate()
 
@@ -96,7 +96,7 @@ def _compare_distinct(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def read_between(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of BETWEEN [SYMMETRIC] of two constants."""
+    """Return the `Truth` of BETWEEN [SYMMETRIC] of two constants."""
     value, low, high = strip_parentheses(node.this), node.args["low"], node.args["high"]
 
     def compare_range(least: exp.Expr, most: exp.Expr) -> Truth:
@@ -112,7 +112,7 @@ def read_between(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def compare_rows(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
-    """Return the truth of the equality of two rows, member by member."""
+    """Return the `Truth` of the equality of two rows, member by member."""
     if len(left.expressions) != len(right.expressions):
         raise KeyholeError(
             "KH212",

@@ -94,7 +94,7 @@ def _read_positive(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _read_case(node: exp.Case, within: RowScope) -> Truth:
-    """Return the truth of CASE of conditions. The first true WHEN decides; without ELSE the rest is unknown.
+    """Return the `Truth` of CASE of conditions. The first true WHEN decides; without ELSE the rest is unknown.
 
     Raise KH205 for a long CASE of long conditions.
     """
@@ -124,7 +124,7 @@ def _read_case(node: exp.Case, within: RowScope) -> Truth:
 
 
 def _bound_length(found: Truth, node: exp.Expr, *, most: int) -> Truth:
-    """Return the truth of an expression that repeats the truths of its parts. Raise KH205 if it became too long."""
+    """Return the `Truth` of an expression that repeats the truths of its parts. Raise KH205 if it became too long."""
     if max(map(count_parts, (found.true, found.false, found.not_true, found.not_false))) > most:
         raise _refuse_length(node)
     return found
@@ -180,7 +180,7 @@ def _read_is(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _read_bare_truth(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of a boolean column, term or constant."""
+    """Return the `Truth` of a boolean column, term or constant."""
     if find_column(node, within.scope) is None and within.is_constant(node):
         value = within.fold_constant(node)
         if isinstance(value, Untyped):

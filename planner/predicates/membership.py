@@ -34,7 +34,10 @@ def read_quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | No
 
 
 def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, is_for_all: bool) -> Truth:
-    """Return the truth of `left operator` one element of a constant array, or every one. Raise KH107, KH205, KH212."""
+    """Return the `Truth` of a comparison with one element of a constant array, or with every one.
+
+    Raise KH107, KH205, KH212.
+    """
     found = _read_elements(array, within)
     if found is None:
         return UNKNOWN
@@ -135,7 +138,7 @@ def _read_array(value: Constant, node: exp.Expr, within: RowScope) -> list[Const
 
 
 def read_membership(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of IN a list of constants or rows. Raise KH107 for a subquery, KH205, KH212."""
+    """Return the `Truth` of IN a list of constants or rows. Raise KH107 for a subquery, KH205, KH212."""
     if not node.expressions or node.args.get("query") is not None:
         raise refuse_subquery(node)
     value = strip_parentheses(node.this)
@@ -198,7 +201,7 @@ def _convert_member(found: ColumnTerm, item: exp.Expr, members_: int, within: Ro
 
 
 def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
-    """Return the truth that a term equals one of some constants."""
+    """Return the `Truth` of the test that a term equals one of some constants."""
     truths = [found.compare("=", value, at) for value, at in items]
     name = found.column.name
     values = {part.true.value for part in truths if isinstance(part.true, Compare)}

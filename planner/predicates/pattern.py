@@ -20,7 +20,7 @@ from planner.values.regular_expressions import convert_expression, convert_simil
 
 
 def read_like(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
-    """Return the truth of LIKE, ILIKE and starts_with."""
+    """Return the `Truth` of LIKE, ILIKE and starts_with."""
     pattern = within.fold_constant(node.expression)
     mark = "\\" if escape is None else within.fold_constant(escape)
     if pattern is None or mark is None:
@@ -52,7 +52,7 @@ def read_like(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> T
 
 
 def read_regular_expression(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the truth of a regular expression or SIMILAR TO that LIKE patterns can express.
+    """Return the `Truth` of a regular expression or SIMILAR TO that LIKE patterns can express.
 
     Raise KH205 for any other.
     """
@@ -72,7 +72,10 @@ def read_regular_expression(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:
-    """Return the truth of a regular expression of classes, which all engines read alike. Return None for any other."""
+    """Return the `Truth` of a regular expression of classes, which all engines read alike.
+
+    Return None for any other.
+    """
     if not isinstance(node, exp.RegexpLike) or node.args.get("flag") is not None:
         return None
     plain = write_plain_expression(_read_text(pattern, node.expression))
@@ -84,7 +87,7 @@ def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth
 
 
 def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:
-    """Return the truth of ILIKE as LIKE of all spellings, or of the text in lower case."""
+    """Return the `Truth` of ILIKE as LIKE of all spellings, or of the text in lower case."""
     characters = split_pattern(pattern)
     patterns = list_spellings(characters, node)
     if found.is_plain and patterns is not None:

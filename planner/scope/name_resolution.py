@@ -35,9 +35,9 @@ class JoinedTable:
     `columns` are the public columns that the question mentions, each with its name in the extended table; `all_columns`
     are the names of all of them. `merged_columns` are left out of unqualified names by USING. If it `is_outer` (LEFT
     JOIN), rows that find nothing stay. Otherwise a row stays if its `base` is one of `values`, or, if these are too
-    many to list, if the column `match_column` has a value. `pairs` are the columns that it is joined by, each with the
-    column that it equals: several if `key` stands for all of them. `using_columns` are other columns of USING, each
-    with the alias of the table whose column of that name it equals.
+    many to list, if the column `match_column` has a value. `pairs` has each column of the
+    join condition with the column that it equals. If there are several, `key` stands for all of them. `using_columns`
+    has the other columns of USING, each with the alias of the other table.
     """
 
     alias: str

@@ -33,7 +33,7 @@ def find_shown_predicates(
     """Return the predicates in the select list, DISTINCT ON and ORDER BY. Raise KH106 for one that cannot be located.
 
     Parameters:
-        hidden: the indices of items whose predicates are not answered, because their number is not.
+        hidden: the indices of select items to skip.
     """
     numbers: dict[str, int] = {}
     searched = [

@@ -54,7 +54,7 @@ def list_settings(catalog: Catalog) -> Mapping[str, str]:
 
 
 def list_meanings(catalog: Catalog) -> Mapping[str, str]:
-    """Return the meaning of each of these settings, in words."""
+    """Return a description of each setting of `list_settings`, for analysts."""
     return {setting: _describe_parameter(setting, parameter) for setting, parameter in _list_parameters(catalog)}
 
 

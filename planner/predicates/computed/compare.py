@@ -224,7 +224,10 @@ def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
 
 
 def match_text(node: exp.Expr, pattern: str, within: RowScope) -> Truth | None:
-    """Return the truth that a text matches a regular expression somewhere. Return None if it is no text of a row."""
+    """Return the `Truth` of the test that a text matches a regular expression somewhere.
+
+    Return None if it is no text of a row.
+    """
     text = read_term(node, within)
     if text is None or text.kind is not TermKind.TEXT:
         return None
@@ -235,7 +238,7 @@ def match_text(node: exp.Expr, pattern: str, within: RowScope) -> Truth | None:
 
 
 def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
-    """Return the truth of a comparison of two expressions of columns. Return None for other comparisons."""
+    """Return the `Truth` of a comparison of two expressions of columns. Return None for any other comparison."""
     try:
         return _compare_terms(left, operator, right, within)
     except NoTermError:

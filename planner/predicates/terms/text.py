@@ -133,7 +133,7 @@ def read_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> 
 
 
 def make_one_of(column: Column, texts: list[str]) -> Truth:
-    """Return the truth that a text column equals one of some texts."""
+    """Return the `Truth` of the test that a text column equals one of some texts."""
     match sorted(set(texts)):
         case []:
             return make_known_unless_null(column.name, true=join_any(()), false=Not(IsNull(column.name)))
@@ -146,7 +146,7 @@ def make_one_of(column: Column, texts: list[str]) -> Truth:
 
 
 def make_like_any(column: Column, patterns: list[str]) -> Truth:
-    """Return the truth that a text column is LIKE one of some patterns."""
+    """Return the `Truth` of the test that a text column is LIKE one of some patterns."""
     if not patterns:
         return make_one_of(column, [])
     found = [Like(column.name, pattern) for pattern in dict.fromkeys(patterns)]
