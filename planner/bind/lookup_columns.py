@@ -327,7 +327,7 @@ def _resolve_where(condition: Condition, table: Table, *, truth: bool) -> Condit
             together = join_all if isinstance(condition, And) is truth else join_any
             return together(_resolve_where(part, table, truth=truth) for part in parts)
         case _:
-            raise KeyholeError("KH900", "a condition on one column that reads several")
+            raise KeyholeError("KH900", "a condition on a looked-up column reads several columns")
 
 
 def _resolve_lookup(condition: Condition, column: Column, *, truth: bool) -> Condition:

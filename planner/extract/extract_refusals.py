@@ -62,7 +62,7 @@ def refuse_reserved_name(alias: exp.Expr) -> KeyholeError:
 
 def refuse_too_many_questions(*, most: int) -> KeyholeError:
     """Return KH107 for a statement with many questions."""
-    return KeyholeError("KH107", f"more than {most} questions in one statement", hint="Ask them apart.")
+    return KeyholeError("KH107", f"more than {most} questions in one statement", hint="Send several statements.")
 
 
 def refuse_nested_question(*, at: int) -> KeyholeError:

@@ -142,7 +142,7 @@ def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> C
     """Return the computed column with `change` applied to each column that it reads."""
     derived = column.column.derivation
     if not isinstance(derived, Computed):
-        raise KeyholeError("KH900", "a column of one privacy unit that is not computed")
+        raise KeyholeError("KH900", "this column of a privacy unit should be computed from others")
 
     def visit(term: RowTerm) -> RowTerm:
         if term.function == "column":
@@ -179,7 +179,7 @@ def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Con
                 whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
                 return Within(column, whole) if whole else _make_never(column)
             case Like() if leaf.column in steps:
-                raise KeyholeError("KH900", "a total is no text")
+                raise KeyholeError("KH900", "a total cannot be compared with a text pattern")
             case _ if isinstance(leaf.column, ComputedName):
                 return replace(leaf, column=convert_column_to_steps(leaf.column, steps))
             case _:
@@ -196,7 +196,7 @@ def convert_column_to_steps(column: str, steps: Mapping[str, Fraction]) -> str:
             return term
         factor = steps[str(term.value)] * 10**term.scale
         if factor.denominator != 1:
-            raise KeyholeError("KH900", "a total in steps that its decimals do not have")
+            raise KeyholeError("KH900", "a total has smaller steps than its decimal places allow")
         counted = RowTerm("column", TermKind.WHOLE, value=term.value, limit=term.limit)
         if factor == 1:
             return RowTerm("same", term.kind, (counted,), scale=term.scale, limit=term.limit)
@@ -208,7 +208,7 @@ def convert_column_to_steps(column: str, steps: Mapping[str, Fraction]) -> str:
 
 def _read_number(value: Value) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise KeyholeError("KH900", "a total is compared with what is no number")
+        raise KeyholeError("KH900", "a total is compared with a value that is not a number")
     return Fraction(value)
 
 

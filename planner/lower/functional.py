@@ -48,7 +48,7 @@ class FunctionalSql:
         summed = functional.measure is Measure.TOTAL or functional.measure in OF_ONE_UNIT
         units = functional.measure is Measure.UNIT_SUM and all(one.column is None for one in functional.terms)
         if not summed and not units and not _is_plain_count(functional.terms):
-            raise KeyholeError("KH900", f"{functional.name} does not count")
+            raise KeyholeError("KH900", f"{functional.name} should be a plain count")
         ranges = {
             term.column: (value.low, value.high)
             for term, value in zip(functional.terms, values, strict=True)
@@ -57,7 +57,7 @@ class FunctionalSql:
         least, most = find_row_range(functional.terms, ranges=ranges, table=known or row.table, among=among)
         made = FunctionalSql(row=row, functional=functional, where=where, values=values, least=least, most=most)
         if not made._are_terms_alike and any(term.power == 2 for term in functional.terms):
-            raise KeyholeError("KH900", f"{functional.name} has squares beside other rows")
+            raise KeyholeError("KH900", f"{functional.name} has a square, and its terms are about different rows")
         if max(-least, most) > _WIDEST:
             raise KeyholeError("KH204", f"{functional.name} has too many digits")
         if functional.off_each_unit:
@@ -85,7 +85,10 @@ class FunctionalSql:
         one = len({write_canonical(term.condition) for term in self.functional.terms}) == 1
         alike = one or self.functional.off_condition is not None
         if table.is_row_unit or self.functional.measure is not Measure.TOTAL or not alike:
-            raise KeyholeError("KH900", f"{self.functional.name} takes a number off each unit, of several rows")
+            raise KeyholeError(
+                "KH900",
+                f"{self.functional.name} subtracts a number from each unit, but does not sum a unit's rows together",
+            )
 
     def _find_largest_unit(self, table: Table) -> int:
         if self.functional.off_each_unit:
@@ -347,7 +350,7 @@ def _make_value(row: RowSql, term: Term) -> RowValue:
     if not term.power:
         return RowValue(sql="1", steps=1, low=1, high=1)
     if term.column is None or term.power not in (1, 2):
-        raise KeyholeError("KH900", "a term that is neither a count nor a sum")
+        raise KeyholeError("KH900", "a term is neither a count nor a sum of values or squares")
     return make_row_value(row, row.table.get_column(term.column))
 
 

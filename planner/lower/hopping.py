@@ -35,7 +35,7 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
     hopping = as_of.hopping
     windows = [find_window_start(one) for one in list_windows_to_read(table, as_of, question.keys)]
     if any(b - a != hopping.hop for a, b in pairwise(map(find_window_start, as_of.horizon))):
-        raise KeyholeError("KH900", "windows that are not one every hop")
+        raise KeyholeError("KH900", "the horizon does not have one window every hop")
     row, time = RowSql(table=table, dialect=dialect), table.get_column(hopping.column)
     stored = [one.name for one in table.columns if one.derivation is None and one.name != as_of.window]
     window, spelling = table.get_column(as_of.window), dialect.spelling

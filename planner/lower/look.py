@@ -93,7 +93,7 @@ def write_arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
     """
     came = row.table.get_column(as_of.column)
     if came.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or as_of.window not in keys.names:
-        raise KeyholeError("KH900", "a look at rows without a time or a window")
+        raise KeyholeError("KH900", "the rows have no arrival time, or the keys have no window")
     window = row.table.get_column(as_of.window)
     windows = list_windows_to_read(row.table, as_of, keys)
     tests = [write_restriction(row, window, windows) or write_not_null(row, window)]
@@ -121,7 +121,7 @@ def write_in_time_test(row: RowSql, in_time: InTime) -> str:
     """
     seen, came = row.table.get_column(in_time.column), row.table.get_column(in_time.arrived)
     if seen.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or came.sql_type is not SqlType.TIMESTAMP:
-        raise KeyholeError("KH900", "rows that count if they came in time, without a time")
+        raise KeyholeError("KH900", "the rows do not say when they arrived")
     at, arrived, spelling = row.write_column(seen.name), row.write_column(came.name), row.dialect.spelling
     known = (
         f"{arrived} BETWEEN {spelling.write_years(came.sql_type)} AND {at} BETWEEN "
@@ -161,7 +161,7 @@ def find_window_start(window: Value) -> datetime:
         case date():
             return datetime.combine(window, time())
         case _:
-            raise KeyholeError("KH900", "a window that is no time")
+            raise KeyholeError("KH900", "a window is neither a date nor a timestamp")
 
 
 def write_before(row: RowSql, column: Column, end: datetime) -> str:

@@ -62,7 +62,7 @@ class RowSql:
             case None:
                 return self._write_stored(column)
             case Lookup():
-                raise KeyholeError("KH900", f'column "{column.name}" is looked up and not stored')
+                raise KeyholeError("KH900", f'column "{column.name}" is looked up, not stored')
             case Product(columns=factors):  # read for whether it is NULL alone
                 present = " AND ".join(
                     f"({self.write_column(factor)}) IS NOT NULL" for factor in dict.fromkeys(factors)

@@ -57,7 +57,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     """
     question = extend_to_horizon(question)
     if question.in_time is not None and (question.per_unit is not None or not question.table.is_row_unit):
-        raise KeyholeError("KH900", "rows that count if they came in time, of units with several")
+        raise KeyholeError("KH900", "only a table with a row as its unit can test that rows arrived in time")
     if question.per_unit is None:
         (rewritten, steps), read = _rewrite_rows(question, dialect), question.table
     else:

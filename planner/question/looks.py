@@ -22,11 +22,11 @@ def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Q
     horizon.
     """
     if not set(windows) <= set(as_of.horizon):
-        raise KeyholeError("KH900", "a look at windows outside the horizon")
+        raise KeyholeError("KH900", "the look has windows outside the horizon")
     if as_of.hopping is not None:
         question = _add_windows(question, as_of)
     if as_of.window not in question.keys.names:
-        raise KeyholeError("KH900", "a look at a question that has no windows among its keys")
+        raise KeyholeError("KH900", "the question has no window among its keys")
     place = question.keys.names.index(as_of.window)
     values = (*question.keys.values[:place], windows, *question.keys.values[place + 1 :])
     return replace(question, keys=replace(question.keys, values=values), as_of=as_of)
@@ -37,7 +37,7 @@ def _add_windows(question: Question, as_of: AsOf) -> Question:
 
     def add(table: Table) -> Table:
         if any(one.name == column.name for one in table.columns):
-            raise KeyholeError("KH900", "windows under the name of a column")
+            raise KeyholeError("KH900", "a column already has the name of the window")
         return replace(table, columns=(*table.columns, column))
 
     rows = question.per_unit

@@ -112,7 +112,7 @@ def _find_comparison_interval(operator: str, value: Value, column: Column) -> _I
 def _read_number(value: Value, column: Column) -> Fraction:
     """Return the number with which a row's value is compared."""
     if not isinstance(value, int | Decimal):
-        raise KeyholeError("KH900", "a measure is compared with what is no number")
+        raise KeyholeError("KH900", "a measure is compared with a value that is not a number")
     if column.sql_type is SqlType.DOUBLE and isfinite(float(value)):
         return Fraction(float(value))
     return Fraction(value)

@@ -79,7 +79,7 @@ class Spelling:
             case SqlType.TIMESTAMP:
                 return f"{self.write_timestamp(datetime.min)} AND {self.write_timestamp(_LAST)}"
             case _:
-                raise KeyholeError("KH900", "years of what is neither a date nor a timestamp")
+                raise KeyholeError("KH900", "only dates and timestamps have years")
 
     def write_constant(self, value: Value, *, column: Column) -> str:
         """Return an SQL constant of a column's type. Exact columns need `write_exact_comparison`."""

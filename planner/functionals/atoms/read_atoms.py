@@ -244,7 +244,9 @@ def _read_guarded(formula: Having, collected: FormulaCollector) -> GuardedFormul
         case Comparison():
             return read_comparison(formula, collected)
         case SpreadComparison():
-            raise KeyholeError("KH900", f"{formula.text} has no centres", position=formula.position)
+            raise KeyholeError(
+                "KH900", f"{formula.text} was not replaced by comparisons with fixed centres", position=formula.position
+            )
         case Conjunction(children):
             return GuardedAll(tuple(_read_guarded(child, collected) for child in children))
         case Disjunction(children):

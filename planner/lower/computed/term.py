@@ -274,7 +274,7 @@ def _write_whole(row: StoredRow, term: RowTerm) -> str:
         case "floor" | "ceil" | "round" | "trunc":
             return cast(_write_coarser_steps(row, term), kind)
         case _:
-            raise KeyholeError("KH900", f"an expression of a row with {term.function}")
+            raise KeyholeError("KH900", f"cannot write {term.function} of a row as SQL")
 
 
 def _write_rounded_quotient(row: StoredRow, term: RowTerm) -> str:
@@ -361,7 +361,7 @@ def _write_double(row: StoredRow, term: RowTerm) -> str:
         case "coalesce" | "greatest" | "least":
             return f"{term.function.upper()}({', '.join(operands)})"
         case _:
-            raise KeyholeError("KH900", f"an expression of a row with {term.function}")
+            raise KeyholeError("KH900", f"cannot write {term.function} of a row as SQL")
 
 
 def _write_text(row: StoredRow, term: RowTerm) -> str:
@@ -377,4 +377,4 @@ def _write_text(row: StoredRow, term: RowTerm) -> str:
         case "coalesce" | "nullif" | "left" | "right" | "substring" | "replace" | "split_part" | "length":
             return f"{term.function}({', '.join(operands)})"
         case _:
-            raise KeyholeError("KH900", f"an expression of a text with {term.function}")
+            raise KeyholeError("KH900", f"cannot write {term.function} of a text as SQL")

@@ -131,5 +131,5 @@ def list_read_steps(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
             found.append(step)
     missing = named - {step.name for step in found}
     if missing:
-        raise KeyholeError("KH900", "a statement reads a step that nothing defines")
+        raise KeyholeError("KH900", "the statement reads an undefined step")
     return found[::-1]

@@ -234,7 +234,7 @@ def _write_units(
                 rule = replace(rule, rows=replace(rule.rows, table=_remove_path(rule.rows.table)))
             found, steps = _write_units_of_totals(listed, rule, names, dialect)
         case _:
-            raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
+            raise KeyholeError("KH900", "the rule for a list of privacy units is unknown")
     if is_only and not values:
         rows = f"SELECT {', '.join(names)}, 1 AS keyhole_l{number}_on FROM {found} GROUP BY {', '.join(names)}"
         return f"({add_any_row(rows, columns, beside=1, dialect=dialect)}) AS listed{number}", steps

@@ -85,7 +85,7 @@ def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, 
     a table without a path.
     """
     if table.path is None:
-        raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
+        raise KeyholeError("KH900", "the table has no path to its units")
     brought = tuple(there for there, _ in table.path.added_columns if _is_stored(table.path.table.get_column(there)))
     finding = _UnitFinder(table.path.table, table.path.to_columns, brought, dialect, NO_LENGTHS)
     return finding.write_relation([False] * len(brought))
@@ -98,7 +98,7 @@ def list_owners(table: Table, *, dialect: Dialect) -> tuple[NamedStep | None, tu
     other key is there as well. It is None if the source keeps keys unique. Raises KH900 for a table without a path.
     """
     if table.path is None:
-        raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
+        raise KeyholeError("KH900", "the table has no path to its units")
     if table.path.table.has_key(table.path.to_columns):
         return None, ()
     finding = _UnitFinder(table.path.table, table.path.to_columns, (), dialect, NO_LENGTHS)

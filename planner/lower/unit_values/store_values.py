@@ -84,7 +84,7 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
 
 def _get_rule(values: UnitValues) -> ValuesOfRows:
     if not isinstance(values.rule, ValuesOfRows):
-        raise KeyholeError("KH900", "values of a privacy unit by a rule that is not known")
+        raise KeyholeError("KH900", "the rule for the values of a privacy unit is unknown")
     return values.rule
 
 
@@ -120,7 +120,7 @@ def _write_window_value(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str
         case "later":
             found = f"lead({read}, {value.steps}) {window}"
         case _:
-            raise KeyholeError("KH900", "a window of a kind that is not known")
+            raise KeyholeError("KH900", "the kind of a window function is unknown")
     return found if kept is None else f"CASE WHEN {kept} = 1 THEN {found} END"
 
 
@@ -223,7 +223,7 @@ def _write_aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> 
         case "total" | "mean":
             return _write_sum(value, added, row, known.get_column(value.name))
         case _:
-            raise KeyholeError("KH900", "a value of a kind that is not known")
+            raise KeyholeError("KH900", "the kind of a privacy unit's value is unknown")
 
 
 def _write_sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
