@@ -198,7 +198,7 @@ def simulate(
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
         if as_json:
-            print_json(made.document())
+            print_json(made.make_document())
         else:
             print("\n".join(made.lines()))
 
@@ -244,7 +244,7 @@ def plan(
             except OSError as error:
                 raise make_unwritable_error(write, error, hint="--write") from None
         if as_json:
-            print_json(report.document())
+            print_json(report.make_document())
         else:
             print("\n".join(report.lines()))
 

@@ -114,7 +114,7 @@ class BoundsReport:
         policy = (ReportSection("policy", "For the policy", (Verbatim(snippet),)),) if snippet else ()
         return (ReportSection("bounds", head, (*sentences, drawing)), *policy)
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
         return {
             "table": self.table.name,
@@ -408,7 +408,7 @@ def _find_bounds(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | No
             page = show_page(report.sections(), title=f"Keyhole: bounds of {bounded.name}", is_private=False)
             write_html(html, page)
         if as_json:
-            print_json(report.document())
+            print_json(report.make_document())
         else:
             print(*report.lines(), sep="\n")
 

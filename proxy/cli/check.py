@@ -57,7 +57,7 @@ class Findings:
     warnings: tuple[str, ...]
     broken: tuple[BrokenTable, ...] = ()
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the findings as a JSON document."""
         catalog = self.pinning.catalog
         return {

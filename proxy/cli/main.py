@@ -224,7 +224,9 @@ def check(
             with show_work("reading private rows, for your eyes alone"):
                 found = left_out.measure(policy, findings.pinning.catalog)
         if as_json:
-            print_json(findings.document() | ({} if found is None else {"measured": left_out.make_document(found)}))
+            print_json(
+                findings.make_document() | ({} if found is None else {"measured": left_out.make_document(found)})
+            )
         else:
             print("\n".join(findings.lines()))
         if found is not None and not as_json:

@@ -54,7 +54,7 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
         reading = ServiceMonitorReader(service)
         found = [reading.read_status(monitor) for monitor in service.catalog.monitors]
     if as_json:
-        print_json([status.document() for status in found])
+        print_json([status.make_document() for status in found])
         return
     rows = [
         (
@@ -79,7 +79,7 @@ def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False)
         status = reading.read_status(monitor)
         alerts = reading.read_alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
     if as_json:
-        print_json(status.document() | {"plan": make_monitor_json(plan)})
+        print_json(status.make_document() | {"plan": make_monitor_json(plan)})
         return
     print(*explain_monitor(plan), "", sep="\n")
     because = f" ({make_visible(status.reason)})" if status.reason else ""

@@ -111,7 +111,7 @@ class Simulation:
         """Return the simulation for a terminal."""
         return tuple(_write_lines(self))
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the simulation as a JSON document; `plan` is the document of EXPLAIN."""
         sizes = self.sizes
         return {

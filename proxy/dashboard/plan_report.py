@@ -95,7 +95,7 @@ class PlanReport:
         """Return the tolerance that a question has now."""
         return "" if one.asked is None else one.asked.read_accuracy(self.service.catalog).tolerance
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
         planned = self.planned
         return {

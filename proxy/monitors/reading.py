@@ -105,7 +105,7 @@ class MonitorStatus:
             self.reason or None,
         )
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the status as JSON."""
         return {
             "name": self.monitor.name,

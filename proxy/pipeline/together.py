@@ -45,7 +45,7 @@ class StatementCost:
         return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."
 
     def make_document(self, number: int) -> dict[str, Any]:
-        """Return the same as a JSON document, beside the question of this number."""
+        """Return the costs as a JSON document with the number of a question."""
         return {
             "question": number,
             "of": self.count,

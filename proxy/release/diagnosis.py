@@ -73,8 +73,8 @@ _LEAST_EPSILON = Fraction(1, 1_000_000)  # of one row: what every method's fines
 _COUNTING = Fraction(1, 10)  # of epsilon, into counting rows, for the methods that have to know
 
 
-class Plot(StrEnum):
-    """The kind of drawing."""
+class DiagnosisKind(StrEnum):
+    """The kind of diagnosis, which is also the subcommand of `keyhole diagnose`."""
 
     ROC = "roc"
     CALIBRATION = "calibration"
@@ -92,10 +92,10 @@ class Method(StrEnum):
     PRIRP = "prirp"
 
 
-METHODS: Mapping[Plot, tuple[Method, ...]] = {
-    Plot.ROC: (Method.OURS, Method.ADAPTIVE, Method.PRIROC, Method.PRIROC_FIX),
-    Plot.CALIBRATION: (Method.OURS, Method.ADAPTIVE, Method.PRIBRP),
-    Plot.RESIDUALS: (Method.OURS, Method.PRIRP),
+METHODS: Mapping[DiagnosisKind, tuple[Method, ...]] = {
+    DiagnosisKind.ROC: (Method.OURS, Method.ADAPTIVE, Method.PRIROC, Method.PRIROC_FIX),
+    DiagnosisKind.CALIBRATION: (Method.OURS, Method.ADAPTIVE, Method.PRIBRP),
+    DiagnosisKind.RESIDUALS: (Method.OURS, Method.PRIRP),
 }
 
 SENTENCES: Mapping[Method, str] = {
@@ -126,7 +126,7 @@ class DiagnosisAsked:
         units: the approximate number of units in a group, if it is public.
     """
 
-    plot: Plot
+    kind: DiagnosisKind
     table: str
     score: str
     outcome: str
@@ -142,7 +142,7 @@ class DiagnosisAsked:
     @property
     def text(self) -> str:
         """Return the request as the ledger keeps it."""
-        parts = [f"keyhole diagnose {self.plot} {self.table} --score {self.score!r} --outcome {self.outcome!r}"]
+        parts = [f"keyhole diagnose {self.kind} {self.table} --score {self.score!r} --outcome {self.outcome!r}"]
         parts += [f"--epsilon {float(self.epsilon):g} --method {self.method}"]
         parts += [f"--by {','.join(self.by)}"] if self.by else []
         parts += [f"--where {self.where!r}"] if self.where else []
@@ -223,7 +223,7 @@ class DiagnosisRelease:
         for place, count in counts:
             found[place] = count
         shape = tuple(axis.cells for axis in self.scored.axes)
-        draw = _DRAWS[self.asked.plot, self.asked.method]
+        draw = _DRAWS[self.asked.kind, self.asked.method]
         return Diagnosis(tuple(draw(self.asked, group.reshape(shape), noise) for group in found.reshape(-1, cells)))
 
 
@@ -238,7 +238,7 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
     if table.is_row_unit:
         asked = replace(asked, most_rows=1)  # a unit has no more
     texts = (asked.score, asked.outcome)
-    if asked.plot is Plot.RESIDUALS:
+    if asked.kind is DiagnosisKind.RESIDUALS:
         texts = (asked.score, f"({asked.outcome}) - ({asked.score})")
     keys = ", ".join(map(quote_identifier, sorted(asked.by)))  # in whatever order they are asked for, it is one release
     lines = [
@@ -289,7 +289,7 @@ def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tup
     for number in (score, other):
         if number.is_constant:
             raise refuse_constant(number.text)
-    if asked.plot is Plot.RESIDUALS:
+    if asked.kind is DiagnosisKind.RESIDUALS:
         symmetric = asked.method is Method.PRIRP
         return (
             make_score_axis(score, most=MOST_ON_A_SIDE, symmetric=symmetric, even=True),
@@ -297,7 +297,7 @@ def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tup
         )
     if (other.least, other.most) != (0, 1) or other.step != 1:
         raise refuse_outcome(asked.outcome)
-    if asked.plot is Plot.CALIBRATION and not (score.step * score.least >= 0 and score.step * score.most <= 1):
+    if asked.kind is DiagnosisKind.CALIBRATION and not (score.step * score.least >= 0 and score.step * score.most <= 1):
         raise refuse_score(asked.score)
     return make_score_axis(score, most=MOST_CELLS), make_score_axis(other, most=2)
 
@@ -320,7 +320,7 @@ def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
     try:
         if asked.epsilon < _LEAST_EPSILON * asked.most_rows:
             raise Unachievable("so little is drawn at rates that depend on the data")
-        _DRAWS[asked.plot, asked.method](asked, nobody, _CheckedNoise())
+        _DRAWS[asked.kind, asked.method](asked, nobody, _CheckedNoise())
     except Unachievable:
         raise refuse_undrawable() from None
 
@@ -366,16 +366,16 @@ def _make_row_method(release: Callable[..., Any]) -> _Draw:
     return draw
 
 
-_DRAWS: Mapping[tuple[Plot, Method], _Draw] = {
-    (Plot.ROC, Method.OURS): _draw_plain,
-    (Plot.ROC, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
-    (Plot.ROC, Method.PRIROC): _make_quantile_method(release_priroc),
-    (Plot.ROC, Method.PRIROC_FIX): _make_quantile_method(release_priroc_fix),
-    (Plot.CALIBRATION, Method.OURS): _draw_plain,
-    (Plot.CALIBRATION, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
-    (Plot.CALIBRATION, Method.PRIBRP): _make_row_method(release_pribrp),
-    (Plot.RESIDUALS, Method.OURS): _make_row_method(release_residuals),
-    (Plot.RESIDUALS, Method.PRIRP): _make_row_method(release_prirp),
+_DRAWS: Mapping[tuple[DiagnosisKind, Method], _Draw] = {
+    (DiagnosisKind.ROC, Method.OURS): _draw_plain,
+    (DiagnosisKind.ROC, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
+    (DiagnosisKind.ROC, Method.PRIROC): _make_quantile_method(release_priroc),
+    (DiagnosisKind.ROC, Method.PRIROC_FIX): _make_quantile_method(release_priroc_fix),
+    (DiagnosisKind.CALIBRATION, Method.OURS): _draw_plain,
+    (DiagnosisKind.CALIBRATION, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
+    (DiagnosisKind.CALIBRATION, Method.PRIBRP): _make_row_method(release_pribrp),
+    (DiagnosisKind.RESIDUALS, Method.OURS): _make_row_method(release_residuals),
+    (DiagnosisKind.RESIDUALS, Method.PRIRP): _make_row_method(release_prirp),
 }
 
 

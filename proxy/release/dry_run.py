@@ -64,7 +64,7 @@ class DryRun:
         yield from (f"    {make_visible(line)}" for line in self.sql.split("\n"))
 
     def make_document(self) -> Mapping[str, Any]:
-        """Return the same as a JSON document."""
+        """Return the result as a JSON document."""
         return {"dry_run": True, "paid_before": self.is_known, "sql": self.sql}
 
 

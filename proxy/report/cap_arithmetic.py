@@ -38,7 +38,7 @@ class CostliestQuestion:
         )
 
     def make_document(self) -> dict[str, Any]:
-        """Return the same as a JSON document."""
+        """Return the question and its cap as a JSON document."""
         return {
             "table": self.table,
             "keys": list(self.keys),

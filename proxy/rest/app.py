@@ -253,7 +253,7 @@ def _add_routes(
         with serving.hold_open() as service:
             listed = body.make_list(find_analyst(service, who), service, today=datetime.now(UTC).date())
             most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
-            return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).document()
+            return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).make_document()
 
     @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:

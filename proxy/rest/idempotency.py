@@ -142,7 +142,7 @@ def _answer_first(
         raise
     own: dict[str, Any] = {} if reply.stored is not None else {"keys": _digest(released)}
     if reply.labels is not None:
-        own["labels"] = reply.labels.document()
+        own["labels"] = reply.labels.make_document()
     told = {"head": reply.head, "order": answers.write_order(reply.order), **own}
     try:
         service.ledger.idempotency.end(attempt, response=_pack_document(told), answer=reply.stored)

@@ -89,13 +89,13 @@ def add_monitor_routes(
     def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """List the monitors that you may read: their progress, and their promises. Spends nothing."""
         with readings.use_reader() as reading:
-            return {"monitors": [reading.read_status(one).document() for one in reading.list_readable(who)]}
+            return {"monitors": [reading.read_status(one).make_document() for one in reading.list_readable(who)]}
 
     @app.get("/v1/monitors/{name}", response_model=MonitorOut, responses=describe_problems(*READING, 400, 404))
     def show_monitor(name: str, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """Show one monitor: its progress, and its promise. Spends nothing."""
         with readings.use_reader() as reading:
-            return reading.read_status(reading.find_readable(name, analyst=who)).document()
+            return reading.read_status(reading.find_readable(name, analyst=who)).make_document()
 
     @app.get(
         "/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 400, 403, 404)

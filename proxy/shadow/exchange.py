@@ -367,7 +367,7 @@ class ShadowExchange:
         return expected
 
     def decode_state(self, expected: ExpectedAnswer, codec: codecs.CodecInfo) -> SessionState:
-        """Read the reply to `ask_state`."""
+        """Return the state of the session, from the reply to `ask_state`."""
         found = read_row(expected)
         *settings, notices = found[: -len(READ_BY) - 1]
         zone, portal = found[-3], found[-1]
@@ -402,7 +402,7 @@ class ShadowExchange:
         casts: tuple[ParameterCast, ...],
         codec: codecs.CodecInfo,
     ) -> GivenValues:
-        """Read the reply to `ask_values`."""
+        """Return the values of the parameters and casts, from the reply to `ask_values`."""
         (document,) = read_row(expected)
         texts = json.loads(codec.decode(document or b"[]")[0])
         oids = (*types, *(oid for _, oid in map(_write_cast, casts)))

@@ -56,7 +56,7 @@ class SessionState:
 
 
 def read_described(expected: ExpectedAnswer) -> StatementDescription:
-    """Read the reply to `ShadowExchange.describe`."""
+    """Return the description of a statement, from the reply to `ShadowExchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
     for frame in expected.kept:

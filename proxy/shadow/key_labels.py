@@ -67,7 +67,7 @@ class KeyLabels:
         """Return the answer's columns as they are shown."""
         return [*(column.apply(columns) for column in self.columns), *columns[self.keys :]]
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the labels as a JSON document, which `parse` reads."""
         columns = [
             {

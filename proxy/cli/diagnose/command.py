@@ -28,9 +28,9 @@ from proxy.release.diagnosis import (
     METHODS,
     SENTENCES,
     DiagnosisAsked,
+    DiagnosisKind,
     DiagnosisRelease,
     Method,
-    Plot,
     make_diagnosis,
     plan_diagnosis,
 )
@@ -41,7 +41,7 @@ from proxy.report.terminal import write_row_count
 
 
 def diagnose(
-    plot: Annotated[Plot, typer.Argument(help="The plot: roc, calibration or residuals.")],
+    plot: Annotated[DiagnosisKind, typer.Argument(help="The plot: roc, calibration or residuals.")],
     table: Annotated[str, typer.Argument(help="The private table.")],
     score: Annotated[str, typer.Option("--score", help="The score or prediction: an expression of columns.")],
     outcome: Annotated[
@@ -107,7 +107,7 @@ def diagnose(
     if len(set(columns)) < len(columns):
         raise typer.BadParameter("every column once", param_hint="--by")
     asked = DiagnosisAsked(
-        plot=plot,
+        kind=plot,
         table=table,
         score=score,
         outcome=outcome,
@@ -149,7 +149,7 @@ def diagnose(
 
 def _show_report(report: DiagnosisReport, written: WrittenFile | None, *, as_json: bool) -> None:
     if as_json:
-        print_json(report.document() | ({} if written is None else written.document()))
+        print_json(report.make_document() | ({} if written is None else written.make_document()))
         return
     print("\n".join(show_lines(report.sections(), is_private=False)))
     if written is not None:
@@ -178,14 +178,14 @@ def _write_curves(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
     return WrittenFile(place, table.types, file_hash, table.rows)
 
 
-def _check_method(plot: Plot, method: Method, bins: int | None) -> None:
+def _check_method(plot: DiagnosisKind, method: Method, bins: int | None) -> None:
     """Refuse a method or bins that a plot does not have."""
     if method not in METHODS[plot]:
         able = ", ".join(METHODS[plot])
         raise typer.BadParameter(f"{plot.value} is made by {able}", param_hint="--method")
     if bins is not None and method is not Method.OURS:
         raise typer.BadParameter("this method finds its bins itself", param_hint="--bins")
-    if bins is not None and plot is Plot.RESIDUALS:
+    if bins is not None and plot is DiagnosisKind.RESIDUALS:
         raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
 
 
@@ -207,7 +207,7 @@ def _describe_offer(planned: DiagnosisRelease, place: FilePlace | None) -> Itera
     number, each = len(planned.groups), float(asked.epsilon)
     named = "1 group" if number == 1 else f"{number:,} groups"
     written = "" if place is None else f", and written as {place.file}"
-    yield f"{TITLES[asked.plot]} of {asked.score} against {asked.outcome} would be released of {named}{written}."
+    yield f"{TITLES[asked.kind]} of {asked.score} against {asked.outcome} would be released of {named}{written}."
     yield f"It costs each group {each:g} epsilon, and a unit {groups * each:g}. Nothing was read or spent."
     yield SENTENCES[asked.method]
     yield 'Add --yes --why "..." to pay and release it.'
@@ -218,7 +218,7 @@ def _make_offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> 
     each = float(planned.asked.epsilon)
     return {
         "offered": True,
-        "plot": planned.asked.plot.value,
+        "plot": planned.asked.kind.value,
         "table": planned.asked.table,
         "groups": len(planned.groups),
         "epsilon": each,

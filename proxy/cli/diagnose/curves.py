@@ -36,8 +36,8 @@ class GroupRoc:
             return (_NO_CURVE,)
         return (_SATURATED,) if self.curve.is_saturated else ()
 
-    def row(self) -> tuple[str, ...]:
-        """Group, area, its error from noise and from bins, separation, numbers of each outcome."""
+    def make_row(self) -> tuple[str, ...]:
+        """Return the table row: group, area, its errors by noise and by bins, separation, numbers of each outcome."""
         one = self.curve
         if one is None:
             return (self.name, "none", "", "", "", "", "")
@@ -51,8 +51,11 @@ class GroupRoc:
             f"{max(one.negatives, 0):,.0f}",
         )
 
-    def points(self) -> Iterator[tuple[str, ...]]:
-        """Score from which a row counts as positive, and the three rates there, from the strictest on."""
+    def list_points(self) -> Iterator[tuple[str, ...]]:
+        """Yield the points of the curve, the strictest first.
+
+        Each has the score from which a row counts as positive, and the three rates there.
+        """
         if self.curve is None:
             return
         one = self.curve
@@ -61,8 +64,8 @@ class GroupRoc:
         ):
             yield f"{self.axis.find_edge(edge):.4g}", f"{false:.3f}", f"{true:.3f}", f"{precision:.3f}"
 
-    def document(self) -> dict[str, Any]:
-        """Return the same as a JSON document."""
+    def make_document(self) -> dict[str, Any]:
+        """Return the curve as a JSON document, with the standard deviations of its noise."""
         if self.curve is None:
             return {"area": None, "warnings": list(self.warnings)}
         one = self.curve
@@ -122,21 +125,21 @@ class GroupCalibration:
         """Return warnings about the bins."""
         return ((_NO_BINS,) if not self.bins else ()) + ((_SATURATED,) if self.saturated else ())
 
-    def row(self) -> tuple[str, ...]:
-        """Group, number of bins, how many are off, expected calibration error, rows."""
+    def make_row(self) -> tuple[str, ...]:
+        """Return the table row: group, number of bins, how many are off, expected calibration error, rows."""
         off = "" if any(one.band is None for one in self.bins) else str(sum(one.is_off for one in self.bins))
         error = "" if self.error is None else f"{self.error:.3f}"
         return self.name, str(len(self.bins)), off, error, f"{max(sum(one.rows for one in self.bins), 0):,.0f}"
 
-    def points(self) -> Iterator[tuple[str, ...]]:
+    def list_points(self) -> Iterator[tuple[str, ...]]:
         """Yield each bin: its scores, rows, mean score and outcome, residual with its band."""
         for one in self.bins:
             band = "" if one.band is None else _describe_error(one.band)
             told = f"{one.low:.4g} to {one.high:.4g}", f"{max(one.rows, 0):,.0f}", f"{one.score:.3f}"
             yield (*told, f"{one.outcome:.3f}", f"{one.residual:+.3f}", band, "off" if one.is_off else "")
 
-    def document(self) -> dict[str, Any]:
-        """Return the same as a JSON document."""
+    def make_document(self) -> dict[str, Any]:
+        """Return the bins as a JSON document."""
         bins = [
             {
                 "low": one.low,

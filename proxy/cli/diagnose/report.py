@@ -12,7 +12,7 @@ from proxy.cli.diagnose.curves import SURE, GroupCalibration, GroupRoc, read_cal
 from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
 from proxy.cli.diagnose.table import Group
 from proxy.release.charged import PaidRelease
-from proxy.release.diagnosis import SENTENCES, Diagnosis, DiagnosisRelease, Method, Plot
+from proxy.release.diagnosis import SENTENCES, Diagnosis, DiagnosisKind, DiagnosisRelease, Method
 from proxy.report.html.page import Drawing, PageTable, Part
 from proxy.report.html.plots import Axis, Curve, draw_cell_plot, draw_line_plot
 from proxy.report.section import ReportSection
@@ -22,30 +22,30 @@ MOST_DRAWN = 60
 
 _MOST_BARS = 65  # of errors on one curve, so that they do not touch: 64 bins
 
-_COLUMNS: Mapping[Plot, tuple[str, ...]] = {
-    Plot.ROC: ("group", "area", "noise (95 %)", "bins (at most)", "separation", "positives", "negatives"),
-    Plot.CALIBRATION: ("group", "bins", "off", "expected error", "rows"),
-    Plot.RESIDUALS: ("group", "rows", "predictions", "residuals"),
+_COLUMNS: Mapping[DiagnosisKind, tuple[str, ...]] = {
+    DiagnosisKind.ROC: ("group", "area", "noise (95 %)", "bins (at most)", "separation", "positives", "negatives"),
+    DiagnosisKind.CALIBRATION: ("group", "bins", "off", "expected error", "rows"),
+    DiagnosisKind.RESIDUALS: ("group", "rows", "predictions", "residuals"),
 }
-_POINTS: Mapping[Plot, tuple[str, ...]] = {
-    Plot.ROC: ("score from", "false positives", "true positives", "precision"),
-    Plot.CALIBRATION: ("scores", "rows", "mean score", "outcomes", "residual", "band", ""),
-    Plot.RESIDUALS: ("predictions", "rows", "mean residual", "noise (95 %)"),
+_POINTS: Mapping[DiagnosisKind, tuple[str, ...]] = {
+    DiagnosisKind.ROC: ("score from", "false positives", "true positives", "precision"),
+    DiagnosisKind.CALIBRATION: ("scores", "rows", "mean score", "outcomes", "residual", "band", ""),
+    DiagnosisKind.RESIDUALS: ("predictions", "rows", "mean residual", "noise (95 %)"),
 }
-_READING: Mapping[Plot, str] = {
-    Plot.ROC: "The area is the chance that a positive row scores above a negative one. Its error is what noise makes, "
-    "beside it what bins may hide; how rows were drawn from a larger population is in neither. All of it is computed "
-    "from the released counts.",
-    Plot.CALIBRATION: "A bin is off where noise and chance do not explain how far outcomes are from scores (95 times "
-    "in 100 for a calibrated model). Neighbouring bins are joined until noise does not drown them.",
-    Plot.RESIDUALS: "A residual is the outcome less the prediction. Residuals of a good model lie around zero, "
-    "whatever is predicted, as wide everywhere. Rows beyond the grid, about 6 in 100, are left out.",
+_READING: Mapping[DiagnosisKind, str] = {
+    DiagnosisKind.ROC: "The area is the chance that a positive row scores above a negative one. Its error is what "
+    "noise makes, beside it what bins may hide; how rows were drawn from a larger population is in neither. All of it "
+    "is computed from the released counts.",
+    DiagnosisKind.CALIBRATION: "A bin is off where noise and chance do not explain how far outcomes are from scores "
+    "(95 times in 100 for a calibrated model). Neighbouring bins are joined until noise does not drown them.",
+    DiagnosisKind.RESIDUALS: "A residual is the outcome less the prediction. Residuals of a good model lie around "
+    "zero, whatever is predicted, as wide everywhere. Rows beyond the grid, about 6 in 100, are left out.",
 }
 _WITHOUT_BANDS = "How far a residual may be off by noise and chance, this method does not say."
-TITLES: Mapping[Plot, str] = {
-    Plot.ROC: "ROC curve",
-    Plot.CALIBRATION: "Calibration",
-    Plot.RESIDUALS: "Residuals",
+TITLES: Mapping[DiagnosisKind, str] = {
+    DiagnosisKind.ROC: "ROC curve",
+    DiagnosisKind.CALIBRATION: "Calibration",
+    DiagnosisKind.RESIDUALS: "Residuals",
 }
 """The name of each plot in headings and sentences."""
 
@@ -78,19 +78,19 @@ class DiagnosisReport:
         each = float(asked.epsilon)
         rows = f" where {asked.where}" if asked.where else ""
         return (
-            f"{TITLES[asked.plot]} of {asked.score} against {asked.outcome} in {asked.table}{rows}. Differentially "
+            f"{TITLES[asked.kind]} of {asked.score} against {asked.outcome} in {asked.table}{rows}. Differentially "
             f"private: epsilon {each:g} of each group, {groups * each:g} of a privacy unit. {SENTENCES[asked.method]}"
         )
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
         asked = self.planned.asked
         groups = [
-            {"keys": dict(zip(asked.by, map(format_value, keys), strict=True)), **one.document()}
+            {"keys": dict(zip(asked.by, map(format_value, keys), strict=True)), **one.make_document()}
             for keys, one in zip(self.planned.groups, self.groups, strict=True)
         ]
         return {
-            "plot": asked.plot.value,
+            "plot": asked.kind.value,
             "method": asked.method.value,
             "table": asked.table,
             "epsilon": float(asked.epsilon),
@@ -106,7 +106,7 @@ class DiagnosisReport:
         for name, one in zip(names, self.diagnosis.groups, strict=True):
             if isinstance(one, ResidualGrid):
                 yield read_residuals(name, one, *axes)
-            elif asked.plot is Plot.ROC:
+            elif asked.kind is DiagnosisKind.ROC:
                 assert isinstance(one, ScoreHistogram)
                 yield read_roc(name, one, axes[0])
             else:
@@ -125,16 +125,16 @@ class DiagnosisReport:
             + (f" where {asked.where}" if asked.where else "")
             + f": {len(self.groups):,} {named}, {paid}{each}.",
             SENTENCES[asked.method],
-            PageTable(_COLUMNS[asked.plot], tuple(one.row() for one in self.groups)),
+            PageTable(_COLUMNS[asked.kind], tuple(one.make_row() for one in self.groups)),
             *(f"{one.name}: {warning}" for one in self.groups for warning in one.warnings),
-            _READING[asked.plot] if asked.method is not Method.PRIBRP else _WITHOUT_BANDS,
+            _READING[asked.kind] if asked.method is not Method.PRIBRP else _WITHOUT_BANDS,
         ]
         if len(self.groups) > MOST_DRAWN:
             parts.append(f"The first {MOST_DRAWN} groups are shown one by one; --json has all of them.")
-        return ReportSection("summary", f"{TITLES[asked.plot]} of {asked.table}", tuple(parts))
+        return ReportSection("summary", f"{TITLES[asked.kind]} of {asked.table}", tuple(parts))
 
     def _make_group_section(self, one: Group) -> ReportSection:
-        points = PageTable(_POINTS[self.planned.asked.plot], tuple(one.points()))
+        points = PageTable(_POINTS[self.planned.asked.kind], tuple(one.list_points()))
         return ReportSection("group", one.name, (*_draw(one), points))
 
 

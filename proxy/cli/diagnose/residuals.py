@@ -43,20 +43,20 @@ class GroupResiduals:
         """Return warnings about the plot."""
         return () if self.strips else ("no range of predictions has rows enough: ask with more epsilon",)
 
-    def row(self) -> tuple[str, ...]:
-        """Group, rows, from where to where predictions and residuals go."""
+    def make_row(self) -> tuple[str, ...]:
+        """Return the table row: group, rows, and the ranges of predictions and residuals."""
         rows = f"{max(float(self.counts.sum()), 0):,.0f}"
         ends = [f"{one[0]:.4g} to {one[-1]:.4g}" for one in (self.predictions, self.residuals)]
         return self.name, rows, *ends
 
-    def points(self) -> Iterator[tuple[str, ...]]:
+    def list_points(self) -> Iterator[tuple[str, ...]]:
         """Yield each strip: its predictions, rows, mean residual and its error."""
         for one in self.strips:
             told = f"{one.low:.4g} to {one.high:.4g}", f"{one.rows:,.0f}"
             yield (*told, f"{one.residual:+.4g}", f"+-{one.error:.2g}")
 
-    def document(self) -> dict[str, Any]:
-        """Return the same as a JSON document."""
+    def make_document(self) -> dict[str, Any]:
+        """Return the grid as a JSON document."""
         return {
             "predictions": list(self.predictions),
             "residuals": list(self.residuals),

@@ -9,15 +9,15 @@ from typing import TypeAlias
 from planner.catalog.key_space import format_value
 from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc
 from proxy.cli.diagnose.residuals import GroupResiduals
-from proxy.release.diagnosis import DiagnosisRelease, Plot
+from proxy.release.diagnosis import DiagnosisKind, DiagnosisRelease
 from proxy.release.published_file import PublishedRows, find_name, list_columns
 
 _NUMBER = "double precision"
 Group: TypeAlias = GroupRoc | GroupCalibration | GroupResiduals
 _Cell: TypeAlias = float | bool | None
 
-COLUMNS: Mapping[Plot, tuple[tuple[str, str], ...]] = {
-    Plot.ROC: tuple(
+COLUMNS: Mapping[DiagnosisKind, tuple[tuple[str, str], ...]] = {
+    DiagnosisKind.ROC: tuple(
         (name, _NUMBER)
         for name in (
             "threshold",
@@ -34,12 +34,12 @@ COLUMNS: Mapping[Plot, tuple[tuple[str, str], ...]] = {
             "negatives",
         )
     ),
-    Plot.CALIBRATION: (
+    DiagnosisKind.CALIBRATION: (
         *((name, _NUMBER) for name in ("low", "high", "rows", "mean_score", "mean_outcome", "residual", "band")),
         ("off", "boolean"),
         ("expected_calibration_error", _NUMBER),
     ),
-    Plot.RESIDUALS: tuple((name, _NUMBER) for name in ("low", "high", "rows", "mean_residual", "error")),
+    DiagnosisKind.RESIDUALS: tuple((name, _NUMBER) for name in ("low", "high", "rows", "mean_residual", "error")),
 }
 """Behind the grouping columns, named as in `--json`."""
 
@@ -48,7 +48,7 @@ def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRow
     """Return the table of some groups, which are in the order of the release's."""
     columns = {column.name: column.type_name for column in list_columns(planned.scored.question.keys)}
     by = planned.asked.by
-    own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.plot])
+    own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.kind])
     rows = (
         (*map(format_value, keys), *map(_write_cell, point))
         for keys, group in zip(planned.groups, groups, strict=True)

@@ -150,7 +150,7 @@ def publish(
                 else:
                     report = _perturb(service, planned, place, by=read_decider(by))
         if as_json:
-            print_json(report.document())
+            print_json(report.make_document())
         else:
             print(*report.lines(), sep="\n")
 

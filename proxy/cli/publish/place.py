@@ -99,8 +99,8 @@ class WrittenFile:
         yield from self._write_snippet()
         yield "# then: keyhole check --confirm"
 
-    def document(self) -> dict[str, Any]:
-        """Return the same as a JSON document."""
+    def make_document(self) -> dict[str, Any]:
+        """Return the file's name, hash and rows, and the lines that declare it, as a JSON document."""
         return {
             "file": self.place.file,
             "sha256": self.file_hash,

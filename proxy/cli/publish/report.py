@@ -37,7 +37,7 @@ def _describe_rows(planned: Publication) -> str:
 
 
 def make_offer_document(planned: Publication) -> dict[str, Any]:
-    """Return the same as a JSON document."""
+    """Return the offer as a JSON document."""
     asked = planned.asked
     found: dict[str, Any] = {
         "table": asked.table,
@@ -124,7 +124,7 @@ class PublishedReport:
         yield self.statement
         yield from self.written.lines()
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
         told = make_offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
-        return told | self.written.document()
+        return told | self.written.make_document()

@@ -19,7 +19,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get("/console/monitors")
     def show_monitors(request: Request) -> Response:
         with parts.readings.use_reader() as reading:
-            found = [reading.read_status(one).document() for one in reading.list_readable(request.state.analyst)]
+            found = [reading.read_status(one).make_document() for one in reading.list_readable(request.state.analyst)]
         return render_page(request, "analyst/monitors.html", section="monitors", monitors=found)
 
     @router.get("/console/monitors/{name}")
@@ -27,7 +27,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
         who = request.state.analyst
         with parts.readings.use_reader() as reading:
             monitor = reading.find_readable(name, analyst=who)
-            status = reading.read_status(monitor).document()
+            status = reading.read_status(monitor).make_document()
             read = reading.read_alert_page(monitor, analyst=who, most=MOST_ALERTS)
         told: dict[str, Any] = {
             "name": name,

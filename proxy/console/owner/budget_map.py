@@ -50,7 +50,7 @@ class BudgetMap:
     found: bool = True
     shown: HeatMap | None = None
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the data that the script draws."""
         if self.shown is None:
             return {}

@@ -122,7 +122,7 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
                 "owner/budget.html",
                 section="budget",
                 map=found,
-                drawn=found.document(),
+                drawn=found.make_document(),
                 summary=() if found.shown is None else tuple(map(make_visible, summarise([found.shown]))),
                 show_share=describe_share,
                 visible=make_visible,

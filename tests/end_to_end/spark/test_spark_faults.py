@@ -68,7 +68,7 @@ def test_a_token_from_the_environment(sail: Sail, lake: Path, tmp_path: Path, mo
         policy = write_lake_policy(tmp_path, lake, url=gate.url, further=further, checked=False)
         monkeypatch.setenv("KEYHOLE_SOURCE_TOKEN", _SECRET)
         found = check(policy, confirm=False)
-        assert _SECRET not in str(found.document()) + (tmp_path / "keyhole.pins.json").read_text()
+        assert _SECRET not in str(found.make_document()) + (tmp_path / "keyhole.pins.json").read_text()
         with opened(policy) as house, house.connect() as connection:
             assert connection.execute(shop.BUSY).fetchall() == shop.BUSY_STORES
         assert not any(_SECRET.encode() in file.read_bytes() for file in tmp_path.rglob("keyhole*") if file.is_file())

@@ -47,13 +47,13 @@ def test_what_is_most_spent_is_shown_where_nothing_is_wished_for(report: BudgetR
     (same,) = make_heat_maps([one for one in report.families if one.family.columns == ("country",)])
     assert found.shown is not None
     assert found.shown.percent.tolist() == same.percent.tolist()
-    assert found.document()["rows"] == ["DE", "FR", "UK"]
+    assert found.make_document()["rows"] == ["DE", "FR", "UK"]
 
 
 def test_one_filter_shows_its_own_groups_alone(report: BudgetReport) -> None:
     found = choose_map(report, MapWish("sales", "country", "age > 60"))
     assert chosen(found)[2] == ["age > 60"]
-    assert found.document()["rows"] == ["DE"]
+    assert found.make_document()["rows"] == ["DE"]
 
 
 @pytest.mark.parametrize("wish", [MapWish("nowhere"), MapWish("sales", "no key"), MapWish("", "", "no filter")])
@@ -63,15 +63,15 @@ def test_what_is_not_there_becomes_what_is_most_spent(report: BudgetReport, wish
 
 def test_a_text_narrows_rows_or_else_columns(report: BudgetReport) -> None:
     by_both = MapWish("sales", "country, month", EVERY_FILTER)
-    whole = choose_map(report, by_both).document()
+    whole = choose_map(report, by_both).make_document()
     assert (whole["rows"], whole["columns"]) == (["2011-01", "2011-02"], ["FR"])
     narrowed = choose_map(report, MapWish("sales", "country, month", EVERY_FILTER, " -02 "))
-    assert narrowed.document()["rows"] == ["2011-02"]
+    assert narrowed.make_document()["rows"] == ["2011-02"]
     across = choose_map(report, MapWish("sales", "country, month", EVERY_FILTER, "fr"))
-    assert across.document()["percent"] == whole["percent"]
+    assert across.make_document()["percent"] == whole["percent"]
     nothing = choose_map(report, MapWish("sales", "country, month", EVERY_FILTER, "nothing"))
     assert not nothing.found
-    assert nothing.document() == whole
+    assert nothing.make_document() == whole
 
 
 def test_a_large_map_says_what_is_left_out_and_finds_it_by_its_name(report: BudgetReport) -> None:
@@ -79,13 +79,13 @@ def test_a_large_map_says_what_is_left_out_and_finds_it_by_its_name(report: Budg
     assert found.shown is not None
     assert len(found.shown.rows) == MOST_DRAWN
     assert "20 rows" in found.shown.remark
-    assert choose_map(report, MapWish("visits", find="w119")).document()["rows"] == ["w119"]
+    assert choose_map(report, MapWish("visits", find="w119")).make_document()["rows"] == ["w119"]
 
 
 def test_a_ledger_without_questions_has_no_map(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/empty.db", clock=now) as empty:
         found = choose_map(empty.report_balances(CAPS), MapWish("sales"))
-        assert (found.shown, found.table, found.document()) == (None, None, {})
+        assert (found.shown, found.table, found.make_document()) == (None, None, {})
         (everybody,) = list_burn_rows(empty.report_burn_down(CAPS))
         assert (everybody.everybody, everybody.cap, everybody.left) == (True, "4", "4.0000")
         assert make_burn_document(empty.report_burn_down(CAPS))["lines"] == []

@@ -93,7 +93,7 @@ def test_a_reload_goes_over_to_a_newer_one_without_dropping_a_session(policy: Pa
 
 def test_check_starts_it_once_and_says_which_it_is(policy: Path, bindir: Path) -> None:
     findings = check(policy, confirm=False)
-    said = findings.document()["shadow"]
+    said = findings.make_document()["shadow"]
     assert said["own"]
     (line,) = (line for line in findings.lines() if line.startswith("shadow: "))
     assert line == f"shadow: PostgreSQL {said['postgresql']}, your own in {bindir}"

@@ -29,9 +29,9 @@ from proxy.release.diagnosis import (
     METHODS,
     Diagnosis,
     DiagnosisAsked,
+    DiagnosisKind,
     DiagnosisRelease,
     Method,
-    Plot,
     make_diagnosis,
     plan_diagnosis,
 )
@@ -181,7 +181,7 @@ def by_row(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 def _asked(**changes: Any) -> DiagnosisAsked:
     plain = DiagnosisAsked(
-        plot=Plot.ROC,
+        kind=DiagnosisKind.ROC,
         table="scored",
         score="score",
         outcome="y = 1",
@@ -373,7 +373,7 @@ def test_it_is_paid_once_by_each_group_and_by_a_unit_in_all_of_them(source: str,
 
 def test_calibration_of_the_same_histogram_costs_nothing(service: Service) -> None:
     _make(service, _asked())
-    found, paid = _make(service, _asked(plot=Plot.CALIBRATION))
+    found, paid = _make(service, _asked(kind=DiagnosisKind.CALIBRATION))
     assert paid.is_repeated
     assert isinstance(found.groups[0], ScoreHistogram)
 
@@ -392,9 +392,9 @@ _PLOTS = [(plot, method) for plot, methods in METHODS.items() for method in meth
 
 
 @pytest.mark.parametrize(("plot", "method"), _PLOTS)
-def test_every_method_is_kept_as_it_was_released(service: Service, plot: Plot, method: Method) -> None:
+def test_every_method_is_kept_as_it_was_released(service: Service, plot: DiagnosisKind, method: Method) -> None:
     service.noise = SeededNoise(7)
-    asked = _asked(plot=plot, method=method, bins=None, by=(), outcome="y")
+    asked = _asked(kind=plot, method=method, bins=None, by=(), outcome="y")
     found, paid = _make(service, asked)
     assert paid.body == found.to_bytes()
     assert Diagnosis.from_bytes(paid.body).to_bytes() == paid.body
@@ -444,7 +444,7 @@ def _never(*_: Any, **__: Any) -> None:
         ({"where": "model = 'old'"}, "KH315: --where model = 'old' leaves no row"),
         ({"where": "model = 'old'", "by": ()}, "KH315.*leaves no row"),
         ({"where": "points < 300"}, "KH315.*leaves no row"),
-        ({"plot": Plot.CALIBRATION, "score": "score * 100"}, "KH314.*goes beyond 0 to 1"),
+        ({"kind": DiagnosisKind.CALIBRATION, "score": "score * 100"}, "KH314.*goes beyond 0 to 1"),
         ({"epsilon": Fraction(1, 10**9)}, "KH311"),
         ({"epsilon": Fraction(900)}, "KH311"),
     ],

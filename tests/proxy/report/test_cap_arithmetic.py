@@ -106,7 +106,7 @@ def test_check_says_it_in_words(policy: Path) -> None:
     assert "may lose to questions on this table 1 over all questions" in lines
     assert "whoever thought it as likely as not that a row is in the data can now be at most 98.3 % sure of it" in lines
     assert "that one (household_id) is in the data at all can now be at most 99.97 % sure of it" in lines
-    documents = found.document()["dearest_questions"]
+    documents = found.make_document()["dearest_questions"]
     assert [document["groups_of_one_unit"] for document in documents] == [53, 60, 4]
 
 
@@ -145,7 +145,7 @@ def test_with_a_delta_what_one_unit_loses_is_no_sum(policy: Path) -> None:
     policy.write_text(POLICY.replace("epsilon_per_query = 2.0", "epsilon_per_query = 2.0\ndelta = 1e-9"))
     found = check(policy, confirm=False)
     lines = "\n".join(found.lines())
-    assert [document["table"] for document in found.document()["dearest_questions"]] == ["tills"]
+    assert [document["table"] for document in found.make_document()["dearest_questions"]] == ["tills"]
     assert "99.97 % sure of it, but for a delta of 1e-09" in lines
     with Service.open(policy) as service:
         assert left_for(service, "baskets", "week") > 8 / 53
