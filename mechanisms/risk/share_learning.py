@@ -53,7 +53,9 @@ def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rat
 
 
 def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
-    """Return the same for the estimate `Y / (Y + W)` from two disjoint noisy counts, both at the whole rate.
+    """Return the probability that an estimate from two disjoint noisy counts is near the share.
+
+    The estimate is `Y / (Y + W)`, and both counts have the whole rate.
 
     If a share of one is within the width, there is no upper end, since an estimate above one is taken as one.
 

@@ -116,7 +116,10 @@ def _list_test_parts(calibration: Calibration) -> list[_Parts]:
 
 
 def _list_sum_parts(calibration: Calibration) -> list[_Parts]:
-    """Return the same for the common sums, which are the only values with noise then."""
+    """Return for each exposure the rates of the common sums' noise, with the distances by which a unit moves the sums.
+
+    If a calibration has common sums, nothing else has noise.
+    """
     common, rates = calibration.task.common, list_sum_rates(calibration)
     assert common is not None
     return [

@@ -117,7 +117,7 @@ def list_group_parts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def read_call(node: exp.Expr, within: GroupScope) -> Call:
-    """Read the call and its FILTER apart. Raise as reading the FILTER does."""
+    """Read the call and its FILTER separately. Raise the refusals of the FILTER."""
     node = strip_parentheses(node)
     if not isinstance(node, exp.Filter):
         return Call(node, ALWAYS, "")

@@ -76,7 +76,7 @@ class RequiredValues:
 
     @property
     def rows(self) -> Condition:
-        """The same as one condition on rows. NaN counts as a value."""
+        """The required rows as one condition. NaN counts as a value."""
         return self.condition if self.column is None else join_all((self.condition, Not(IsNull(self.column))))
 
     def restrict(self, condition: Condition) -> "RequiredValues":

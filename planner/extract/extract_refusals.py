@@ -276,7 +276,7 @@ def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
         "KH107",
         "a subquery behind IN or EXISTS in HAVING",
         detail="WHERE and FILTER take it if it lists privacy units or public values.",
-        hint="Move the condition to WHERE, and ask of all rows in a question of its own.",
+        hint="Move the condition to WHERE, and ask about all rows in a separate question.",
         position=find_position(inner),
     )
 

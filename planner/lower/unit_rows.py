@@ -61,7 +61,7 @@ def _write_mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> s
 
 
 def write_answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
-    """Return SQL for the question over the relation of those rows."""
+    """Return SQL for the question over the relation of the units' rows."""
     stored = StoredTotals.from_rows(question.table, rows, {column.name: alias for alias, column in bounding.groups})
     among = stored.read_condition(question.where)
     asked = [stored.read_functional(made) for made in question.functionals]

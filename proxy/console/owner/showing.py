@@ -47,7 +47,7 @@ class DecisionResult:
         return 422 if self.mistyped else 200
 
     def values(self) -> dict[str, Any]:
-        """Return the same for a template."""
+        """Return the result as values for a template."""
         refused = (
             None
             if self.refused is None

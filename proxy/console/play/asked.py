@@ -32,7 +32,7 @@ class AnswerIn(_StrictRequest):
     tick: Whole | None = None
 
     def answer(self) -> TaskAnswer:
-        """Return the same as a value."""
+        """Return the answer as a value of the game."""
         return TaskAnswer(count=self.count, place=self.place, day=self.day, tick=self.tick)
 
 
