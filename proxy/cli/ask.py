@@ -1,4 +1,4 @@
-"""Questions of an analyst at the command line: `keyhole query`, `explain`, `plan`, `simulate`."""
+"""The commands by which an analyst asks: `keyhole query`, `explain`, `plan`, `simulate`."""
 
 from datetime import UTC, datetime
 from functools import partial

@@ -1,4 +1,4 @@
-"""`keyhole audit`: every mechanism on every question of the auditor, as many at a time as there are cores."""
+"""The runner of `keyhole audit`, which audits every mechanism on every question, one audit on each core."""
 
 import multiprocessing
 import signal
@@ -55,7 +55,7 @@ def _ignore_interrupts() -> None:
 
 
 def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
-    """Return the findings, for a reader: a table and its meaning."""
+    """Return the findings as lines of text: a table and its explanation."""
     rows = [
         (report.subject, f"{report.claimed_epsilon:.3f}", f"{report.epsilon_lower:.3f}", _describe_verdict(report))
         for report in reports

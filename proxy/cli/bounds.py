@@ -1,4 +1,4 @@
-"""`keyhole bounds`: the owner's command for bounds that are found privately, and what it prints."""
+"""The `keyhole bounds` command, which finds bounds privately for the owner, and its report."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ class BoundsReport:
     catalog: Catalog
 
     def lines(self) -> Iterator[str]:
-        """Yield the report for a terminal; what can be pasted into the policy last."""
+        """Yield the report's lines for a terminal. Text to paste into the policy comes last."""
         asked, found = self.planned.asked, self.found
         paid = (
             "told again, which costs nothing" if self.released.is_repeated else f"paid {float(asked.epsilon):g} epsilon"
@@ -142,7 +142,7 @@ class BoundsReport:
         }
 
     def _say_declared(self, one: FoundBound) -> str:
-        """Return that a bound lets more count than the declared one, as the end of its sentence."""
+        """Return the end of a sentence: that a bound lets more count than the declared one; else an empty text."""
         declared = find_declared(one, self.table)
         if declared is None or not is_wider(one, self.table):
             return ""
@@ -150,11 +150,11 @@ class BoundsReport:
         return f"; {compared} than the {_write_number(declared)} that the policy declares"
 
     def _is_declared(self, one: FoundBound) -> bool:
-        """Return True if the policy declares the very bound that was found."""
+        """Return True if the policy declares exactly the bound that was found."""
         return find_declared(one, self.table) == _round_for_policy(one)
 
     def _is_new(self, of: Sequence[BoundKind], keys: tuple[str, ...], column: str | None = None) -> bool:
-        """Return True if one of a column's ends was found that the policy does not declare."""
+        """Return True if an end of a column's range was found that the policy does not declare."""
         return any(
             one.kind in of and (one.keys, one.column) == (keys, column) and not self._is_declared(one)
             for one in self.found.bounds
@@ -171,7 +171,7 @@ class BoundsReport:
                 yield f"  {', '.join(keys)}: {cost}"
 
     def _describe_cost(self, keys: tuple[str, ...], groups: int) -> str | None:
-        """Return the cost of a question by these keys with the bound, by the planner's own figures."""
+        """Return the cost of a question by these keys with the bound, as the planner computes it."""
         if not self.table.unit:
             return None
         plain = tuple(name for name in keys if not self.table.get_column(name).computed)
@@ -201,7 +201,7 @@ class BoundsReport:
         return f"{told}{self._count_fitting(plan, counted)}. Half as many groups would cost half."
 
     def _count_fitting(self, plan: Plan, groups: int) -> str:
-        """Return how many such questions a unit's budget has room for, of a unit that is in so many groups."""
+        """Say how many of these questions fit into the budget of a unit that is in the given number of groups."""
         cap, delta = self.catalog.budget.per_unit, self.catalog.budget.delta
         if cap is None:
             return ""
@@ -212,7 +212,7 @@ class BoundsReport:
         return f"; {most:,} fit into a unit's budget of {cap:g}{without}"
 
     def _write_snippet(self) -> Iterator[str]:
-        """Yield what is new in the policy's own words."""
+        """Yield the new bounds as lines of a policy."""
         named = [(keys, entries) for keys in self.planned.asked.keys if (entries := list(self._write_entries(keys)))]
         if named:
             yield f"[tables.{_quote_key(self.table.name)}.groupings]"
@@ -247,7 +247,7 @@ class BoundsReport:
 
 
 def _round_for_policy(one: FoundBound) -> Decimal:
-    """Return a bound as a policy has it: no unit is in less than one group, with less than one row."""
+    """Return a bound as a number for the policy: each unit is in at least one group, with at least one row."""
     return Decimal(max(1, int(one.bound))) if one.kind in (BoundKind.GROUPS, BoundKind.ROWS) else one.bound
 
 
@@ -286,7 +286,7 @@ def _write_percent(share: Fraction) -> str:
 
 
 def _quote_key(name: str) -> str:
-    """Return a key of TOML."""
+    """Return a key as TOML writes it."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return name if bare else f'"{escaped}"'
@@ -414,7 +414,10 @@ def _find_bounds(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | No
 
 
 def _check_named_once(asked: BoundsAsked) -> None:
-    """Refuse what is named twice, since each bound has a share of the epsilon, and an end that no column has."""
+    """Refuse a bound that is named twice, and an end of a range that no column has.
+
+    Each named bound gets a share of the epsilon.
+    """
     doubled = any(len(set(keys)) < len(keys) for keys in asked.keys)
     for hint, values, twice in (
         ("--keys", [frozenset(keys) for keys in asked.keys], doubled),
@@ -437,7 +440,7 @@ def _describe_offer(planned: BoundsRelease) -> Iterator[str]:
 
 
 def _make_offer_document(planned: BoundsRelease) -> dict[str, Any]:
-    """Return the cost, as a JSON document: `offered` says that nothing was read or spent."""
+    """Return the cost as a JSON document. `offered` says that nothing was read or charged."""
     asked = planned.asked
     return {
         "offered": True,
@@ -466,6 +469,6 @@ def _parse_most(text: str) -> tuple[str, Decimal]:
 
 
 def _write_example(text: str) -> str:
-    """Return the form that is read, with the typed text if it has a name and a number."""
+    """Return an example of the expected form, with the typed text if it has a name and a number."""
     name, _, number = text.replace(":", " ").rpartition(" ")
     return f"{name.strip()}={number}" if name.strip() and number.isdecimal() else "age=110"

@@ -1,4 +1,4 @@
-"""Computed keys as PostgreSQL shows them, for commands: a shadow is started for them alone."""
+"""Computed keys as PostgreSQL shows them, for commands. A shadow is started for them alone."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from proxy.shadow.key_labels import KeyLabels, LabelReader
 
 @dataclass(frozen=True, slots=True)
 class ShortLivedLabels:
-    """Reads labels from a shadow that runs as long as that takes."""
+    """A reader of labels from a shadow that runs only while it reads."""
 
     service: Service
 
     def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106 and KH406."""
+        """Return the labels of a question's keys; None if all are shown unchanged. Raise KH106 and KH406."""
         if question.shown_keys is None:
             return None
         catalog = self.service.catalog

@@ -1,4 +1,4 @@
-"""`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
+"""The work of `keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -113,10 +113,12 @@ def _describe_origin(binaries: PostgresPrograms | None) -> str:
 def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
-    Reads the schema and the public tables, never a private row. A table whose relation cannot be read is told, and is
-    taken as it was pinned, or left out if it never was. A relation that was charged under another name waits for
-    `confirm`, as a change of what is public does. A shadow is started once where PostgreSQL has a say: it reads stored
-    questions, or it is the operator's own. Raises KH001 to KH013, and KH406.
+    It reads the schema and the public tables, never a private row. A table whose relation cannot be read is reported.
+    It keeps its earlier pins, or is left out if it has none. If a relation was charged under another name, it waits for
+    `confirm`, as does a change of public data.
+
+    A shadow is started once if PostgreSQL must read stored questions, or is the operator's own. Raises KH001 to KH013,
+    and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
     said = (
@@ -187,7 +189,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
 
 
 def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: PostgresPrograms | None) -> None:
-    """Ask PostgreSQL whether it reads stored questions, and starts from the owner's programs."""
+    """Check that PostgreSQL accepts the stored questions, and starts from the owner's programs."""
     if binaries is not None or catalog.stored_questions:
         from proxy.process.generations import try_shadow
 
@@ -195,7 +197,7 @@ def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Post
 
 
 def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
-    """Say what a cap of an analyst's own that came or went changes for the others, once. Raise KH502."""
+    """Return sentences on how an analyst's own new or removed cap changes the others' share, once. Raise KH502."""
     if pinning.pins.has_analyst_caps is None:
         return ()
     try:
@@ -205,7 +207,7 @@ def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
 
 
 def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:
-    """Return an estimate of each private table's rows; without tables that somebody has locked."""
+    """Return an estimate of the number of rows of each private table. Tables that somebody has locked are left out."""
     found = {}
     for table in catalog.tables:
         with suppress(KeyholeError):
@@ -221,7 +223,7 @@ def _describe_move(table: str) -> str:
 
 
 def _find_quotes(pins: Pins) -> Iterator[str]:
-    """Yield CSV files in which one row can take others away."""
+    """Yield warnings about CSV files in which one row can make other rows disappear."""
     for name, file in pins.files:
         if file.quote:
             yield (
@@ -231,16 +233,16 @@ def _find_quotes(pins: Pins) -> Iterator[str]:
 
 
 def _find_unread_ranges(catalog: Catalog) -> Iterator[str]:
-    """Name the declared ranges of expressions that no question can read."""
+    """Yield warnings about declared ranges of expressions that no question can read."""
     for table in catalog.tables:
         for expression in list_unread_ranges(table):
             yield f'tables.{table.name}.ranges: "{expression}" is no number computed of a row: nothing reads its range.'
 
 
 def _find_long_texts(catalog: Catalog) -> Iterator[str]:
-    """Yield texts so long that an answer's time may depend on whose they are.
+    """Yield warnings about texts so long that an answer's time may depend on whose they are.
 
-    Answers that wait for public moments have none.
+    There are none if answers wait for public moments.
     """
     for table in () if catalog.release_every_ms else catalog.tables:
         for column in table.columns:
@@ -253,9 +255,9 @@ def _find_long_texts(catalog: Catalog) -> Iterator[str]:
 
 
 def refresh(policy_path: Path, *tables: str) -> str:
-    """Declare new data in tables whose refresh is explicit; returns the new data version.
+    """Declare new data in tables whose refresh is explicit. Return the new data version.
 
-    A server is not asked: a load may have the table locked. Raise KH002 to KH008 and KH014.
+    Servers are not asked, since a load may have locked the table. Raise KH002 to KH008 and KH014.
     """
     policy = Policy.load(policy_path)
     with ExitStack() as opened:
@@ -266,7 +268,7 @@ def refresh(policy_path: Path, *tables: str) -> str:
 
 
 def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
-    """Wait until the processes that serve go by the pins of now, at most so long; say what they do."""
+    """Wait until the serving processes use the present pins, at most the given time. Say what they do."""
     policy = Policy.load(policy_path)
     heard = wait_for_processes(find_serving_folder(policy), pins=identify_pins(find_pins_path(policy)), seconds=seconds)
     if not heard.following_count + heard.silent_count:

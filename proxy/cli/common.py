@@ -1,7 +1,7 @@
-"""The parts that all commands share: options, refusals as psql prints them, output, the owner's open ledger.
+"""The parts that all commands share: options, refusals as psql prints them, output, and the owner's open ledger.
 
-Every command imports this file before it knows what it is asked for, so the ledger and rich are imported where they
-are needed.
+Every command imports this file before it reads its arguments. The ledger and rich are therefore imported only when
+needed.
 """
 
 import getpass
@@ -43,9 +43,10 @@ _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp"
 
 @contextmanager
 def print_refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
-    """Print a refusal the way psql does, or as a problem document, and end with status 1.
+    """Print a refusal as psql does, or as a problem document, and exit with status 1.
 
-    Name the argument that is mistyped. Say what a release that Ctrl-C stops leaves spent, and end with status 130.
+    For a mistyped argument, print its name. If Ctrl-C stops a release, print what stays charged and exit with status
+    130.
     """
     from proxy.owner.mistyped import Mistyped
 
@@ -75,8 +76,8 @@ def print_refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
 def open_owner_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: bool = False) -> "Iterator[Ledger]":
     """Open the ledger of a policy for its owner, without source and pins.
 
-    `knowledge` is what is publicly known of the tables' columns. With `trust` it is not held against its witness. Raise
-    KH001 to KH005, KH009 and KH016.
+    `knowledge` is what is publicly known of the tables' columns. With `trust` the ledger is not checked against its
+    witness. Raise KH001 to KH005, KH009 and KH016.
     """
     from accountant.balances.dependencies import assume_nothing
     from accountant.errors import LedgerUnavailable
@@ -93,7 +94,7 @@ def open_owner_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, tru
 
 @contextmanager
 def show_work(what: str) -> Iterator[None]:
-    """Say what is under way, on standard error where that is a terminal, until the block ends."""
+    """Show what is being done on standard error, if that is a terminal, until the block ends."""
     console = _make_error_console()
     with console.status(f"{what} ...") if console.is_terminal else nullcontext():
         yield
@@ -101,9 +102,9 @@ def show_work(what: str) -> Iterator[None]:
 
 @contextmanager
 def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[str], None]]:
-    """Show how many of `total` parts are done, on standard error: a bar in a terminal, lines elsewhere if asked for.
+    """Show on standard error how many of `total` parts are done: a bar in a terminal, else lines if `asked`.
 
-    Yields what is to be called with each part's name when it is done.
+    Yields a function to call with each part's name when it is done.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as ProgressBar
@@ -128,7 +129,7 @@ def read_typed(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
 
 
 def read_decider(name: str | None) -> str:
-    """Return the decider's name for the ledger. Raise `typer.BadParameter` if nobody can be named."""
+    """Return the decider's name for the ledger. Raise `typer.BadParameter` if there is no name."""
     try:
         by = getpass.getuser() if name is None else name.strip()
     except (KeyError, OSError):
@@ -139,7 +140,7 @@ def read_decider(name: str | None) -> str:
 
 
 def read_reason(why: str) -> str:
-    """Return a reason that says something. Raise `typer.BadParameter` if it says nothing."""
+    """Return the reason. Raise `typer.BadParameter` if it says nothing."""
     from proxy.owner.mistyped import Mistyped, read_reason
 
     try:
@@ -158,7 +159,7 @@ def find_identity(prefix: str, identities: Iterable[str], *, hint: str) -> str:
 
 
 def check_new_file(path: Path, *, hint: str) -> Path:
-    """Return a path where nothing is yet. Raise `typer.BadParameter`, so that no older copy is ever replaced."""
+    """Return the path if no file is there. Raise `typer.BadParameter` otherwise, so that no older copy is replaced."""
     if path.exists():
         raise typer.BadParameter(f"{path} exists; name a new file", param_hint=hint)
     return path
@@ -180,7 +181,7 @@ def write_html(path: Path, page: str) -> None:
 
 
 def check_page(path: Path | None) -> None:
-    """Find out whether a page can be written there, before anything is spent. Raise KH011, `typer.BadParameter`."""
+    """Check that a page can be written there, before anything is charged. Raise KH011, `typer.BadParameter`."""
     if path is None:
         return
     _check_picture_name(path, form="HTML")
@@ -212,7 +213,7 @@ def make_unwritable_error(path: Path, error: OSError, *, hint: str) -> typer.Bad
 
 
 def print_left_out(service: "Service") -> None:
-    """Print on standard error which tables of the policy a service that reads alone leaves out."""
+    """Print on standard error the policy's tables that a read-only service leaves out."""
     catalog = service.catalog
     known = {one.name for one in catalog.tables} | {one.name for one in catalog.public_tables}
     for name in service.policy.tables:
@@ -226,12 +227,12 @@ def print_json(document: Any) -> None:
 
 
 def print_rich(*shown: "RenderableType") -> None:
-    """Print for a terminal; wide where the output goes elsewhere."""
+    """Print for a terminal, or in wide lines if the output goes elsewhere."""
     _make_console().print(*shown, sep="\n")
 
 
 def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
-    """Print heat maps as wide as the terminal is."""
+    """Print heat maps that fill the width of the terminal."""
     from proxy.report.heat_map_terminal import print_maps
 
     console = _make_console()
@@ -242,7 +243,7 @@ def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
 
 
 def print_drawn(draw: "Callable[[int], Iterator[RenderableType]]") -> None:
-    """Print a picture that is drawn for so many characters as the terminal is wide."""
+    """Print a picture, drawn for the width of the terminal in characters."""
     console = _make_console()
     console.print(*draw(console.width), sep="\n")
 

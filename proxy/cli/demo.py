@@ -1,6 +1,6 @@
-"""`keyhole demo`: real questions about real customers, asked through the PostgreSQL endpoint with psycopg.
+"""The run of `keyhole demo`: real questions about real customers, asked through the PostgreSQL endpoint with psycopg.
 
-The demo may look at the truth, which no analyst can: it compares each answer with the exact aggregates and says so.
+The demo may read the true data, which no analyst can. It compares each answer with the exact aggregates and says so.
 """
 
 import math
@@ -86,10 +86,10 @@ def read_questions(path: Path = build.HERE / "questions.toml") -> tuple[DemoQues
 
 
 def run_demo(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None] | None = None) -> None:
-    """Ask everything and print it; with `keep` the endpoints stay up until interrupted.
+    """Ask all questions and print the answers. With `keep` the endpoints run on until interrupted.
 
-    The scorecard goes into the file `html`, too; `show_monitor` is called when all was asked. Raise KH011 for another
-    format's name, and `typer.BadParameter` where it cannot be written.
+    The scorecard is also written to the file `html`. `show_monitor` is called after all questions. Raise KH011 for
+    another format's name, and `typer.BadParameter` if the file cannot be written.
     """
     check_page(html)
     console = make_demo_console()
@@ -119,9 +119,9 @@ def run_demo(*, keep: bool, html: Path | None = None, show_monitor: Callable[[],
 
 
 def make_demo_console() -> Console:
-    """Return the console of a demo: the same in every file and pipe.
+    """Return the console of a demo, which prints the same to every file and pipe.
 
-    The log is for operators, and has warnings alone.
+    The log is for operators, and has only warnings.
     """
     log_to_standard_error("warning")
     console = Console(highlight=False, emoji=False)
@@ -150,7 +150,7 @@ def _serve(console: Console, service: Service, *, keep: bool) -> Iterator[Addres
 
 @contextmanager
 def time_step(console: Console, what: str) -> Iterator[None]:
-    """Say what is done, and how long it took."""
+    """Print what the block does, and how long it took."""
     started = time.perf_counter()
     with console.status(what):
         yield
@@ -173,7 +173,7 @@ def _introduce(console: Console, database: Path) -> None:
 
 
 class _Demonstration:
-    """Asks through the endpoint, and compares with the truth beside it."""
+    """A demonstration that asks through the endpoint, and compares the answers with the true data."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class _Demonstration:
             self._console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
 
     def _time_plain_sql(self, text: str) -> float:
-        """Return the milliseconds of the engine alone for the same SQL, with `month` and `hour` written out."""
+        """Return the milliseconds that the engine alone takes for the same SQL, with `month` and `hour` written out."""
         month, hour = "date_trunc('month', invoice_date)::date", "extract(hour FROM invoice_date)"
         with duckdb.connect(str(self._database), read_only=True) as connection:
             connection.execute(
@@ -291,7 +291,7 @@ class _Demonstration:
         return question
 
     def _answer_again(self, question: DemoQuestion) -> Answer:
-        """Ask once more in this process. It costs nothing, and brings the plan and the keys as the ledger has them."""
+        """Ask once more in this process, for nothing. Return the plan, and the keys as the ledger has them."""
         asked = self._make_asked(question)
         return pipeline.answer(self._service, pipeline.prepare(self._service, asked), asked)
 
@@ -320,7 +320,7 @@ class _Demonstration:
         return MECHANISMS[plan.question.accuracy.mechanism].calibrate(task).worst_case_epsilon
 
     def _compare_predicates(self, answer: Answer) -> None:
-        """Print how many of the truths are wrong, counted over all predicates."""
+        """Print how many yes/no answers are wrong, counted over all predicates."""
         plan = answer.plan
         exact = self._read_exact(plan)
         shown = np.array([[text == "true" for text in key[-len(plan.predicates) :]] for key in answer.keys.keys]).T
@@ -368,7 +368,7 @@ class _Demonstration:
         return exact if common is None else read_functionals(common, exact)
 
     def _describe_spent(self) -> str:
-        """Return the last question's real cost, as owners may read it: of groups near a threshold, and of others."""
+        """Return the last question's real cost, for groups near a threshold and for others. Only owners may read it."""
         spent = self._service.ledger.read_history()[-1]
         assert spent.spent is not None
         losses = np.broadcast_to(spent.spent.read_amounts(spent.charge.cells), spent.charge.cells.shape)
@@ -426,13 +426,13 @@ class _Demonstration:
 
 
 def _list_written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
-    """Yield the keys of all groups as an answer has them."""
+    """Yield the keys of all groups, in the texts of an answer."""
     space = plan.question.keys
     return (tuple(format_value(value) for value in space.get_key(index)) for index in range(space.size))
 
 
 def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:
-    """Return how often an answer is wrong, beside what is true and what is true within the slack."""
+    """Return how often an answer is wrong, compared with the truth and with the truth within the tolerance."""
     missed, within, beyond = (
         int(np.sum(truly & ~shown)),
         int(np.sum(shown & ~truly & nearly)),
@@ -450,5 +450,5 @@ def round_up_epsilon(epsilon: float) -> str:
 
 
 def evaluate_exactly(formula: Formula, exact: Integers) -> Booleans:
-    """Return the truth of a formula on the exact aggregates, by key."""
+    """Return, by key, if a formula holds on the exact aggregates."""
     return evaluate_formula(formula, lambda cut: cut.evaluate(exact[cut.functional]), keys=exact.shape[1])

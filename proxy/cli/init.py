@@ -1,4 +1,4 @@
-"""`keyhole init`: a starter policy from the source's schema, never from its data."""
+"""The writer of `keyhole init`: a starter policy from the source's schema, never from its data."""
 
 import json
 import os
@@ -83,18 +83,17 @@ def write_starter_policy(
 ) -> str:
     """Return the text of a conservative policy.
 
-    Every table and column is listed, none exposed, every choice left to the owner.
-
-    A password in `url` is replaced by `${KEYHOLE_SOURCE_PASSWORD}`; a token is left out.
+    Every table and column is listed, none is exposed, and every choice is left to the owner. A password in `url` is
+    replaced by `${KEYHOLE_SOURCE_PASSWORD}`; a token is left out.
 
     Parameters:
-        unit: who is protected, None where the owner has yet to say.
-        known: by table, what the source's catalogue says: columns that it keeps unique name rows rather than people,
-            and foreign keys lead to tables that may name them.
-        spark: what `[source]` says beside the address, line by line.
-        refresh: when rows of all tables change, None where the owner has yet to say.
+        unit: who is protected; None if the owner has yet to say.
+        known: by table, what the source's catalogue says: which unique columns number rows rather than people,
+            and which foreign keys lead to tables that may name people.
+        spark: the lines of `[source]` besides the address.
+        refresh: when rows of all tables change; None if the owner has yet to say.
 
-    Raises KH002 for a `refresh` that is none.
+    Raises KH002 for an invalid `refresh`.
     """
     safe = _TOKEN.sub("", _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url))
     parts = [_write_head(safe, spark, unit or Unit.PERSON, purpose)]
@@ -161,12 +160,12 @@ def write_policy_from_source(
     refresh: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> str:
-    """Return the starter policy for a source's URL, or for .parquet and .csv files that lie at `directory` or below.
+    """Return the starter policy for a source's URL, or for .parquet and .csv files in `directory` or below.
 
     Parameters:
-        tables: the relations to write of, as `relation` in a policy names them; none for all that the source lists.
+        tables: the relations to list, as `relation` in a policy names them; empty for all of the source.
         refresh: when rows of all tables change, as a policy says it.
-        environment: where the token for a Spark server is looked for.
+        environment: the variables in which the token for a Spark server is looked up.
 
     Raises KH002, KH006 and KH008.
     """
@@ -191,7 +190,7 @@ def write_policy_from_source(
 
 
 def _refuse_several_sources(sources: Sequence[str]) -> KeyholeError:
-    """Return the error for an owner whose --source are several, and not all of them files."""
+    """Return the error for several --source options that are not all files."""
     return KeyholeError(
         "KH002",
         f"--source is given {len(sources)} times, and a policy has one source",
@@ -226,14 +225,14 @@ def _strip_quotes(named: str) -> str:
 
 
 def _write_path(step: KeyStep) -> str:
-    """Return the path by a step as the policy has it."""
+    """Return a path as the policy writes it."""
     through = [f"{step.table}.{column}" for column in step.reached_columns]
     written = [_quote_text(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(step.columns))]
     return "{{ through = {}, by = {} }}".format(*written)
 
 
 def _describe_ground(step: KeyStep) -> str:
-    """Return on which ground a step is proposed."""
+    """Return the reason why a path is proposed."""
     if step.is_declared:
         return f"by the foreign key to {step.table}"
     return f"by names alone: nothing proves that its keys are those of {step.table}"
@@ -280,7 +279,7 @@ _PUBLIC = "# public = true             # instead of all of the above, if every a
 
 
 def _write_refresh(refresh: str) -> tuple[str, ...]:
-    """Return when rows change as the policy has it. Raise KH002."""
+    """Return when rows change, as the policy writes it. Raise KH002."""
     try:
         parse_refresh(refresh)
     except Fault as fault:
@@ -289,7 +288,7 @@ def _write_refresh(refresh: str) -> tuple[str, ...]:
 
 
 def _write_unit(unit: Unit | None, day: SourceColumn | None, proposed: ProposedUnit) -> Iterator[str]:
-    """Yield who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
+    """Yield lines of the policy: who is protected and how much one unit may contribute, as far as it is known."""
     if unit is Unit.ROW:
         yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
         return
@@ -330,7 +329,7 @@ def _write_unit(unit: Unit | None, day: SourceColumn | None, proposed: ProposedU
 
 
 def _write_same_people(column: str, proposed: ProposedUnit) -> Iterator[str]:
-    """Yield the promise that another table has the same people, so that they have one budget."""
+    """Yield lines of the policy that declare that another table has the same people, so that they share one budget."""
     if (step := proposed.same_as) is not None:
         ground = _describe_ground(step)
         yield f"same_unit_as = {_quote_text(step.table)}   # {column} names the same people there, {ground}"
@@ -409,7 +408,7 @@ def _has_days(column: SourceColumn) -> bool:
 
 
 def _name_day(column: SourceColumn) -> str:
-    """Return the column by which a person's days are told apart."""
+    """Return the column that separates a person's days."""
     return column.name if read_sql_type(column.declared) is SqlType.DATE else f"{column.name}_day"
 
 
@@ -432,7 +431,7 @@ def _truncate_to_month(column: str) -> str:
 
 
 def _simplify_name(named: str) -> str:
-    """Return a table name that clients can use plainly, from the source's own name."""
+    """Return a table name that clients can use without quotes, made from the source's name."""
     path = PurePath((SPARK_PART.findall(named) or [named])[-1].strip("`")) if "`" in named else PurePath(named)
     if path.suffix.lower() in FILE_ENDINGS or len(path.parts) > 1:
         last = next((part for part in (path.stem, path.parent.name) if _NAME.sub("", part.lower()).strip("_")), "")

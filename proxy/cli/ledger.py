@@ -1,4 +1,4 @@
-"""`keyhole ledger`: what was asked, whether the log is whole, and copies of it. For owners: losses are exact."""
+"""The `keyhole ledger` commands: past questions, the ledger's integrity, and copies. They show owners exact losses."""
 
 import sys
 from contextlib import suppress

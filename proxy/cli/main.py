@@ -340,7 +340,7 @@ def play(
 
 
 def _read_own(policy: Path | None, *, table: str | None, place: str | None, time: str | None) -> "OwnStreams | None":
-    """Return the table that the owner wants to see, if any. Raise Mistyped if only a part of it is given."""
+    """Return the table that the owner wants to see, if any. Raise Mistyped if only some of its options are given."""
     said = {"policy": policy, "table": table, "place": place, "time": time}
     missing = [f"--{name}" for name, value in said.items() if value is None]
     if len(missing) == len(said):
@@ -383,9 +383,9 @@ def demo(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the console script: exit with 0, with 1 after a refusal, with 2 when it was called wrongly.
+    """Run the console script. Exit with 0 on success, with 1 after a refusal, with 2 for wrong arguments.
 
-    Its output is for its owner's eyes alone, whatever the shell's umask, and a crash leaves no image of its memory.
+    Files that it writes can be read by their owner only, whatever the shell's umask. A crash writes no core dump.
     """
     before = os.umask(OTHERS)
     _, hard = getrlimit(RLIMIT_CORE)
@@ -416,7 +416,10 @@ def _run_command(arguments: list[str] | None) -> None:
 
 
 def _locate_exception(error: BaseException) -> str:
-    """Return the kind of an exception and the line of code it came from: no text of its own, which might quote data."""
+    """Return the kind of an exception and the line of code that raised it.
+
+    Its text is left out, as it might quote data.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,7 +1,7 @@
-"""`keyhole demo --monitor`: a standing question over sale lines that arrive, replayed hour by hour at high speed.
+"""The run of `keyhole demo --monitor`: a monitor over sale lines that arrive, replayed hour by hour at high speed.
 
-Lines are written to parquet files as they would have arrived; every look is a real one, and the alerts that are shown
-are those that LISTEN delivers to psycopg. The demo may look at the truth, which no analyst can.
+Lines are written to parquet files as they would have arrived. Every look is real, and the shown alerts are those that
+LISTEN delivers to psycopg. The demo may read the true data, which no analyst can.
 """
 
 import json
@@ -45,7 +45,7 @@ _LAST_NEWS_S = 60.0  # for notifications that are still on their way, on a busy 
 
 @dataclass(slots=True)
 class _Replay:
-    """The shop's past, an hour at a time. Lines before `now` have arrived; looks are made `delay` later."""
+    """The shop's past, one hour at a time. Lines before `now` have arrived. Looks are made `delay` later."""
 
     folder: Path
     now: datetime
@@ -63,18 +63,18 @@ class _Replay:
         self._write(self.folder / "sales" / "before.parquet", since=datetime.min, until=self.now)
 
     def advance(self, moment: datetime) -> None:
-        """Let time pass until `moment`: the day's file is replaced by one with the lines that have come."""
+        """Move the time to `moment`. Replace the day's file by one with the lines that have arrived."""
         day = moment - timedelta(microseconds=1)
         since = datetime(day.year, day.month, day.day)
         self._write(self.folder / "sales" / f"{since:%Y-%m-%d}.parquet", since=since, until=moment)
         self.now = moment
 
     def clock(self) -> datetime:
-        """Return the time in the shop."""
+        """Return the time in the replay."""
         return (self.now + self.delay).replace(tzinfo=UTC)
 
     def count_customers(self, *, since: datetime, until: datetime) -> dict[str, int]:
-        """Return the true number of customers of each country, for the demo's own comparison."""
+        """Return the true number of customers of each country, with which the demo compares alerts."""
         rows = self._lines.execute(
             "SELECT country, count(DISTINCT customer_id) FROM sales WHERE invoice_date >= ? AND invoice_date < ? "
             "GROUP BY country",
@@ -106,7 +106,7 @@ class _Alert:
 
 
 def run_monitor_demo(*, days: int | None = None) -> None:
-    """Replay the horizon, or its first `days`, and print the alerts as they come, and what they cost."""
+    """Replay the horizon, or its first `days`. Print the alerts as they come, and what they cost."""
     console = make_demo_console()
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as name:
         folder = Path(name)
@@ -130,7 +130,7 @@ def run_monitor_demo(*, days: int | None = None) -> None:
 
 
 class _LiveReplay:
-    """The replay as it is watched."""
+    """A replay that prints alerts as they come."""
 
     def __init__(self, console: Console, service: Service, plan: MonitorPlan, replay: _Replay, *, run: str) -> None:
         self._console = console
@@ -146,7 +146,7 @@ class _LiveReplay:
         self._looks = 0
 
     def show(self, addresses: Addresses, *, days: int | None) -> None:
-        """Replay so many days (None: all), and print the result."""
+        """Replay the given days (None: all), and print the result."""
         windows = self._plan.windows
         watched = range(len(windows.starts) if days is None else min(days, len(windows.starts)))
         conninfo = (
@@ -190,7 +190,7 @@ class _LiveReplay:
         return table
 
     def _print_result(self, watched: range, *, seconds: float) -> None:
-        """Print the alerts beside the truth, and the price beside that of asking at every look."""
+        """Print the alerts beside the truth, and their price beside that of a question at every look."""
         plan, windows = self._plan, self._plan.windows
         alerted = {(alert.country, alert.day) for alert in self._alerts}
         crossed, far = set(), set()

@@ -201,9 +201,9 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
 
 
 def find_pinned_knowledge(policy: Policy) -> Knowledge:
-    """Return the knowledge of the columns by the pins, by which the caps are kept.
+    """Return the public knowledge of the columns from the pins. The caps are computed with it.
 
-    Return nothing if these are not of this policy: then groups count as if every combination of keys were possible,
+    Return nothing if the pins are not of this policy. Groups then count as if every combination of keys were possible,
     which overstates.
     """
     try:

@@ -1,4 +1,4 @@
-"""An answer as a picture, in the terminal or as one HTML file: its keys against each other, a scorecard's bands."""
+"""An answer as a picture, in the terminal or as one HTML file: a grid of its keys, or the bands of a scorecard."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def draw_answer(answer: Answer, width: int, *, most_rows: int) -> Iterator[Rende
 
 
 def render_answer_page(answer: Answer, sql: str) -> str:
-    """Return the picture as one HTML file, with the question and its answer's promise."""
+    """Return the picture as the HTML of one file, with the question and its answer's promise."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
     told = (
         f"Guarantee: {answer.make_document()['guarantee']['sentence']}",

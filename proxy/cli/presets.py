@@ -1,7 +1,7 @@
-"""Budgets to begin with: for whom a policy protects, and for what its questions are.
+"""The budgets that `keyhole init` proposes, by the protected unit and the purpose of questions.
 
-Each admits at least thirty ordinary questions on one data version: `count(DISTINCT unit) > 500` at the preset's
-tolerance, by keys of which a unit is in `GROUPS` groups.
+Each admits at least thirty ordinary questions on one data version. An ordinary question is `count(DISTINCT unit) > 500`
+at the preset's tolerance, by keys with each unit in `GROUPS` groups.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Unit(StrEnum):
 
 
 class Purpose(StrEnum):
-    """The purpose of questions: the same ones again and again, whatever comes up, or few that must be sharp."""
+    """The purpose of questions: a fixed set asked again and again, questions as they come up, or a few exact ones."""
 
     DASHBOARD = "dashboard"
     AD_HOC = "ad-hoc"
@@ -33,8 +33,8 @@ class Purpose(StrEnum):
 class ManyGroups:
     """The settings that admit more questions about units in many groups.
 
-    They are a delta, and a lower cap on one question, since the expensive ones gain nothing by a delta and use up what
-    it gives.
+    They are a delta and a lower cap on one question. Expensive questions gain nothing by a delta and would use up what
+    it adds.
     """
 
     delta: float
@@ -43,7 +43,7 @@ class ManyGroups:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Accuracy and budgets in a policy's units: tolerance in percent of a threshold, epsilons.
+    """Accuracy and budgets in a policy's units: tolerance in percent of a threshold, budgets in epsilon.
 
     `many` is offered to owners whose units are in many groups of an answer.
     """
@@ -75,11 +75,17 @@ _SINGLE: Mapping[Purpose, Preset] = {
 
 
 def choose_preset(unit: Unit, purpose: Purpose) -> Preset:
-    """Return the preset to begin with. A visit and a row are in one group of an answer, a person in several."""
+    """Return the preset for a unit and a purpose.
+
+    A visit or a row is in one group of an answer, a person in several.
+    """
     return (_PERSON if unit is Unit.PERSON else _SINGLE)[purpose]
 
 
 def compute_posterior(epsilon: float) -> float:
-    """Return how far a loss can raise anybody's guess that somebody is there, from one in a hundred."""
+    """Return the highest probability that somebody can give to another's presence after a loss of `epsilon`.
+
+    The probability before was one in a hundred.
+    """
     odds = PRIOR / (1.0 - PRIOR) * exp(epsilon)
     return odds / (1.0 + odds)

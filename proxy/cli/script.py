@@ -6,7 +6,7 @@ from proxy.concurrency.interpreter import collect_garbage_seldom, disable_pydant
 
 
 def run() -> NoReturn:
-    """Run the command, imported here: a process that it starts, and that imports the script again, needs none of it."""
+    """Run the command. It is imported here, so that child processes that import this script do not load it."""
     collect_garbage_seldom()
     disable_pydantic_plugins()
     from proxy.cli.main import main

@@ -1,6 +1,6 @@
-"""The commands by section, in the order of the help. Each is imported when it is asked for, so help costs no command.
+"""The commands by section, in the order of the help. Each is imported only when it is run, so help imports none.
 
-A test holds the names and summaries against the commands themselves.
+A test compares the names and summaries here with the commands themselves.
 """
 
 from collections.abc import Iterator, Mapping
@@ -84,7 +84,7 @@ _LISTED = {listed.name: listed for section in SECTIONS.values() for listed in se
 
 @cache
 def _load(name: str) -> Any:
-    """Import a command, once in a process, and make typer's object of it."""
+    """Import a command, once in a process, and return typer's object for it."""
     module, _, attribute = _LISTED[name].place.partition(":")
     found = getattr(import_module(module), attribute)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -96,7 +96,7 @@ def _load(name: str) -> Any:
 
 
 class _Commands(Mapping[str, Any]):
-    """Every command by its name. To name one imports nothing."""
+    """A mapping of every command by its name. Listing the names imports nothing."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in _LISTED:
@@ -121,7 +121,7 @@ class Sections(TyperGroup):
         self.commands: Any = _Commands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (typer hands it)
-        """Write the lists."""
+        """Write the help's lists of commands."""
         widest = max(map(len, _LISTED))
         for title, section in SECTIONS.items():
             with formatter.section(title):

@@ -1,6 +1,6 @@
-"""The options that stand for settings.
+"""The command line options for settings.
 
-Each of `planner.statements.settings.SETTINGS` is one, of every command that takes settings.
+Each setting in `planner.statements.settings.SETTINGS` is an option of every command that takes settings.
 """
 
 import inspect
@@ -21,9 +21,9 @@ _PREFIX = "keyhole."
 
 
 def add_setting_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for typer, made of one with a parameter `given: Given`.
+    """Return a command for typer with an option for every setting, in place of the parameter `given: Given`.
 
-    In its place stands an option for every setting, and it gets the settings that were given, by full name.
+    The command gets in `given` the settings that were typed, by full name.
     """
     names = {setting.name.removeprefix(_PREFIX): setting.name for setting in SETTINGS}
 

@@ -1,6 +1,7 @@
-"""`keyhole simulate`: what a question would cost under a policy that is still being written. No data, no source.
+"""The plan of `keyhole simulate`: what a question would cost under a policy in preparation. It needs no data or source.
 
-Everything is planned as it would be for a real question; what only the source knows is stood in for, and said.
+Everything is planned as for a real question. Facts that only the source knows are replaced by assumptions, which are
+reported.
 """
 
 import os
@@ -48,8 +49,8 @@ _NOBODYS_VERIFIER = f"SCRAM-SHA-256$4096:AAAA${'A' * 43}=:{'A' * 43}="
 class Sizes:
     """The sizes that the owner declares.
 
-    They are privacy units, values of a key column without a domain in the policy, rows, and the mean number of groups
-    of the question in which a unit is.
+    They are the numbers of privacy units, of values of a key column without a domain in the policy, and of rows.
+    `groups` is the mean number of the question's groups that a unit is in.
     """
 
     units: int
@@ -60,7 +61,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Affordable:
-    """Settings with which `questions` such questions fit into the caps, each alone enough; none: no such setting."""
+    """Settings, each of which alone makes `questions` such questions fit into the caps; empty if there are none."""
 
     questions: int
     settings: tuple[str, ...]
@@ -68,13 +69,12 @@ class Affordable:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A plan on stand-ins with what it means for the caps.
+    """A plan on assumed data, with what it means for the caps.
 
-    `fit` is how many such questions fit on one data version (None: they cost nothing).
-
-    `epsilon_per_unit` is what one question costs one privacy unit at most. `scope` names the cap that is reached first,
-    `scope_of` the section of the policy that sets it, or `keyhole` for a setting.
-    `mean_rows` are a unit's rows on average, None where no number of rows was declared.
+    `fit` is how many questions of this kind fit on one data version. It is None if they cost nothing.
+    `epsilon_per_unit` is the most that one question costs one privacy unit. `scope` names the cap that is reached
+    first. `scope_of` names the section of the policy that sets it, or `keyhole` for a setting. `mean_rows` is the mean
+    number of a unit's rows; None if no number of rows was declared.
     """
 
     plan: Plan
@@ -90,12 +90,15 @@ class Simulation:
 
     @property
     def groups_of_one_unit(self) -> int:
-        """The most groups of the question that one privacy unit may be in."""
+        """The most groups of the question in which one privacy unit counts."""
         return count_unit_groups(self.plan.question)
 
     @property
     def groups_left_out(self) -> float | None:
-        """The share of a unit's groups that do not count; None where more could be than count, and nobody said."""
+        """The share of a unit's groups that do not count.
+
+        It is None if more groups are possible than count and no mean number was declared.
+        """
         question = self.plan.question
         counted, groups = self.groups_of_one_unit, self.sizes.groups
         if question.table.is_row_unit or question.keys.count_reachable_groups(question.table) <= counted:
@@ -104,7 +107,7 @@ class Simulation:
 
     @property
     def cap(self) -> str:
-        """The policy's key, or the setting, of the cap that is reached first."""
+        """The policy's key, or the setting, for the cap that is reached first."""
         return f"{self.scope_of}.{self.scope}"
 
     def lines(self) -> tuple[str, ...]:
@@ -140,9 +143,9 @@ class Simulation:
 
 
 def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], sizes: Sizes) -> Simulation:
-    """Plan a question on the policy alone and hold it against the caps.
+    """Plan a question by the policy alone, and compare its cost with the caps.
 
-    Guarantee: neither source nor ledger is opened; the pin file is read where there is one.
+    Guarantee: neither source nor ledger is opened. The pin file is read if there is one.
 
     Parameters:
         given: `keyhole.*` settings in force.
@@ -164,13 +167,13 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
 
 
 def read_alone(policy_path: Path) -> tuple[Policy, Pins]:
-    """Return a policy whose secrets may be missing, and its pins if there are any. Raise KH001 to KH010."""
+    """Return a policy, and its pins if there are any. Secrets may be missing. Raise KH001 to KH010."""
     policy = Policy.load(policy_path, environment=_StandInEnvironment(os.environ))
     return policy, _read_pins(policy)
 
 
 class _StandInEnvironment(dict[str, str]):
-    """The environment; a variable that is missing stands for a secret or a host that nobody uses here."""
+    """An environment that gives a placeholder for each missing variable. Nothing here uses the secret or host."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -235,7 +238,7 @@ def _name_section(scope: str, caps: Limits, table: str) -> str:
 
 
 def _list_caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
-    """Yield every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
+    """Yield every cap over many questions, in billionths of epsilon per group for the sum of their worst cases."""
     in_cell = count_losses_in_cell(plan)
     yield "epsilon_per_predicate", caps.per_predicate_nano // in_cell
     if plan.question.table.unit and caps.per_unit_nano is not None:
@@ -245,7 +248,7 @@ def _list_caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int
 
 
 def _list_caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
-    """Yield every cap on one question alone; `own` is what its settings ask for."""
+    """Yield every cap on one question alone. `own` is the cap in its settings."""
     if own is not None:
         yield "max_epsilon", own // count_losses_in_cell(plan)
     if caps.per_query_nano is not None:
@@ -349,7 +352,7 @@ def _list_assumptions(made: Simulation) -> tuple[str, ...]:
 
 
 def _describe_left_out(made: Simulation, unit: str) -> Iterator[str]:
-    """Yield the part of a unit that is in no answer, since it is in more groups than count."""
+    """Yield lines about the groups of a unit that no answer counts, if it is in more than the bound allows."""
     counted, within_reach = (
         made.groups_of_one_unit,
         made.plan.question.keys.count_reachable_groups(made.plan.question.table),

@@ -1,4 +1,4 @@
-"""`keyhole simulate --monitor`: what a monitor would cost, and when groups would alert. No data, no source."""
+"""The plan of `keyhole simulate --monitor`: a monitor's cost, and when groups would alert. It needs no data."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -20,9 +20,10 @@ from proxy.sources.open import choose_dialect
 
 @dataclass(frozen=True, slots=True)
 class MonitorSimulation:
-    """A monitor's plan on stand-ins, what groups come to in a window, and whether it fits into the caps.
+    """A monitor's plan on assumed data: expected values in a window, and how its cost compares with the caps.
 
-    `cap` is the first that it is above, with its size; `fitting` are keys of its section with which it would fit.
+    `cap` is the first cap that it exceeds, with its size. `fitting` are settings of its section with which it would
+    fit.
     """
 
     plan: MonitorPlan
@@ -62,13 +63,13 @@ class MonitorSimulation:
 
 
 def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSimulation:
-    """Plan a monitor on the policy alone and hold it against the caps.
+    """Plan a monitor by the policy alone, and compare its cost with the caps.
 
-    Guarantee: neither source nor ledger is opened; the pin file is read where there is one.
+    Guarantee: neither source nor ledger is opened. The pin file is read if there is one.
 
     Raises:
         SizeNeeded: a grouping column has no domain in the policy and `sizes.keys` is None.
-        KeyholeError: as planning a monitor, KH002 for a name that the policy has no monitor of, and KH001 to KH010 and
+        KeyholeError: as planning a monitor, KH002 for a monitor's name that the policy lacks, and KH001 to KH010 and
             KH601, KH603 for the policy.
     """
     policy, pins = read_alone(policy_path)

@@ -1,5 +1,5 @@
 """`keyhole diagnose`: how well scores predict outcomes, released with noise and charged.
 
-`command.py` is the command, `report.py` puts its sections together, `curves.py` and `residuals.py` say what was
-released of one group.
+`command.py` is the command, and `report.py` joins the sections. `curves.py` and `residuals.py` describe the release for
+one group.
 """

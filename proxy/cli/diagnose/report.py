@@ -1,4 +1,4 @@
-"""A diagnosis in sections: what it cost, one row for each group, and the curves; all of it from what was released."""
+"""The report of a diagnosis: its cost, one row for each group, and the curves. All of it comes from the release."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ class DiagnosisReport:
     groups: tuple[Group, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read the groups once, as every section needs them."""
+        """Read the groups once, since every section needs them."""
         object.__setattr__(self, "groups", tuple(self._read_groups()))
 
     def sections(self) -> tuple[ReportSection, ...]:
@@ -73,7 +73,7 @@ class DiagnosisReport:
 
     @property
     def statement(self) -> str:
-        """Return the statement that goes with a file of the curves."""
+        """Return the statement about privacy for a file of the curves."""
         asked, groups = self.planned.asked, self.planned.groups_of_one_unit
         each = float(asked.epsilon)
         rows = f" where {asked.where}" if asked.where else ""
@@ -139,7 +139,7 @@ class DiagnosisReport:
 
 
 def _name_group(keys: Sequence[Value], table: str) -> str:
-    """Return the values of a group's keys, set apart where they are several; of no keys, the table."""
+    """Return the values of a group's keys, separated if there are several; without keys, the table's name."""
     texts = [format_value(value) for value in keys]
     return ", ".join(map(quote_in_row, texts)) if len(texts) > 1 else texts[0] if texts else table
 

@@ -1,6 +1,6 @@
-"""A diagnosis as a public table: a row for each point of each curve, with its error, and the group's figures beside it.
+"""A diagnosis as a public table: a row for each point of each curve, with its error and the group's figures.
 
-All of it is computed from what was released. A group of which noise leaves no curve has no row.
+All of it is computed from the release. A group has no row if noise leaves it no curve.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ COLUMNS: Mapping[DiagnosisKind, tuple[tuple[str, str], ...]] = {
 
 
 def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRows:
-    """Return the table of some groups, which are in the order of the release's."""
+    """Return the table of some groups, which are in the release's order."""
     columns = {column.name: column.type_name for column in list_columns(planned.scored.question.keys)}
     by = planned.asked.by
     own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.kind])

@@ -1,4 +1,4 @@
-"""`keyhole publish`: the owner's command for tables that are handed out whole, charged or, if so asked, not private."""
+"""The `keyhole publish` command: tables that are handed out whole, charged or, on request, not private."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -156,7 +156,7 @@ def publish(
 
 
 def _check_method(method: TableMethod, epsilon: str | None, *, where: str, meant: bool) -> None:
-    """Refuse flags that a method does not have."""
+    """Refuse flags that the method does not have."""
     if method.is_charged != (epsilon is not None):
         problem = "what it may cost, such as 0.5" if method.is_charged else f"{method} has none: no budget covers it"
         raise typer.BadParameter(problem, param_hint="--epsilon")
@@ -168,14 +168,14 @@ def _check_method(method: TableMethod, epsilon: str | None, *, where: str, meant
 
 
 def _check_possible(service: Service, planned: Publication, place: FilePlace) -> None:
-    """Refuse what would be paid, or drawn, for nothing: a file that is there already, a balance that is too small."""
+    """Refuse a charge or a draw without a result: if the file exists already, or the balance is too small."""
     place.check_new()
     if planned.asked.epsilon is not None:
         check_affordable(service, planned.release)
 
 
 def _rehearse_without_source(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_json: bool) -> None:
-    """Show the cost and the statement without a source."""
+    """Print the cost and the statement about privacy, without opening the source."""
     with open_policy_alone(policy) as alone:
         planned = plan_publication(asked, alone.catalog, alone.dialect)
         if asked.epsilon is None:
@@ -198,7 +198,7 @@ def _show_offer(planned: Publication, *, as_json: bool) -> None:
 
 
 def _is_known(service: Service, planned: Publication) -> bool:
-    """Return True if the same was published before, and is returned again at no charge."""
+    """Return True if the same was published before, and is returned again without a charge."""
     if planned.asked.epsilon is None:
         return find_publication(service, planned) is not None
     return find_release(service, planned.release) is not None

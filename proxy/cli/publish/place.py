@@ -1,4 +1,4 @@
-"""Where a released file lies, and what makes a public table of it: for every command that writes one."""
+"""The place of a released file, and the SQL that makes a public table of it. Every command that writes one uses it."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _HINT = "--out"
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """The file to be, and the kind of source whose table it is to become."""
+    """The path of the file to be written, and the kind of source whose table it will become."""
 
     path: Path
     form: FileForm
@@ -36,22 +36,22 @@ class FilePlace:
 
     @property
     def file(self) -> str:
-        """The file, from the policy's folder."""
+        """The file's path from the policy's folder."""
         return f"{_FOLDER}/{self.path.name}"
 
     def check_new(self) -> None:
-        """Refuse what would be paid for nothing: a file that is there already. Raise `typer.BadParameter`."""
+        """Refuse a file that exists already, before anything is charged. Raise `typer.BadParameter`."""
         if self.path.exists() or self.path.is_symlink():
             raise self._refuse_existing_file()
 
     def check_folder(self) -> None:
-        """Find out whether files can be written there, before anything is spent. Raise `typer.BadParameter`."""
+        """Check that files can be written there, before anything is charged. Raise `typer.BadParameter`."""
         with self.explain_write_errors(), lock_folder(self.path.parent):
             pass
 
     @contextmanager
     def explain_write_errors(self) -> Iterator[None]:
-        """Say as `typer.BadParameter` why a file cannot be written."""
+        """Turn an error of writing the file into `typer.BadParameter`, which says why."""
         try:
             yield
         except FileExistsError:
@@ -64,13 +64,13 @@ class FilePlace:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no file should have. Raise `typer.BadParameter`."""
+    """Refuse a name that cannot be a file's name. Raise `typer.BadParameter`."""
     if not _NAME.fullmatch(name):
         raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint=_HINT)
 
 
 def find_place(policy: Path, name: str, form: FileForm | None) -> FilePlace:
-    """Return the place of a released table of some name.
+    """Return the place of a released table of that name.
 
     Raise KH001 to KH005, and `typer.BadParameter` for a private table's name.
     """
@@ -84,7 +84,7 @@ def find_place(policy: Path, name: str, form: FileForm | None) -> FilePlace:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that was written, or found as it was. `rows` is None where nobody counted them."""
+    """A file that was written, or that had been written before. `rows` is None if they were not counted."""
 
     place: FilePlace
     types: tuple[tuple[str, str], ...]
@@ -92,7 +92,7 @@ class WrittenFile:
     rows: int | None
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines for a terminal, last what can be pasted into the policy."""
+        """Yield the lines for a terminal. Text to paste into the policy comes last."""
         yield f"SHA-256 {self.file_hash}"
         yield ""
         yield from (f"# {line}" for line in self._load_table())
@@ -114,7 +114,7 @@ class WrittenFile:
         return self.place.kind == "duckdb" or (self.place.kind == "spark" and self.place.form is FileForm.PARQUET)
 
     def _load_table(self) -> Iterator[str]:
-        """Yield the statements that make a table of the source of it, if that reads no such files."""
+        """Yield lines on loading the file into a table of the source, in SQL if possible; none if it reads files."""
         if self._read_by_source:
             return
         if self.place.kind == "spark":

@@ -1,6 +1,6 @@
-"""`keyhole risk`: the owner's command.
+"""The `keyhole risk` command of the owner.
 
-It opens no source but with `--private`, and the ledger only if it is asked what was spent.
+It opens the source only with `--private`, and the ledger only if the report is about what was spent.
 """
 
 import sys
@@ -43,7 +43,7 @@ _SEED = 1  # of made-up days: the same report shows the same people
 
 
 class LossFrom(StrEnum):
-    """Whose epsilon the report is about: what may be lost, or what was."""
+    """The epsilon that the report is about: what may be lost, or what was lost."""
 
     CAPS = "caps"
     LEDGER = "ledger"
@@ -160,7 +160,7 @@ _Texts = list[tuple[str, str, str]]
 
 
 def _parse_flag(read: Callable[[], _Read], flag: str) -> _Read:
-    """Return the parsed text of a flag; a fault in it becomes a mistake in the call."""
+    """Return the parsed text of a flag. An invalid text is an error in the arguments."""
     try:
         return read()
     except ValueError as error:
@@ -234,7 +234,7 @@ def _make_attack_section(asked: "AttackersAsked") -> "ReportSection":
 def _read_private(
     path: Path, texts: _Texts, asked: "RiskAsked", prior: "Prior | None", attackers: "tuple[OpenKeys, ...]"
 ) -> "tuple[ReportSection, ...]":
-    """Return the sections from private data, over questions planned as they would be asked."""
+    """Return the sections from private data, for questions planned as analysts would ask them."""
     from proxy.owner.risk.private import read_for_owner, say_bounding, say_true_shares
     from proxy.owner.risk.question_risks import plan_questions
 
