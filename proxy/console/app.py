@@ -1,4 +1,4 @@
-"""The console as it is put together: its routers on REST's application, the one that knows no page at the end."""
+"""The console as a whole: its routers on REST's application. The router for unknown pages comes last."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,11 +31,10 @@ BEGIN = "/console"
 def make_console(
     section: ConsoleSection, strangers: MockUsers, play: GameSessions | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
-    """Return the function that adds the console to REST, or None if the policy has none.
+    """Return the function that adds the console to REST, or None if the policy has no console.
 
-    `strangers` are what unknown names are told at a login; sessions are sealed with a key that follows from their
-    secret. `play` is the playground, if there is one. `ended` are the folders in which logins that were ended are kept,
-    the first of them that can be written.
+    `strangers` gives the login replies to unknown names. Sessions are sealed with a key made from its secret. `play` is
+    the playground, if there is one. `ended` are the folders for ended logins; the first writable one is used.
     """
     if not section.enabled:
         return None

@@ -1,10 +1,10 @@
-"""Refusals of the console alone. All texts are here."""
+"""The texts of the console's own refusals."""
 
 from proxy.rest.request_refusals import HttpRefusal
 
 
 def refuse_wrong_login() -> HttpRefusal:
-    """Return the refusal of a wrong name, password or token; it does not say which of them is wrong."""
+    """Return the refusal of a wrong name, password or token. It does not say which of them is wrong."""
     return HttpRefusal("KH401", "authentication failed", hint="Use the name and password of psql, or a token of REST.")
 
 
@@ -20,7 +20,7 @@ def refuse_ended_session() -> HttpRefusal:
 
 
 def refuse_other_site() -> HttpRefusal:
-    """Return the refusal of a request that another site's page made a browser send, or one without an origin."""
+    """Return the refusal of a request without an origin, or from another site's page."""
     return HttpRefusal(
         "KH408",
         "the request does not come from this site's pages",
@@ -30,7 +30,7 @@ def refuse_other_site() -> HttpRefusal:
 
 
 def refuse_missing_page() -> HttpRefusal:
-    """Return the refusal of an address without a page, or one that is not for this person."""
+    """Return the refusal of an address without a page, or with a page that this person may not see."""
     return HttpRefusal("KH408", "there is no such page", hint="Begin at /console.", status=404)
 
 

@@ -1,10 +1,10 @@
-"""Logins that were ended before their time: a file for each beside the login secret, so that all processes know.
+"""The logins that were ended early: one file for each beside the login secret, where all processes find it.
 
-Anybody who shares the secret opens the same cookies; so what was ended lies where the secret lies, one empty file a
-login, named by its end and a hash. Nothing is rewritten, so that nothing can be lost between processes.
+Any process with the secret opens the same cookies. An ended login is therefore recorded where the secret lies, as an
+empty file named by the login's end and a hash. No file is rewritten, so processes cannot lose each other's records.
 
-Guarantee: once `end_session` returns, no process over the same folder takes the login, also after a restart. If no
-folder can be written, this process alone remembers it, and says so in the log.
+Guarantee: once `end_session` returns, no process over the same folder accepts the login, also after a restart. If no
+folder can be written, only this process remembers it, and says so in the log.
 """
 
 import os
@@ -24,7 +24,7 @@ SUFFIX = ".ended-logins"
 
 
 class EndedLogins:
-    """The ended sessions, in the first of some folders that can be written.
+    """The record of ended sessions, in the first writable one of some folders.
 
     Safe to share between threads and processes.
     """
@@ -35,7 +35,7 @@ class EndedLogins:
         self._here: set[str] = set()
 
     def end_session(self, session: ConsoleSession) -> None:
-        """End a session for good, and forget those that would be over by now."""
+        """End a session for good. Forget ended sessions that would have expired by now."""
         name, now = _name_file(session), self._clock()
         self._here.difference_update([one for one in tuple(self._here) if _read_end(one) <= now])
         self._here.add(name)
@@ -51,7 +51,7 @@ class EndedLogins:
             log.warning("a logout cannot be kept", path=str(self._folders[0]))
 
     def has_ended(self, session: ConsoleSession) -> bool:
-        """Return True if a session was ended. A session that cannot be looked up counts as ended."""
+        """Return True if a session was ended, or if that cannot be looked up."""
         name = _name_file(session)
         return name in self._here or any(_exists(folder / name) for folder in self._folders)
 

@@ -1,4 +1,4 @@
-"""Whom the console lets in: its routers look at the session, the sender's site and the gate before anything else."""
+"""The access rules of the console. Its routers check the session, the sender's site and the gate first."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from ipaddress import ip_address
@@ -28,7 +28,7 @@ _API, _EVENTS = "/api/", "/events"
 
 
 def make_public_routes(parts: ConsoleParts) -> APIRouter:
-    """Return routes for everybody: logging in, and what that page loads."""
+    """Return routes for everybody: the login page, and what that page loads."""
 
     async def let_in(request: Request) -> None:
         request.state.role = None
@@ -37,7 +37,7 @@ def make_public_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
-    """Return routes for analysts, `request.state.analyst`: counted and limited as REST's are."""
+    """Return routes for the analyst `request.state.analyst`. Requests are counted and limited as REST's are."""
 
     async def let_in(request: Request) -> None:
         analyst = find_session(parts, request)
@@ -55,7 +55,7 @@ def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def make_owner_routes(parts: ConsoleParts) -> APIRouter:
-    """Return routes for the owner, from where the policy allows it."""
+    """Return routes for the owner, for addresses that the policy allows."""
 
     async def let_in(request: Request) -> None:
         check_owner_address(parts, request)
@@ -67,14 +67,14 @@ def make_owner_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
-    """Return the analyst whose session a request carries, as the policy has them now."""
+    """Return the analyst whose session a request carries, as the present policy has them."""
     analysts = _list_analysts(parts)
     session = read_analyst_session(parts, request, analysts)
     return None if session is None else analysts[session.name]
 
 
 def has_valid_session(parts: ConsoleParts, request: Request) -> bool:
-    """Return True if the session of a request would still let it in: a long request asks again and again."""
+    """Return True if the session of a request is still valid. A long request asks this again and again."""
     try:
         return find_session(parts, request) is not None
     except KeyholeError:
@@ -115,9 +115,9 @@ def _drop_if_ended(parts: ConsoleParts, session: ConsoleSession | None) -> Conso
 
 
 def check_owner_address(parts: ConsoleParts, request: Request) -> None:
-    """Raise KH408, as for a missing page, if the owner's pages are not shown to this address, or not under this name.
+    """Raise KH408, as for a missing page, if this address or this host name may not see the owner's pages.
 
-    Another name than this machine's own is one that somebody's name server leads here, or a proxy's.
+    If the host name is not this machine's own, a proxy or a foreign name server has led the request here.
     """
     if parts.section.owner_from == "anywhere":
         return
@@ -126,7 +126,7 @@ def check_owner_address(parts: ConsoleParts, request: Request) -> None:
 
 
 def is_local_host(host: str) -> bool:
-    """Return True if a Host header has a name that leads a browser to its own machine, whatever a name server says.
+    """Return True if a Host header names the browser's own machine, whatever a name server says.
 
     >>> [is_local_host(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
     [True, True, False, False]
@@ -148,9 +148,10 @@ def _is_loopback(address: str) -> bool:
 
 
 def check_same_origin(request: Request) -> None:
-    """Raise KH408 where a request that changes something does not come from a page of this site.
+    """Raise KH408 for a request that changes something and does not come from a page of this site.
 
-    Browsers say so themselves where a page is encrypted or local (Sec-Fetch-Site), and name its origin everywhere.
+    The Origin header must name this host. Browsers also send Sec-Fetch-Site for encrypted or local pages; if it is
+    there, it must be `same-origin`.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
@@ -161,7 +162,7 @@ def check_same_origin(request: Request) -> None:
 
 
 def _is_same_host(origin: str, host: str) -> bool:
-    """Return True if an origin is of the host that was asked; a proxy may have taken the encryption off."""
+    """Return True if an origin has the requested host. The scheme may differ, since a proxy may end the encryption."""
     try:
         split = urlsplit(origin)
     except ValueError:
@@ -194,7 +195,7 @@ def _make_router(
 
 
 def _refuse(request: Request, error: Exception, *, otherwise: str) -> Response:
-    """Return a refusal as a page, or as the way to the login; scripts get REST's problem documents."""
+    """Return a refusal as a page, or as a redirect to the login. Scripts get a problem document, as from REST."""
     if _API in request.url.path:
         raise error
     match error:

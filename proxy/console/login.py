@@ -1,7 +1,8 @@
-"""Logging in and out: analysts by name and password or by token, the owner by a token of the owner's own.
+"""The login and logout of the console: analysts by name and password or by token, the owner by the owner's token.
 
 Guarantee: a wrong password, an unknown name and an analyst who must show a certificate get the same answer after the
-same work; every failure counts, as REST's and PostgreSQL's do, and from an address with too many nothing is looked at.
+same work. Every failure counts, as in REST and PostgreSQL's port. From an address with too many failures, no login is
+checked.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ _MOST_PASSWORD_CHARACTERS = 1_000  # longer than any that is typed or generated;
 
 
 def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the pages of logging in and out."""
+    """Add the pages for login and logout."""
     _add_analyst_login(router, parts)
     _add_owner_login(router, parts)
 
@@ -119,7 +120,7 @@ def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> dict[str, str]:
-    """Return the fields of a short form, each once. Raise KH408."""
+    """Return the fields of a short form, each of which may appear once. Raise KH408."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise refuse_unreadable_form()
     body = await request.body()
@@ -132,13 +133,13 @@ async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> 
 
 
 def _choose_target(wanted: str, otherwise: str) -> str:
-    """Return the target of a login: a page of the console, and nowhere else."""
+    """Return the page to show after the login, which is always a page of the console."""
     plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted and "//" not in wanted
     return wanted if plain and wanted.startswith("/console/") else otherwise
 
 
 async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
-    """Return the analyst whose token, or name and password, a form has. Raise KH401, KH430."""
+    """Return the analyst of the token, or of the name and password, in a form. Raise KH401, KH430."""
     token, user, password = form.get("token", ""), form.get("user", ""), form.get("password", "")
     with parts.serving.hold_open() as service:
         analysts = service.catalog.analysts
@@ -167,9 +168,9 @@ def _authenticate_by_token(parts: ConsoleParts, analysts: Sequence[Analyst], tok
 
 
 def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, strangers: MockUsers) -> Analyst | None:
-    """Return the analyst of that name whose password it is; with as much work if there is none.
+    """Return the analyst with that name and password. An unknown name takes the same work.
 
-    One who must show a certificate has no login here, where nobody is asked for one.
+    An analyst who must show a certificate cannot log in here, since the console asks for none.
     """
     stranger = strangers.make_verifier(user, analysts)  # computed for known names, too
     found = next((analyst for analyst in analysts if analyst.name == user), None)
@@ -183,7 +184,7 @@ def _has_token(parts: ConsoleParts) -> bool:
 
 
 def _authenticate_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
-    """Return the owner's credential, if the token is the owner's. Raise KH401, KH430."""
+    """Return the owner's credential if the token is the owner's. Raise KH401, KH430."""
     parts.gate.check_heard(address)
     known = parts.section.owner_token_sha256
     if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:

@@ -18,9 +18,9 @@ from proxy.shadow.key_labels import LabelReader
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """The service that answers now, who may come in, what sessions are sealed with, and the files that pages load.
+    """The answering service, the login checks, the seal of sessions, and the files that pages load.
 
-    `proving` lets one password at a time be looked at: that is work, and is done beside the event loop.
+    `proving` lets one password at a time be checked. A check is heavy work, and runs beside the event loop.
     """
 
     serving: Serving

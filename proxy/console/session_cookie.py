@@ -1,9 +1,11 @@
-"""Sessions of the console as sealed cookies: who, as what, until when, by which login. Nothing is kept of them here.
+"""The console's sessions as sealed cookies: who is logged in, in which role, until when, and by which login.
 
-Guarantee: a cookie that opens was sealed under this installation's key, for this role, is not over, and its holder's
-credential is the one it was sealed with: whoever gets another password or token, or leaves the policy, has no session
-any more. Processes with one key open each other's cookies. A cookie that was copied is worth as much as the first, and
-both are of one login, which logging out ends (`ended_logins.py`).
+The server keeps no sessions.
+
+Guarantee: a cookie that opens was sealed under this installation's key, for this role, and has not expired. Its
+holder's credential is the one it was sealed with. A new password or token, or leaving the policy, therefore ends the
+session. Processes with one key open each other's cookies. A copied cookie is worth as much as the original. Both belong
+to one login, which logging out ends (`ended_logins.py`).
 """
 
 import json
@@ -31,7 +33,7 @@ _MOST_CHARACTERS = 1_000  # of a cookie: names of analysts have 63 bytes, in bas
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSession:
-    """Whose session it is, which login it began with, and when it is over, in seconds since 1970."""
+    """A session: its holder, the login that began it, and its end in seconds since 1970."""
 
     name: str
     login: str
@@ -39,20 +41,20 @@ class ConsoleSession:
 
 
 class SessionSeal:
-    """Seals and opens cookies with a key that is secret and this installation's own."""
+    """The seal that makes and opens cookies, with a secret key of this installation."""
 
     def __init__(self, key: bytes, *, clock: Callable[[], float] = time.time) -> None:
         self._key = key
         self._clock = clock
 
     def seal(self, role: str, name: str, *, credential: str, minutes: int) -> str:
-        """Return a cookie's value for somebody who has just proved `credential`."""
+        """Return a cookie's value for a person who has just proved `credential`."""
         session = ConsoleSession(name, secrets.token_hex(_LOGIN_BYTES), int(self._clock()) + 60 * minutes)
         seal = _encode(self._sign(role, session, credential))
         return f"{_encode(name.encode())}.{session.until}.{session.login}.{seal}"
 
     def open(self, role: str, value: str, *, credential_of: Callable[[str], str | None]) -> ConsoleSession | None:
-        """Return the session; None for what is none, is over, or was sealed with another credential."""
+        """Return the session of a cookie; None if it is invalid, expired, or sealed with another credential."""
         parts = value.split(".") if len(value) <= _MOST_CHARACTERS else []
         if len(parts) != 4 or not parts[1].isascii() or not parts[1].isdigit():
             return None
@@ -81,17 +83,17 @@ def _decode(text: str) -> bytes:
 
 
 def join_credential(analyst: Analyst) -> str:
-    """Return the credential of an analyst's session: the verifier and the token, as the policy has them."""
+    """Return the credential of an analyst's session: the policy's verifier and token for the analyst."""
     return f"{analyst.verifier} {(analyst.token_hash or '').lower()}"
 
 
 def read_cookie(request: Request, role: str) -> str:
-    """Return the value of the role's cookie in a request, or nothing."""
+    """Return the value of the role's cookie in a request, or an empty value."""
     return request.cookies.get(_COOKIES[role], "")
 
 
 def set_cookie(request: Request, response: Response, role: str, value: str, *, minutes: int) -> None:
-    """Give a browser its session: for this site's pages alone, and no script may read it."""
+    """Set a browser's session cookie, for this site's pages only. Scripts cannot read it."""
     response.set_cookie(
         _COOKIES[role],
         value,
@@ -104,7 +106,7 @@ def set_cookie(request: Request, response: Response, role: str, value: str, *, m
 
 
 def delete_cookie(request: Request, response: Response, role: str) -> None:
-    """Take a browser's session from it."""
+    """Delete a browser's session cookie."""
     response.delete_cookie(
         _COOKIES[role],
         path=PLACES[role],

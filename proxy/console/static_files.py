@@ -1,4 +1,4 @@
-"""The scripts, styles and pictures that pages load: read once, and served from memory under their common digest."""
+"""The scripts, styles and pictures that pages load, read once and served from memory under one common digest."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -17,9 +17,10 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 class StaticFolder:
-    """Every file below a folder that has a type of ours, by its path there.
+    """Every file of a known type below a folder, by its path there.
 
-    The address of a file names the digest of all: a browser keeps it for good, and modules find each other beside them.
+    A file's address contains the digest of all files. So a browser can keep it for good, and modules find each other by
+    relative paths.
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
@@ -31,12 +32,12 @@ class StaticFolder:
         self.digest = told.hexdigest()[:16]
 
     def find_address(self, name: str) -> str:
-        """Return the address at which a page finds a file. Raise KeyError for one that is not there."""
+        """Return the address of a file. Raise KeyError if there is no such file."""
         self._files[name]
         return f"{PLACE}/{self.digest}/{name}"
 
     def make_response(self, digest: str, name: str) -> Response | None:
-        """Return a file as it is sent; None if there is none. Under the digest of another release it is not cached."""
+        """Return the response with a file; None if there is none. Under another release's digest it is not cached."""
         content = self._files.get(name)
         if content is None:
             return None

@@ -1,1 +1,1 @@
-"""The analyst's pages: what may be asked about, a builder with its price, answers, what was asked, and monitors."""
+"""The analyst's pages: the catalog, a builder of questions with their price, answers, past questions, and monitors."""

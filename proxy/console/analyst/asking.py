@@ -1,8 +1,8 @@
-"""Asking in the console: tables, the builder, its price while it changes, and the answer.
+"""The pages of asking in the console: tables, the builder, its price while it changes, and the answer.
 
-Guarantee: a question is explained, answered and refused as REST does, by the same functions; a page is told what REST
-would tell and nothing else, and what it asks counts in the same limits. A question is asked once under its idempotency
-key, however often a button is clicked.
+Guarantee: a question is explained, answered and refused by the same functions as in REST. A page gets what REST would
+send and nothing else, and its requests count in the same limits. A question is asked once under its idempotency key,
+however often a button is clicked.
 """
 
 from datetime import UTC, date, datetime
@@ -40,7 +40,7 @@ _LARGER = (2, 4)  # factors that are tried on the least size of the groups whose
 
 
 def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the pages and the answers to their scripts."""
+    """Add the pages, and the routes that their scripts call."""
 
     @router.get("/console/tables")
     def show_tables(request: Request) -> Response:
@@ -96,7 +96,7 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _draw_plan(plan: Plan) -> str | None:
-    """Return the formula as it is evaluated, as SVG; None if it has no test, or more than anybody can look at."""
+    """Return the formula as it is evaluated, as SVG. Return None if it has no test or is too large to read."""
     heading, tree = build_trees(plan)[1]
     drawn = sum(node.kind is NodeKind.LITERAL for node in tree.walk())
     return draw_formula(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
@@ -107,7 +107,10 @@ def _get_today() -> date:
 
 
 def _list_cheaper_settings(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]]:
-    """Return a question's cost with one setting changed, each really planned; those that help, the cheapest first."""
+    """Return a question's cost after each change of one setting, cheapest first. Every change is really planned.
+
+    Changes that do not lower the cost are left out.
+    """
     analyst, usual = find_analyst(service, who), service.catalog.defaults
 
     def cost(changed: QuestionIn) -> float:

@@ -1,4 +1,4 @@
-"""The objects that may be asked about, from the catalog alone: tables, keys, measures and proposed thresholds."""
+"""The catalog as a page shows it: tables, keys, measures and proposed thresholds, from the catalog alone."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -18,7 +18,7 @@ MOST_VALUES = 10_000  # of a key that a picture needs: as many as `keyhole.domai
 
 
 def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
-    """Return everything that pages show of a catalog, and the default accuracy."""
+    """Return as JSON everything that pages show of a catalog, and the default accuracy."""
     usual = catalog.defaults
     return {
         "tables": [
@@ -40,7 +40,7 @@ def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 
 def list_key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
-    """Return the public values of a key, in order; None if there is no such key, or one with too many to be drawn."""
+    """Return the public values of a key, in order. Return None if there is no such key, or too many values to draw."""
     found = catalog.find_table(table)
     known = None if found is None else next((one for one in found.columns if one.name == column), None)
     if known is None or known.domain is None or len(known.domain) > MOST_VALUES:
@@ -68,7 +68,7 @@ def _describe_table(table: Table) -> dict[str, Any]:
 def _describe_public(table: PublicTable) -> dict[str, Any]:
     """Return a public table for the page.
 
-    `by` are the columns that a row can be looked up by: those whose values all differ, without NULL.
+    `by` are the columns by which a row can be looked up. Their values are all different and not NULL.
     """
     return {
         "name": table.name,
@@ -81,9 +81,9 @@ def _describe_public(table: PublicTable) -> dict[str, Any]:
 
 
 def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, dict[str, str]]:
-    """Return, by public table, the private column by which its rows are most likely looked up.
+    """Return for each public table the private column that most likely refers to its rows.
 
-    It has the same type, and the same name if there is one, or else all of its public values are found there.
+    It has the same type. It has the same name if there is such a column; else all of its public values are found there.
     """
     proposed = {}
     for one in public:
@@ -100,7 +100,7 @@ def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, d
 
 
 def _sort_columns(table: Table) -> list[Column]:
-    """Return its columns, keys before the others."""
+    """Return the table's columns, keys first."""
     return sorted(table.columns, key=lambda column: column.domain is None)
 
 
@@ -109,14 +109,14 @@ def _list_lookup_columns(table: PublicTable) -> list[Column]:
 
 
 def _are_all_found(public: PublicTable, key: Column, base: Column) -> bool:
-    """Return True if each public value of a column is one that a row can be looked up by; of many it is not tried."""
+    """Return True if each public value of a column is found in a key of a public table; False if there are many."""
     if base.domain is None or max(len(base.domain), len(public.rows)) > MOST_VALUES:
         return False
     return set(base.domain) <= set(read_unique_values(public, key.name))
 
 
 def _is_unique(table: PublicTable, column: Column) -> bool:
-    """Return True if a row can be looked up by a column; of a large table the source's constraints are enough."""
+    """Return True if a column identifies a row. For a large table only the source's constraints are used."""
     if column.sql_type not in _COMPARED:
         return False
     if len(table.rows) > MOST_ROWS_READ:

@@ -1,4 +1,7 @@
-"""The questions of an analyst, their cost and what is left: as `keyhole.queries` and `GET /v1/budget` show it."""
+"""The page of an analyst's questions, their cost and the rest of the budget.
+
+It shows the same as `keyhole.queries` and `GET /v1/budget`.
+"""
 
 from contextlib import suppress
 from typing import Any
@@ -46,7 +49,7 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _map_stored_texts(catalog: Catalog) -> dict[str, str]:
-    """Return the name of each stored question by its text as the ledger keeps it without constants."""
+    """Return the name of each stored question, by its text without constants, as the ledger keeps it."""
     found = {}
     for one in catalog.stored_questions:
         with suppress(KeyholeError):
@@ -55,7 +58,7 @@ def _map_stored_texts(catalog: Catalog) -> dict[str, str]:
 
 
 def _describe(one: AskedQuestion, stored: dict[str, str], *, repeats: bool) -> dict[str, Any]:
-    """Return a question for the page. `again` asks it again if its text is whole; else it leads to a similar one."""
+    """Return a question for the page. `again` leads to asking it again, or a similar one if its text is not whole."""
     charge, wording = one.charge, one.wording
     unit = None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"
     state, tone = _STATES.get(one.status, (one.status, ""))

@@ -1,4 +1,4 @@
-"""Monitors in the console: those that an analyst may read, and one of them live, by REST's own stream of events."""
+"""The pages of monitors: those that an analyst may read, and one of them live, by REST's stream of events."""
 
 from functools import partial
 from typing import Annotated, Any

@@ -1,6 +1,6 @@
-"""The parts of a question's tree: formulas, tests, aggregates and columns, each as the document that pages draw.
+"""The parts of a question's tree, as JSON for pages: formulas, tests, aggregates and columns.
 
-An expression without a form of its own stays a text in its place, with its meaning.
+An expression without a form of its own stays a text in its place, and keeps its meaning.
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
-    """The owners of columns.
+    """The tables to which columns belong.
 
-    `own` are the columns of the question's table, which is called `alias` there, and `joined` those of each public
-    table that is joined to it, by its alias.
+    `own` are the columns of the question's table, which has the alias `alias`. `joined` are the columns of each joined
+    public table, by its alias.
     """
 
     alias: str
@@ -36,7 +36,7 @@ class TableNames:
     joined: Mapping[str, frozenset[str]]
 
     def qualify(self, column: exp.Column) -> Document:
-        """Return a column with the alias of the public table that has it; "" for the question's own."""
+        """Return a column with the alias of its public table, or with "" if it belongs to the question's own table."""
         said, wanted = read_name(column.args.get("table")), read_name(column.this)
         if said in self.joined:
             return {"of": said, "name": wanted}
@@ -66,7 +66,7 @@ def make_text_node(node: exp.Expr) -> Document:
 
 
 def _read_test(node: exp.Expr, names: TableNames) -> Document | None:
-    """Return a comparison of an aggregate, or of one divided by another, with a constant, either way round."""
+    """Return a test that compares an aggregate, or a ratio of two, with a constant. The sides may be exchanged."""
     operator = OPERATORS[type(node)]
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if contains_aggregate(right):
@@ -87,7 +87,7 @@ def _read_ratio(node: exp.Div, names: TableNames) -> Document | None:
 
 
 def make_aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
-    """Return a plain aggregate: of all rows, of a column, or of arithmetic over columns, which is a text then."""
+    """Return an aggregate of all rows, of a column, or of arithmetic over columns, which is kept as text."""
     condition = ""
     if isinstance(node, exp.Filter):
         condition, node = write_node(node.expression.this), node.this
@@ -109,7 +109,7 @@ def make_aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
 
 
 def make_column_node(node: exp.Expr, called: str, names: TableNames) -> Document:
-    """Return a column of a scorecard: the bands of an aggregate, words for formulas, or a formula by itself."""
+    """Return a column of a scorecard: the bands of an aggregate, words for formulas, or one formula."""
     inner = strip_parentheses(node)
     return (
         _read_bucket(inner, called, names)
@@ -119,7 +119,7 @@ def make_column_node(node: exp.Expr, called: str, names: TableNames) -> Document
 
 
 def _read_bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
-    """Return width_bucket of an aggregate and a list of constants."""
+    """Return the node of width_bucket over an aggregate and a list of constants."""
     if not isinstance(node, exp.Anonymous | exp.WidthBucket):
         return None
     if isinstance(node, exp.Anonymous):
@@ -135,7 +135,7 @@ def _read_bucket(node: exp.Expr, called: str, names: TableNames) -> Document | N
 
 
 def _read_words(node: exp.Expr, called: str, names: TableNames) -> Document | None:
-    """Return CASE that says a word for each formula that holds."""
+    """Return the node of a CASE that gives a word for the first formula that holds."""
     if not isinstance(node, exp.Case) or node.this is not None:
         return None
     last = node.args.get("default")

@@ -1,8 +1,8 @@
-"""A question as a tree that people edit: its table and what is joined to it, keys, filter, tests, columns and ranking.
+"""A question as a tree that people edit: its table and joins, keys, filter, tests, columns and ranking.
 
-Guarantee: it is read with the server's own parser, so that it means what the text means, and what the builder writes of
-it is the same question again. What the builder has no form for stays a text in its place, or makes the whole question
-one that is edited as text; then one sentence says why.
+Guarantee: the server's own parser reads the question, so the tree means what the text means. The SQL that the builder
+writes from the tree is the same question again. A part that the builder has no form for stays text, or makes the whole
+question one that is edited as text. One sentence then says why.
 """
 
 from sqlglot import exp
@@ -28,14 +28,14 @@ _DRAWN = frozenset(("expressions", "from_", "joins", "where", "group", "having",
 
 
 class _NoTreeForm(Exception):
-    """The builder has no form for a question; the message says why, in a sentence."""
+    """The builder has no form for a question. The message says why, in a sentence."""
 
 
 def make_question_tree(sql: str, catalog: Catalog) -> Document:
-    """Return the tree of a bare question. Raise KH1xx for any other text.
+    """Return the tree of a bare question as JSON. Raise KH1xx for any other text.
 
-    `builds` says whether the builder can write it: whether writing the tree gives the question again; `why` says in a
-    sentence why not.
+    `builds` is True if the SQL written from the tree is the question again. Otherwise `why` gives the reason in a
+    sentence.
     """
     question = read_bare_question(sql, catalog)
     text = split_statements(sql)[0].text
@@ -46,7 +46,7 @@ def make_question_tree(sql: str, catalog: Catalog) -> Document:
 
 
 def _draw(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> Document:
-    """Return the tree of a question's SELECT. Raise `_NoTreeForm` for a form that no tree has."""
+    """Return the tree of a question's SELECT. Raise `_NoTreeForm` if no tree can show it."""
     select = _read_plain_select(tree, question, catalog)
     stored = catalog.find_table(question.table.name)
     names = TableNames(
@@ -88,7 +88,7 @@ def _read_plain_select(tree: exp.Expr, question: EmbeddedQuestion, catalog: Cata
 def _split_columns(
     select: exp.Select, question: EmbeddedQuestion, names: TableNames
 ) -> tuple[list[Document], list[Document]]:
-    """Return the keys, and the columns of a scorecard, of a select list that shows each key once as itself."""
+    """Return the keys and the scorecard's columns, from a select list that shows each key once and unchanged."""
     items = () if question.shown_keys is None else question.shown_keys.items
     computed = {one.text for one in items if one.sql}
     keys, shown = [], []
@@ -112,7 +112,7 @@ def _split_columns(
 
 
 def _read_computed_key(shown: ShownKey, question: EmbeddedQuestion, names: TableNames) -> Document:
-    """Return a key of a question that computes some: an expression as its text."""
+    """Return a key of a question with computed keys. An expression is kept as text."""
     if shown.sql:
         return {"of": "", "name": shown.name, "sql": shown.name}
     return _read_key(question.keys[shown.key_places[0]], question, names)

@@ -1,6 +1,5 @@
-"""The owner's pages: what is left, who asked what, what waits, and what an owner decides; as the commands have it.
+"""The owner's pages: the budget, past questions, waiting questions and decisions. The commands show and do the same.
 
-`overview.py`, `budget_map.py`, `burn_lines.py`, `decided.py`, `question_pages.py` and `risk_page.py` are what
-pages show,
-as values and without a browser; `pages.py` shows them, `deciding.py` takes what is decided.
+`overview.py`, `budget_map.py`, `burn_lines.py`, `decided.py`, `question_pages.py` and `risk_page.py` compute what pages
+show, as values and without a browser. `pages.py` shows them, and `deciding.py` receives the decisions.
 """

@@ -1,4 +1,4 @@
-"""The decisions of owners, event by event, in words."""
+"""The owners' decisions in words, one for each event."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _CAPS = {
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """One decision: the event's number, when, what, and in whose words."""
+    """One decision: the event's number, its time, what was decided, by whom and why."""
 
     number: int
     at: str
@@ -67,7 +67,7 @@ def list_grant_rows(grants: Mapping[str, Grant]) -> Iterator[GrantRow]:
 
 
 def describe_grant(grant: Grant) -> str:
-    """Return `+2 for the cap of a group, on visits`."""
+    """Return a grant in words: `+2 for the cap of a group, on visits`."""
     whose = "" if grant.analyst is None else f", {grant.analyst}'s own"
     table = "" if grant.table is None else f", on {grant.table}"
     return f"+{grant.amount_nano / NANO:g} for the cap {_CAPS[grant.scope.value]}{whose}{table}"

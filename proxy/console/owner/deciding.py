@@ -1,7 +1,7 @@
-"""The decisions of an owner on a page: each is an event of the ledger, with a reason, by "console".
+"""The forms by which an owner decides on a page. Each decision is an event of the ledger, with a reason, by "console".
 
-Guarantee: a form that is sent twice decides once. Approvals and what is done with monitors are so by themselves; a
-grant and a window carry the id of their page, and the ledger has one event for each.
+Guarantee: a form that is sent twice decides once. An approval or an action on a monitor has no effect the second time.
+A grant and a window carry their page's id, and the ledger has one event for each id.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ _LEADS_TO = {
 
 @dataclass(frozen=True, slots=True)
 class DecisionForm:
-    """A form's address below the owner's pages, the page that shows it, and what sending it does, in words."""
+    """A form's address below the owner's pages, the page that shows it, and a description of its effect."""
 
     place: str
     show: ShowPage
@@ -65,7 +65,7 @@ class DecisionForm:
 
 
 def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the forms to the owner's router; one at a time, since each may read the whole ledger."""
+    """Add the forms to the owner's router. They run one at a time, since each may read the whole ledger."""
     at_once = asyncio.Lock()
     for form in (
         DecisionForm("approvals", show_approvals, _answer_waiting),
@@ -207,9 +207,9 @@ def _verify(service: Service, fields: Fields) -> str:
 
 
 def _measure(request: Request, parts: ConsoleParts) -> Response:
-    """Return the page of rows that bounds leave out of the private data.
+    """Return the page about the rows that bounds leave out of the private data.
 
-    It is the one page that reads rows, for the owner's eyes alone.
+    It is the only page that reads private rows, and only the owner sees it.
     """
     with parts.serving.hold_open() as service, service.take_turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
         found = left_out.measure_tables(service.catalog, service.source)

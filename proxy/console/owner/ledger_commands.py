@@ -1,6 +1,6 @@
-"""The owner's ledger commands that exist at the command line alone, as commands that can be copied: each in full.
+"""The ledger commands that exist only at the command line, written in full so that the owner can copy them.
 
-They write files, or close what a dead process left: a page would do either in another place than the owner means.
+They write files, or close what a dead process left open. A page would do so in another place than the owner means.
 """
 
 import shlex
@@ -17,7 +17,7 @@ _WHY = "--why 'say why'"
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """One command, what it is for, and whether it leaves an event in the ledger."""
+    """One command, its purpose, and whether it leaves an event in the ledger."""
 
     purpose: str
     command: str
@@ -25,7 +25,7 @@ class CommandRow:
 
 
 def list_ledger_commands(service: Service) -> Iterator[CommandRow]:
-    """Yield the commands that copy and export the ledger, remove noise paths, close open reservations.
+    """Yield the commands that copy and export the ledger, remove noise paths, and close open reservations.
 
     Raise LedgerError.
     """

@@ -1,4 +1,4 @@
-"""The owner's first page: what is there, what waits, what is left, and where it is least."""
+"""The owner's first page: the state of the parts, waiting questions, the rest of the budget and where it is least."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _SUMMARIES = 5  # maps whose worst groups are named: the others are on the page 
 
 @dataclass(frozen=True, slots=True)
 class BalanceBar:
-    """The spent part of one cap: of a unit over everything, or of a table's questions together."""
+    """The spent part of one cap: of a unit over all tables, or of the questions on one table together."""
 
     name: str
     spent: str
@@ -58,7 +58,7 @@ def _list_bars(report: BudgetReport) -> Iterator[BalanceBar]:
 
 
 def _find_worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
-    """Return, by table, the group that has lost most of its cap, and that cap."""
+    """Return for each table the group that has lost most of its cap, and that cap."""
     worst: dict[str, tuple[int, int]] = {}
     for balance in report.families:
         lost = max(balance.lost_nano, default=0)
@@ -74,5 +74,5 @@ def _make_bar(name: str, spent: int, cap: int) -> BalanceBar:
 
 
 def describe_parts(known: Sequence[str], missing: Sequence[str]) -> tuple[tuple[str, bool], ...]:
-    """Return the parts that answering needs, each with True if it is there."""
+    """Return the parts that answering needs, each with True if it works."""
     return tuple((part, part not in missing) for part in known)

@@ -1,4 +1,4 @@
-"""Questions as an owner reads them on a page: those that wait, those that were asked, and one in full."""
+"""The questions on the owner's pages: waiting ones, past ones, and one in full."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ KEPT_NO_TEXT = "(the policy keeps no texts)"
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """A question that waits for approval, with everybody who asked it; `declined` says when and why it was before."""
+    """A question that waits for approval, with everybody who asked it.
+
+    `declined` says when and why it was declined before.
+    """
 
     question: str
     analysts: str
@@ -52,7 +55,7 @@ class QuestionRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionInFull:
-    """One question: facts with their names, and how many groups lost how much."""
+    """One question: its facts by name, and how many groups lost how much."""
 
     reservation: str
     facts: tuple[tuple[str, str], ...]
@@ -61,7 +64,7 @@ class QuestionInFull:
 
 
 def list_waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
-    """Yield one row a question, the newest first, of all analysts."""
+    """Yield one row for each waiting question of all analysts, newest first."""
     together: dict[str, list[WaitingQuestion]] = {}
     for one in ledger.owner.find_waiting():
         together.setdefault(one.question, []).append(one)
@@ -80,7 +83,7 @@ def list_waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
 
 
 def list_question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
-    """Yield one row a question, in their order."""
+    """Yield one row for each question, in the given order."""
     for one in asked:
         yield QuestionRow(
             reservation=one.reservation,

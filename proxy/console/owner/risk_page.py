@@ -1,6 +1,6 @@
-"""The report of `keyhole risk` for a page, from the policy that answers, what was typed and, if wished for, the ledger.
+"""The report of `keyhole risk` as a page, from the present policy, the form and, on request, the ledger.
 
-No private row is read for it: `--private` is the command's alone.
+No private row is read for it. Only the command has `--private`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class RiskForm:
-    """The typed form: whose epsilon the report is about, and the command's flags as text, each may be empty."""
+    """The submitted form: whose epsilon the report is about, and the command's flags as text. Each may be empty."""
 
     from_ledger: bool = False
     target: str = ""
@@ -59,14 +59,14 @@ class RiskForm:
 
     @property
     def says_more(self) -> bool:
-        """Return True if anything stands in the part of the form that is folded at first."""
+        """Return True if a field in the collapsed part of the form is filled in."""
         typed = (self.sensitive, self.units, self.rows, self.sql, self.prior, *(text for _, text in self.attackers))
         return any(one.strip() for one in typed)
 
 
 @dataclass(frozen=True, slots=True)
 class Unplanned:
-    """A stored question that the report has nothing about, and what asking it would be refused with."""
+    """A stored question that the report leaves out, and the refusal that asking it would bring."""
 
     name: str
     code: str
@@ -75,7 +75,7 @@ class Unplanned:
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """A part of a section: `kind` says how it is shown. `svg` alone is no text."""
+    """A part of a section. `kind` says how it is shown. Only `svg` is not text."""
 
     kind: str
     text: str = ""
@@ -95,14 +95,14 @@ class ShownSection:
 
 @dataclass(frozen=True, slots=True)
 class RiskReport:
-    """The sections, and the stored questions that are not in them."""
+    """The sections of the report, and the stored questions that it leaves out."""
 
     sections: tuple[ShownSection, ...]
     unplanned: tuple[Unplanned, ...] = field(default=())
 
 
 def read_risk(service: Service, wish: RiskForm) -> RiskReport:
-    """Return the report. Raise `Mistyped` for a senseless field of the form, and KH502."""
+    """Return the report. Raise `Mistyped` for an invalid field of the form, and KH502."""
     target = None if not wish.target.strip() else _parse_field("target", partial(parse_target, wish.target))
     values = tuple(_read_sensitive(service, wish.sensitive))
     sizes = DeclaredSizes(_read_size("units", wish.units), _read_size("rows", wish.rows))
@@ -166,7 +166,7 @@ def _read_attackers(wish: RiskForm) -> tuple[Prior | None, tuple[OpenKeys, ...]]
 
 
 def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ...], tuple[Unplanned, ...]]:
-    """Return the typed questions, and then the stored ones: those that can be planned, and those that cannot."""
+    """Return the typed and then the stored questions: the planned ones, and those that cannot be planned."""
     catalog, dialect = service.catalog, service.source.dialect
     found: list[RiskQuestion] = []
     unplanned: list[Unplanned] = []
@@ -186,7 +186,7 @@ def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ..
 
 
 def show_section(section: ReportSection) -> ShownSection:
-    """Return a section of any report for a template."""
+    """Return a section of any report as values for a template."""
     return ShownSection(make_visible(section.title), tuple(_show_part(part) for part in section.parts))
 
 

@@ -1,4 +1,4 @@
-"""The pages that show what can be decided, with what came of the last decision: an outcome, or a refusal."""
+"""The pages on which an owner decides, with the result of the last decision: an outcome or a refusal."""
 
 import secrets
 import shlex
@@ -32,7 +32,7 @@ SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
 
 @dataclass(frozen=True, slots=True)
 class DecisionResult:
-    """The result of a sent form: `done` in words, or why it was refused; and the typed text, to be corrected."""
+    """The result of a submitted form: `done` in words, or the refusal. It has the typed text, to be corrected."""
 
     done: str = ""
     refused: KeyholeError | None = None
@@ -41,7 +41,7 @@ class DecisionResult:
 
     @property
     def status(self) -> int:
-        """Of the answer."""
+        """The HTTP status of the answer."""
         if self.refused is not None:
             return choose_http_status(self.refused)
         return 422 if self.mistyped else 200
@@ -69,7 +69,7 @@ def show_approvals(request: Request, service: Service, told: DecisionResult) -> 
 
 
 def show_grants(request: Request, service: Service, told: DecisionResult) -> Response:
-    """Return the page of the grants in force, and of the caps that a new one could raise."""
+    """Return the page of the grants in force, and of the caps that a new grant could raise."""
     policy = service.policy
     return _render_page(
         request,
@@ -84,7 +84,7 @@ def show_grants(request: Request, service: Service, told: DecisionResult) -> Res
 
 
 def show_windows(request: Request, service: Service, told: DecisionResult) -> Response:
-    """Return the page of the budget windows, and of the risk of another one."""
+    """Return the page of the budget windows, and of the risk of opening another one."""
     report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
     warned = odometer.say_window_risk(
         windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate
@@ -137,7 +137,7 @@ def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
 
 
 def show_ledger(request: Request, service: Service, told: DecisionResult) -> Response:
-    """Return the page of the ledger's end, and of owners' decisions."""
+    """Return the page of the ledger's last event, and of the owners' decisions."""
     number, newest = service.ledger.owner.find_newest()
     rows = tuple(list_decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(list_ledger_commands(service))}

@@ -1,4 +1,4 @@
-"""The requests of the playground's scripts."""
+"""The bodies of requests by the playground's scripts."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class _StrictRequest(BaseModel):
 
 
 class BeginIn(_StrictRequest):
-    """A session's beginning."""
+    """The request that begins a session."""
 
     name: Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
     teaching: StrictBool = False
@@ -24,7 +24,7 @@ class BeginIn(_StrictRequest):
 
 
 class AnswerIn(_StrictRequest):
-    """An answer; which members it needs the task says."""
+    """An answer. The task decides which members it needs."""
 
     count: Whole | None = None
     place: Whole | None = None
@@ -37,4 +37,4 @@ class AnswerIn(_StrictRequest):
 
 
 class NothingIn(_StrictRequest):
-    """A request that says all by its address."""
+    """A request without a body's content: its address says everything."""

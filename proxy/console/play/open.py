@@ -1,4 +1,4 @@
-"""The playground's sessions and leader board, opened where a policy has it, or for `keyhole play`."""
+"""The opening of the playground's sessions and leader board, for a policy or for `keyhole play`."""
 
 import time
 from pathlib import Path
@@ -10,11 +10,11 @@ from proxy.play.leader_board import LeaderBoard
 
 
 def open_playground(policy: Policy) -> GameSessions | None:
-    """Return the playground of a policy, None if it has none. Of the policy only `[server.play]` is read."""
+    """Return the playground of a policy; None if it has none. Only `[server.play]` of the policy is read."""
     play = policy.server.play
     return open_sessions(policy.directory / play.scores) if play.enabled else None
 
 
 def open_sessions(scores: Path) -> GameSessions:
-    """Open a playground whose leader board is in a file, which is made when somebody looks at it."""
+    """Open a playground. The file of its leader board is made when it is first used."""
     return GameSessions(LeaderBoard(scores), noise=make_system_noise(), clock=time.monotonic)

@@ -1,6 +1,6 @@
-"""`keyhole play --policy`: the page about a table of the owner's own, and the key without which nothing is served.
+"""The page of `keyhole play --policy` about a table of the owner's own, and the key that every request needs.
 
-There is no way here from an analyst: the console knows nothing of this module, and `keyhole play` has no analysts.
+No analyst can reach it: the console does not use this module, and `keyhole play` has no analysts.
 """
 
 import hmac
@@ -34,7 +34,7 @@ Threshold = Annotated[int, Query(ge=0, le=_MOST_THRESHOLD)]
 
 
 class OwnerKey:
-    """The key of the person who started the process, and of nobody else: in the printed address, then in a cookie."""
+    """The key of the person who started the process, first in the printed address and then in a cookie."""
 
     def __init__(self) -> None:
         self._key = secrets.token_urlsafe(32)
@@ -44,7 +44,7 @@ class OwnerKey:
         return f"{begin}{ENTER}?key={self._key}"
 
     def check_request(self, request: Request, *, begin: str) -> None:
-        """Raise KH401 for a request without the key, and KH408 for one that another site's page has made."""
+        """Raise KH401 for a request without the key, and KH408 for one from another site's page."""
         if request.url.path == f"{begin}{ENTER}":
             return
         if request.headers.get("sec-fetch-site") not in (None, "none", "same-origin"):
@@ -73,7 +73,7 @@ def _refuse_without_key() -> KeyholeError:
 
 
 def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begin: str) -> None:
-    """Add the page, and the answers to its script."""
+    """Add the page, and the routes that its script calls."""
     told = {
         "table": streams.table,
         "counted": streams.counted,

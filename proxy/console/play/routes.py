@@ -1,6 +1,7 @@
-"""The pages of the playground, and what their scripts ask below /console/play/api/.
+"""The pages of the playground, and the routes below /console/play/api/ that their scripts call.
 
-Nothing here reads a policy, a source or a ledger: all is made up. `player_of` says whose login a request has.
+Nothing here reads a policy, a source or a ledger, since all data are made up. `player_of` returns the login of a
+request.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,16 +54,16 @@ def name_player(request: Request) -> str:
 
 
 def name_owner(_: Request) -> str:
-    """Return the owner among players: no analyst has a name with a space."""
+    """Return the owner's name among players. No analyst has a name with a space."""
     return "the owner"
 
 
 def add_play_routes(
     router: APIRouter, hall: GameSessions, player_of: PlayerOf, *, begin: str, own: bool = False
 ) -> None:
-    """Add the game, the attackers, the slider, and the pages of all three, at an address.
+    """Add the game, the attackers, the slider, and their pages, at an address.
 
-    With `own` they lead to the page about a table of the owner's own, which another module adds.
+    With `own` the pages link to the page about a table of the owner's own, which another module adds.
     """
     inner = APIRouter(prefix=begin, route_class=router.route_class, include_in_schema=router.include_in_schema)
     _add_pages(inner, begin, own=own)

@@ -1,7 +1,8 @@
-"""`keyhole play`: the playground alone, on loopback, without a ledger, and without a policy unless its owner names one.
+"""The application of `keyhole play`: the playground alone, on loopback, without a ledger.
 
-It answers browsers that ask for this machine by its own name: another site's name that leads here gets nothing. With a
-table of the owner's own it answers those alone that have the key of this process (docs/decisions/0033).
+It has no policy unless its owner names one. It answers only browsers that ask for this machine by its own name. Another
+site's name that leads here gets nothing. With a table of the owner's own, it answers only requests with the key of this
+process (docs/decisions/0033).
 """
 
 import socket
@@ -45,7 +46,7 @@ _HOST = "127.0.0.1"
 
 
 def make_play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None = None) -> FastAPI:
-    """Return the application over some sessions and their leader board, and over a table of the owner's own."""
+    """Return the application for the sessions, their leader board, and a table of the owner's own if there is one."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     key = None if own is None else own[1]
     router = APIRouter(route_class=_make_route_class(StaticFolder(), key), include_in_schema=False)
@@ -126,7 +127,7 @@ async def _respond_to(_: Request, error: Exception) -> Response:
 def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
     """Serve on loopback until the process is ended.
 
-    `told` is given the address, with the key where there is a table of the owner's `own`. Raise KH406.
+    `told` gets the address, including the key if the owner's `own` table is served. Raise KH406.
     """
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
