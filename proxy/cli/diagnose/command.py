@@ -1,4 +1,4 @@
-"""`keyhole diagnose roc|calibration|residuals`: the owner's command for curves of scores, charged and then public."""
+"""The `keyhole diagnose roc|calibration|residuals` command: curves of scores, charged to the owner and then public."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,14 +164,14 @@ def _show_offer(planned: DiagnosisRelease, place: FilePlace | None, *, as_json: 
 
 
 def _check_possible(service: Service, planned: DiagnosisRelease, place: FilePlace | None) -> None:
-    """Refuse what would be paid for nothing: a file that is there already, a balance that is too small."""
+    """Refuse a charge without a result: if the file exists already, or the balance is too small."""
     if place is not None:
         place.check_new()
     check_affordable(service, planned.release)
 
 
 def _write_curves(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
-    """Write the curves, or find them as they were written."""
+    """Write the curves, or find the file with the same curves."""
     table = tabulate(report.planned, report.groups)
     with place.explain_write_errors():
         file_hash = write_released(table, place.path, report.statement)
@@ -179,7 +179,7 @@ def _write_curves(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
 
 
 def _check_method(plot: DiagnosisKind, method: Method, bins: int | None) -> None:
-    """Refuse a method or bins that a plot does not have."""
+    """Refuse a method or a number of bins that the plot does not have."""
     if method not in METHODS[plot]:
         able = ", ".join(METHODS[plot])
         raise typer.BadParameter(f"{plot.value} is made by {able}", param_hint="--method")
@@ -190,7 +190,7 @@ def _check_method(plot: DiagnosisKind, method: Method, bins: int | None) -> None
 
 
 def _rehearse_without_source(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, as_json: bool) -> None:
-    """Show the cost and the statement without a source."""
+    """Print the cost and the statement about privacy, without opening the source."""
     with open_policy_alone(policy) as alone:
         planned = plan_diagnosis(asked, alone.catalog, alone.dialect)
         rehearsed = rehearse(alone, planned.release)

@@ -23,7 +23,7 @@ _SATURATED = "one bin holds more than half of the rows, and hides the order of t
 
 @dataclass(frozen=True, slots=True)
 class GroupRoc:
-    """One group's curve; None where noise leaves none."""
+    """One group's ROC curve; None if noise leaves no curve."""
 
     name: str
     curve: RocCurve | None
@@ -88,9 +88,9 @@ class GroupRoc:
 
 @dataclass(frozen=True, slots=True)
 class PlottedBin:
-    """Rows of neighbouring scores: how many, their mean score and outcome.
+    """A bin of neighbouring scores: its number of rows, their mean score and mean outcome.
 
-    `band` is what a residual of a calibrated model stays within, None where the method does not say.
+    A calibrated model's residual stays within `band`. It is None if the method gives no band.
     """
 
     low: float
@@ -102,7 +102,7 @@ class PlottedBin:
 
     @property
     def residual(self) -> float:
-        """The share of outcomes less the score."""
+        """The share of positive outcomes minus the mean score."""
         return self.outcome - self.score
 
     @property
@@ -113,7 +113,7 @@ class PlottedBin:
 
 @dataclass(frozen=True, slots=True)
 class GroupCalibration:
-    """One group's bins; `error` is the expected calibration error, None where the method does not say."""
+    """One group's bins. `error` is the expected calibration error; None if the method gives none."""
 
     name: str
     bins: tuple[PlottedBin, ...]
@@ -164,7 +164,7 @@ def read_roc(name: str, released: ScoreHistogram, axis: ScoreAxis) -> GroupRoc:
 def read_calibration(
     name: str, released: ScoreHistogram | tuple[ResidualBin, ...], axis: ScoreAxis, *, epsilon_per_count: float
 ) -> GroupCalibration:
-    """Return the bins of a released histogram, joined if noise would drown them; or those of PriBRP as they are.
+    """Return the bins of a released histogram, joined if noise is too large for them. PriBRP's bins stay as they are.
 
     Parameters:
         epsilon_per_count: the rate of the noise on a histogram's counts.
@@ -197,7 +197,7 @@ def _make_bin(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
 
 
 def describe_noise(noise_sd: float) -> str:
-    """Return the error of an area from noise; if that is every area there is, in words."""
+    """Return an area's error from noise as text. If it allows every possible area, the text says so."""
     return _describe_error(SURE * noise_sd) if SURE * noise_sd < _ALL_NOISE else "all of it"
 
 

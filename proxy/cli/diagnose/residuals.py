@@ -1,4 +1,4 @@
-"""The residuals of one group's released grid: how far predictions are off, and where."""
+"""The residuals in one group's released grid: how far and where predictions are wrong."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _LEAST_ROWS = 20.0  # of a strip: with fewer its mean says nothing
 
 @dataclass(frozen=True, slots=True)
 class ResidualStrip:
-    """Rows of neighbouring predictions: how many, the mean residual, and half of its error bar from noise."""
+    """A strip of neighbouring predictions: its rows, their mean residual, and half of its error bar from noise."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class ResidualStrip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupResiduals:
-    """One group's grid, as coarse as it is drawn: rows by prediction and residual, and strips of predictions."""
+    """One group's grid at the drawn resolution: rows by prediction and residual, and strips of predictions."""
 
     name: str
     predictions: tuple[float, ...]
@@ -70,7 +70,7 @@ class GroupResiduals:
 
 
 def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, residual: ScoreAxis) -> GroupResiduals:
-    """Return a released grid in the unit of predictions. Neighbouring cells are joined to as many as are drawn."""
+    """Return a released grid in the unit of predictions. Join neighbouring cells to the resolution that is drawn."""
     across = [prediction.find_place(edge) for edge in released.predictions]
     up = [residual.find_place(edge) for edge in released.residuals]
     strips = _make_strips(released, across, up)
@@ -87,7 +87,7 @@ def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, res
 
 
 def _choose_edges(cells: int) -> list[int]:
-    """Return the places of the edges that stay, from 0 to the number of cells."""
+    """Return the positions of the kept edges, from 0 to the number of cells."""
     return sorted({round(cells * place / _SHOWN) for place in range(_SHOWN + 1)})
 
 

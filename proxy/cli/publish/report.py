@@ -15,7 +15,7 @@ _SURELY = 0.05  # how often noise is larger than what is said of it
 
 
 def describe_offer(planned: Publication) -> Iterator[str]:
-    """Yield the cost of the publication, or what it gives away; nothing was read."""
+    """Yield lines about the publication's cost, or about what it reveals. Nothing has been read."""
     asked = planned.asked
     cells = f"{planned.question.keys.size:,} combinations of {', '.join(one.name for one in planned.columns)}"
     if asked.epsilon is None:
@@ -31,7 +31,7 @@ def describe_offer(planned: Publication) -> Iterator[str]:
 
 
 def _describe_rows(planned: Publication) -> str:
-    """Return which rows are published, in words."""
+    """Return in words which rows are published."""
     asked = planned.asked
     return f"{asked.table} where {asked.where}" if asked.where else asked.table
 
@@ -62,7 +62,7 @@ def make_offer_document(planned: Publication) -> dict[str, Any]:
 
 
 def find_largest_noise(planned: Publication) -> int:
-    """Return the amount that noise on a count does not exceed, 95 times in 100."""
+    """Return the size that the noise on a count does not exceed, 95 times in 100."""
     assert planned.asked.epsilon is not None
     rate = float(planned.asked.epsilon) / planned.asked.most_rows
     low, high = 0, 1
@@ -85,7 +85,7 @@ def describe_noise(planned: Publication) -> str:
 
 
 def state_charged(planned: Publication) -> str:
-    """Return the statement that goes with a charged file."""
+    """Return the statement about privacy for a charged file."""
     asked, groups = planned.asked, planned.groups_of_one_unit
     assert asked.epsilon is not None
     each = float(asked.epsilon)
@@ -98,7 +98,7 @@ def state_charged(planned: Publication) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedReport:
-    """The publication, and its file; `again` if it had been made before."""
+    """The report of a publication and its file. `again` is True if it had been published before."""
 
     planned: Publication
     written: WrittenFile
@@ -107,11 +107,11 @@ class PublishedReport:
 
     @property
     def statement(self) -> str:
-        """Return what the file gives away."""
+        """Return the statement about what the file reveals."""
         return describe_disclosure(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
 
     def lines(self) -> Iterator[str]:
-        """Yield the report for a terminal; what can be pasted into the policy last."""
+        """Yield the lines for a terminal. Text to paste into the policy comes last."""
         asked, rows = self.planned.asked, self.written.rows
         written = "" if rows is None else f", {write_row_count(rows)}"
         if asked.epsilon is None:

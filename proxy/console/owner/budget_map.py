@@ -1,4 +1,4 @@
-"""The budget map: of one table's groups by some keys, under one filter or all, what share of each budget is spent."""
+"""The budget map: the spent share of each group's budget, for one table and some keys, under one filter or all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ MOST_COLUMNS = 16  # of the same, as many as a wide window shows
 
 @dataclass(frozen=True, slots=True)
 class MapWish:
-    """The wanted view; an empty or missing part becomes the one with the most spent.
+    """The requested view. An empty or unknown part is replaced by the one with the highest loss.
 
-    `find` is a text that rows, or columns, must have in their names.
+    `find` is a text that the names of rows, or of columns, must contain.
     """
 
     table: str = ""
@@ -32,7 +32,7 @@ class MapWish:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several that a select offers."""
+    """One option of a select field."""
 
     value: str
     label: str
@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class BudgetMap:
-    """The map that is shown, and what else could be. `shown` is None where no group was ever asked about."""
+    """The shown map and the options for others. `shown` is None if no group was ever asked about."""
 
     tables: tuple[Choice, ...] = ()
     groupings: tuple[Choice, ...] = ()
@@ -70,7 +70,7 @@ class BudgetMap:
 
 
 def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
-    """Return the wanted map, as far as it is there."""
+    """Return the requested map. Replace each part that does not exist."""
     families = report.families
     if not families:
         return BudgetMap(find=wish.find)
@@ -97,7 +97,7 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
 
 
 def filter_map(whole: HeatMap, text: str) -> HeatMap | None:
-    """Return the rows whose names have a text in them, or else the columns; None if neither has."""
+    """Return the map with only the rows whose names contain a text, or else the columns. Return None if none does."""
     wanted = text.strip().casefold()
     if not wanted:
         return whole
@@ -112,7 +112,7 @@ def filter_map(whole: HeatMap, text: str) -> HeatMap | None:
 
 
 def describe_share(percent: int) -> str:
-    """Return a cell in words."""
+    """Return the text of a cell."""
     return "never asked" if percent == NEVER else f"{percent} %"
 
 
@@ -129,7 +129,7 @@ def _sort_by_spent(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
 
 
 def _pick(wished: str, worst: dict[str, float]) -> str:
-    """Return the wanted one if it is there, or else where most is spent; the first of several."""
+    """Return the requested option if it exists, or else the first of those with the highest loss."""
     return wished if wished in worst else max(worst, key=lambda name: worst[name])
 
 
