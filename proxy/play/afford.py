@@ -1,4 +1,4 @@
-"""The least tolerance that an epsilon pays for, of a threshold question, a ranking and an alarm.
+"""The least tolerance that an epsilon pays for, for a threshold question, a ranking and an alarm.
 
 References: docs/proofs/optimal_test.md, docs/proofs/ranking.md, docs/proofs/alarm.md.
 """
@@ -42,7 +42,7 @@ def find_affordable_test(epsilon: Fraction) -> FunctionalTest:
 
 @lru_cache(maxsize=256)
 def find_affordable_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
-    """Return the ranking that returns the first of `keys` keys.
+    """Return the ranking of least tolerance that an epsilon pays for. It returns the first of `keys` keys.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -59,7 +59,7 @@ def find_affordable_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibrati
 
 @lru_cache(maxsize=256)
 def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> AlarmCalibration:
-    """Return the alarm over `looks` looks.
+    """Return the alarm of least tolerance that an epsilon pays for, over `looks` looks.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -83,7 +83,10 @@ def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Re
 
 
 def _find_least(least: int, calibrate: Callable[[int], Found], fits: Callable[[Found], bool]) -> Found:
-    """Return the first tolerance from `least` on that fits, by doubling and halving; their prices fall."""
+    """Return the calibration with the least tolerance, from `least` on, that fits, found by doubling and halving.
+
+    Wider tolerances cost less.
+    """
 
     def attempt(tolerance: int) -> Found | None:
         try:

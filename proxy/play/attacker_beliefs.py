@@ -1,8 +1,8 @@
-"""Where somebody is: what an attacker believes before and after the counts of one tick, in the thesis's chapter 4.
+"""An attacker's beliefs about where a person is, before and after the counts of one tick, as in the thesis's chapter 4.
 
-He knows how people spread over regions at that time of the day on the days before, and sees everybody in regions that
-are open to him. Of the others he sees what is published of the counts of their regions at one tick, and believes of a
-victim whom he does not see what equation 4.4 says, its sum from z = 0.
+The attacker knows how people spread over regions at that time of day on the days before. The attacker sees everybody in
+the regions that are open to him. Of the other regions he sees only what is published of their counts at one tick. His
+belief about a hidden victim is equation 4.4, with its sum from z = 0.
 
 | here | the thesis |
 |---|---|
@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Attacker(Enum):
-    """A viewer who sees a part of the building himself."""
+    """An attacker who sees some regions of the building with his own eyes."""
 
     EXTERNAL = "external"
     STUDENT = "student"
@@ -58,9 +58,10 @@ class Attacker(Enum):
 
 
 class PublishedForm(Enum):
-    """The published form of each region's count: itself, with Laplace noise, by Keyhole, or not at all.
+    """The form in which each region's count is published.
 
-    A further form is devices whose salt lives two minutes.
+    It is the true count, a count with Laplace noise, Keyhole's answer, a count of devices whose salt lives two minutes,
+    or nothing.
     """
 
     TRUE = "true"
@@ -72,10 +73,10 @@ class PublishedForm(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Belief:
-    """About one victim at one tick, over the regions that are closed to the attacker, by number in the plan.
+    """The belief about one victim at one tick, over the regions closed to the attacker, by number in the plan.
 
-    `published` is what was seen of each, None of nothing; `joint` is the belief from all of them together. `presence`
-    and `place` are the two bounds on the belief in the region where the victim is.
+    `published` is what was published of each region, or None. `joint` is the belief from all of them together.
+    `presence` and `place` are two bounds on the belief in the region where the victim is.
     """
 
     regions: tuple[int, ...]
@@ -91,7 +92,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class Localised:
-    """Person-ticks of a day, by class of confidence: all hidden people, and those raised above their prior's class."""
+    """The person-ticks of a day by class of confidence: all hidden people, and those raised above their prior's."""
 
     hidden: int
     believed: tuple[int, ...]
@@ -101,7 +102,7 @@ class Localised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedDay:
-    """The Wednesday that is attacked: where people are by region, and what the days before tell."""
+    """The attacked Wednesday: where people are by region, and what is known from the days before."""
 
     building: Building
     attacker: Attacker
@@ -124,14 +125,14 @@ class AttackedDay:
         return np.array([self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed])
 
     def compute_prior(self) -> Floats:
-        """Return where somebody in a closed region is, by tick of the day: of shape (regions, ticks)."""
+        """Return the probability of each closed region for a person in one, by tick: shape (regions, ticks)."""
         days = [day for day in range(self.building.days_known) if day % DAYS_A_WEEK < WORKING_DAYS]
         known = self.building.known[:, days].sum(axis=1, dtype=np.int64)
         before = np.array([self.building.plan.add_up(known, number) for number in self.closed]) + _NOBODY_BEFORE
         return np.asarray(before / before.sum(axis=0))
 
     def find_region(self, person: int, tick: int) -> int | None:
-        """Return the region of somebody, None outside and where the attacker sees them."""
+        """Return the region of a person, None outside or where the attacker sees the person."""
         room = int(self.building.places[person, tick])
         if room == NOBODY:
             return None
@@ -139,7 +140,7 @@ class AttackedDay:
         return next((one for one in self.closed if places[one].start <= room < places[one].stop), None)
 
     def list_hidden_people(self, tick: int) -> tuple[int, ...]:
-        """Return the people in a closed region."""
+        """Return the people who are in a closed region at a tick."""
         return tuple(
             person for person in range(len(self.building.roles)) if self.find_region(person, tick) is not None
         )  # fmt: skip
@@ -147,10 +148,10 @@ class AttackedDay:
 
 @dataclass(frozen=True, slots=True)
 class PublishedChannel:
-    """The published values of counts.
+    """A way in which counts are published to an attacker.
 
-    `ticks` of the same counts are averaged by an attacker who waits: each has noise of its own, so what he sees is as
-    good as one tick at `ticks * epsilon`, at the most.
+    An attacker who waits averages `ticks` publications of the same counts. Each has noise of its own, so the attacker
+    learns at most what one tick at `ticks * epsilon` would reveal.
     """
 
     seen: PublishedForm
@@ -160,12 +161,12 @@ class PublishedChannel:
     def publish(
         self, counts: Counts, cuts: Sequence[int], noise: Noise, generator: np.random.Generator
     ) -> tuple[list[float | None], list[list[int]]]:
-        """Return the published values of each region, and all that was released of it.
+        """Return the published value of each region, and everything that was released of it.
 
-        This is a number or a truth for each tick.
+        A release is a number or a truth value for each tick.
 
         Parameters:
-            generator: how long people stay, which `TTL` depends on.
+            generator: draws how long people stay, which `TTL` depends on.
         """
         match self.seen:
             case PublishedForm.TRUE:
@@ -189,7 +190,7 @@ class PublishedChannel:
                 return [float(np.mean(values)) for values in keys], keys
 
     def compute_likelihood(self, released: Sequence[int], *, cut: int, most: int) -> Floats:
-        """Return the likelihood of one region's release, for true counts from 0 to the most."""
+        """Return the likelihood of one region's release, for each true count from 0 to `most`."""
         match self.seen:
             case PublishedForm.NOTHING:
                 return list_likelihoods_of_nothing(most=most)
@@ -212,7 +213,7 @@ class PublishedChannel:
 
     @property
     def loss(self) -> float | None:
-        """Return the loss of somebody's presence at all these ticks, None without a bound."""
+        """The epsilon that a person's presence at all these ticks loses; None if there is no bound."""
         if self.seen in (PublishedForm.TRUE, PublishedForm.TTL):
             return None
         return 0.0 if self.seen is PublishedForm.NOTHING else self.ticks * float(self._epsilon)
@@ -228,7 +229,7 @@ class PublishedChannel:
 
 
 def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: int, noise: Noise) -> Belief:
-    """Return the attacker's belief about a victim.
+    """Return the attacker's belief about a victim at a tick.
 
     Raises:
         ValueError: at that tick the victim is out, or where the attacker sees them.
@@ -264,7 +265,7 @@ def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, 
 
 
 def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
-    """Return the number of hidden people that are localised over the day, by class, at every so many ticks."""
+    """Return how many hidden people are localised over the day, by class of confidence. Every `every`th tick counts."""
     counts, prior, cuts = day.count_closed_regions(), day.compute_prior(), _choose_thresholds(day)
     believed, raised = [0] * len(CONFIDENCES), [0] * len(CONFIDENCES)
     hidden = 0
@@ -288,12 +289,15 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
 
 
 def _make_stay_generator(day: AttackedDay, tick: int) -> np.random.Generator:
-    """Return how long people stay at a tick: the same however often it is looked at."""
+    """Return a generator of how long people stay at a tick. The same tick always gives the same draws."""
     return np.random.default_rng((day.building.seed, tick))
 
 
 def _compute_resalted_likelihood(seen: int, *, most: int) -> Floats:
-    """Return the exact likelihood: everybody is counted at least once, so no more are there than were counted."""
+    """Return the exact likelihood of a resalted count, for each true count from 0 to `most`.
+
+    Everybody is counted at least once, so at most `seen` people are there.
+    """
     table = tabulate_resalted(TTL_MINUTES, 1 << max(6, seen.bit_length()))
     found = np.zeros(most + 1)
     reach = min(most + 1, len(table))

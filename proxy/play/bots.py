@@ -1,6 +1,6 @@
-"""Players without eyes: what one answers who takes published counts for true ones, and reads them as anybody would.
+"""Bots that play the game: each takes the published counts for the true ones, and answers from them.
 
-They measure what a way of publishing is good for at an epsilon, without the patience of people.
+They measure how useful a way of publishing is at an epsilon, without the patience of people.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 class BotError:
     """The distance from the truth in one task, over a number of rounds.
 
-    It has its mean, and its `middle`, which few bad rounds do not move; in T5 the part on a wrong weekday.
+    `middle` is the median, which few bad rounds do not move. In T5 there is also the share of rounds with a wrong
+    weekday.
     """
 
     kind: TaskKind
@@ -50,8 +51,8 @@ def play_rounds(
 ) -> BotError:
     """Play one task with a bot in `rounds` worlds of a building.
 
-    Parameters as for `Publisher`; with `KEYHOLE` the bot reads the key set. `draws`: of the noise, in each world; each
-    is a round.
+    Parameters as for `Publisher`. With `KEYHOLE` the bot reads the key set. `draws` is the number of draws of noise in
+    each world; each draw is a round.
     """
     errors, wrong = [], 0
     for number in range(rounds):
@@ -72,7 +73,7 @@ def play_rounds(
 
 
 def answer_by_counts(task: GameTask, publisher: Publisher) -> TaskAnswer:
-    """Return the answer if the published counts were true."""
+    """Return the answer that would be right if the published counts were true."""
     building = publisher.world.building
     match task.kind:
         case TaskKind.EXCESS:
@@ -107,7 +108,7 @@ def _find_busiest(publisher: Publisher, day: int) -> int:
 
 
 def _find_silence(task: GameTask, publisher: Publisher) -> int:
-    """Return where the split lies that leaves zeros behind it and usual counts before it.
+    """Return the tick from which the counts look like zeros, while those before it look like usual counts.
 
     The known past says what is usual.
     """
@@ -120,7 +121,7 @@ def _find_silence(task: GameTask, publisher: Publisher) -> int:
 
 
 def _find_rise(summed: Floats, building: Building) -> int:
-    """Return where the hour begins whose counts stand out most from the hour before it."""
+    """Return the tick at which the hour begins whose counts exceed those of the hour before it by most."""
     ticks = _EVENT_MINUTES // building.tick_minutes
     added = np.concatenate([[0.0], np.cumsum(summed)])
     after = added[2 * ticks :] - added[ticks:-ticks]

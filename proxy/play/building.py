@@ -1,12 +1,12 @@
-"""People who come to a building and move about in it, drawn by seed, and how many are in each room at each tick.
+"""A building with people who move about in it, drawn by seed, and the number of people in each room at each tick.
 
-It stands in for the presence data of the papers, which are private. Students have lectures by a timetable that repeats
-every week, and a place to work in a laboratory or none; faculty and staff have an office; visitors come for a meeting.
-Who is in has an arrival and a departure, stays at a place for some fifty minutes, and then goes to another one that
+It replaces the presence data of the papers, which are private. Students have weekly lectures by a timetable. Some also
+have a place to work in a laboratory. Faculty and staff have an office; visitors come for a meeting. A person in the
+building has an arrival and a departure. They stay at a place for some fifty minutes and then go to another one that
 people of the same kind like. At weekends eight in a hundred of those come who come on weekdays.
 
-The first day is a Monday. The last days are what is played about, or attacked; all before them are the past, which
-everybody knows. The law is public; the seed alone makes the people.
+The first day is a Monday. The last days are the ones that are played or attacked. All days before them are the past,
+which everybody knows. The rules are public; only the seed determines the people.
 
 Reference: Ghayyur's thesis, sections 3.1.1 and 4.5.
 """
@@ -63,7 +63,10 @@ _OWN_PLACE = {1: RegionKind.LAB, 2: RegionKind.OFFICE, 3: RegionKind.OFFICE}
 
 @dataclass(frozen=True, slots=True)
 class Lecture:
-    """One group's, every week: `region` by its number in the plan, `weekday` from Monday 0, ticks of the day."""
+    """A weekly lecture of one group.
+
+    `region` is its number in the plan. `weekday` counts from Monday 0, and the times are ticks of the day.
+    """
 
     region: int
     weekday: int
@@ -74,10 +77,10 @@ class Lecture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Building:
-    """`counts` has shape (rooms, days, ticks of a day).
+    """A building with its people. `counts` has shape (rooms, days, ticks of a day).
 
-    `places` (people, ticks) has the rooms of the last Wednesday, or `NOBODY` where somebody is out. The last
-    `days_played` days are private, all before them known.
+    `places` (people, ticks) has the rooms of the last Wednesday, or `NOBODY` for a person who is out. The last
+    `days_played` days are private; all days before them are known.
     """
 
     seed: int
@@ -91,17 +94,17 @@ class Building:
 
     @property
     def ticks_a_day(self) -> int:
-        """Return the number of ticks of a day."""
+        """The number of ticks of a day."""
         return MINUTES_A_DAY // self.tick_minutes
 
     @property
     def days_known(self) -> int:
-        """Return the number of days in the past."""
+        """The number of days in the past."""
         return int(self.counts.shape[1]) - self.days_played
 
     @property
     def played(self) -> Rooms:
-        """The counts of the days that are private."""
+        """The counts of the private days."""
         return self.counts[:, self.days_known :]
 
     @property
@@ -115,7 +118,7 @@ class Building:
         return np.asarray(past.reshape(-1, DAYS_A_WEEK * self.ticks_a_day).mean(axis=0))
 
     def measure_known_usual(self, number: int) -> tuple[float, float]:
-        """Mean and standard deviation of how many are at a place by day, on working days of the known past."""
+        """Return mean and standard deviation of the people at a place by day, on working days of the known past."""
         past = self.plan.add_up(self.known, number)
         start, stop = (minutes // self.tick_minutes for minutes in BY_DAY)
         working = past[[day for day in range(self.days_known) if day % DAYS_A_WEEK < WORKING_DAYS], start:stop]
@@ -127,7 +130,7 @@ def draw_building(*, seed: int, people: int, tick_minutes: int, days_known: int,
 
     Parameters:
         seed: not negative.
-        people: who come at all; some 500 of 900 on a weekday.
+        people: all who ever come; some 500 of 900 come on a weekday.
         tick_minutes: 5 or 10.
         days_known, days_played: whole weeks each, so that both begin on a Monday.
 
@@ -164,7 +167,7 @@ def draw_building(*, seed: int, people: int, tick_minutes: int, days_known: int,
 
 
 class _Population:
-    """The people who come, and how they are."""
+    """The people who come, with their roles and preferences."""
 
     def __init__(self, plan: FloorPlan, *, people: int, rng: np.random.Generator) -> None:
         sizes = [round(people * role.share) for role in _ROLES[1:]]
@@ -188,7 +191,10 @@ class _Population:
     def draw_day(
         self, weekday: int, lectures: Sequence[Lecture], *, tick_minutes: int, rng: np.random.Generator
     ) -> tuple[Counts, Rooms]:
-        """Draw who is in on a day, and the room of each at each tick, `NOBODY` before and after."""
+        """Draw who is in on a day, and the room of each person at each tick.
+
+        The room is `NOBODY` before arrival and after departure.
+        """
         comes = self._comes * (1.0 if weekday < WORKING_DAYS else _WEEKEND)
         who = np.flatnonzero(rng.random(comes.size) < comes)
         ticks = MINUTES_A_DAY // tick_minutes
@@ -210,7 +216,7 @@ class _Population:
         return int(self._floors.places[lecture.region].start)
 
     def _draw_walks(self, who: Counts, ticks: int, *, tick_minutes: int, rng: np.random.Generator) -> Rooms:
-        """Draw a room for each person at each tick, each held for a while."""
+        """Draw a room for each person at each tick. A person stays in each room for a while."""
         drawn = rng.random((who.size, ticks))
         chosen = np.zeros(drawn.shape, dtype=np.int16)
         for role, cumulative in enumerate(self._cumulative):
@@ -228,9 +234,9 @@ def _list_rooms(plan: FloorPlan, kind: RegionKind) -> Counts:
 
 
 def _accumulate_likes(likes: tuple[float, ...], rooms: dict[RegionKind, Counts], liked: Floats) -> Floats:
-    """Return the distribution of where somebody of a role goes next, added up over rooms.
+    """Return the cumulative distribution, over rooms, of where a person of a role goes next.
 
-    Its last entry is never below a draw.
+    The last entry, which is 1, is left out.
     """
     chances = np.zeros(liked.size)
     for kind, share in zip(RegionKind, likes, strict=True):
@@ -240,7 +246,7 @@ def _accumulate_likes(likes: tuple[float, ...], rooms: dict[RegionKind, Counts],
 
 
 def _draw_lectures(plan: FloorPlan, *, tick_minutes: int, rng: np.random.Generator) -> tuple[Lecture, ...]:
-    """Draw a lecture for each group on each morning and each afternoon; no class room has two in either."""
+    """Draw a lecture for each group on each morning and afternoon. No class room has two at the same half of a day."""
     class_rooms = plan.list_regions_of_kind(RegionKind.CLASS_ROOM)
     found = []
     for weekday in range(WORKING_DAYS):
@@ -254,7 +260,7 @@ def _draw_lectures(plan: FloorPlan, *, tick_minutes: int, rng: np.random.Generat
 
 
 def _count_people(where: Rooms, into: Rooms) -> None:
-    """Count the people in each room at each tick; `into` has shape (rooms, ticks)."""
+    """Add the number of people in each room at each tick to `into`, of shape (rooms, ticks)."""
     rooms, ticks = into.shape
     people, at = np.nonzero(where != NOBODY)
     into += np.bincount(where[people, at].astype(np.int64) * ticks + at, minlength=rooms * ticks).reshape(rooms, ticks)

@@ -1,6 +1,6 @@
-"""A building of six floors and 64 regions, each with a room or some: which rooms there are, and what contains them.
+"""A building of six floors and 64 regions, each with one room or several, and the containment of these places.
 
-Rooms are in order of floor and region, so that whatever contains rooms contains a range of them.
+Rooms are in order of floor and region, so the rooms of a place are always a range.
 
 Reference: Ghayyur's thesis, chapter 3 (six floors, 64 access points) and chapter 4 (64 regions and their kinds).
 """
@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Level(Enum):
-    """The coarseness of counting people."""
+    """The level at which people are counted."""
 
     BUILDING = "building"
     FLOOR = "floor"
@@ -64,7 +64,10 @@ OPEN_TO_STUDENTS = frozenset({RegionKind.CLASS_ROOM, RegionKind.LAB, RegionKind.
 
 @dataclass(frozen=True, slots=True)
 class PlaceOfPlan:
-    """A room, or what contains rooms; `stop` is behind its last room. `capacity` is what the fire code allows in it."""
+    """A room, or a place that contains rooms. `stop` is the number after its last room.
+
+    `capacity` is the number of people that the fire code allows in it.
+    """
 
     name: str
     level: Level
@@ -76,13 +79,13 @@ class PlaceOfPlan:
 
     @property
     def rooms(self) -> slice:
-        """Return the rooms that it contains."""
+        """The range of the rooms that it contains."""
         return slice(self.start, self.stop)
 
 
 @dataclass(frozen=True)
 class FloorPlan:
-    """All places; the building first, then floors, regions and rooms, each in order."""
+    """All places of a building: the building first, then floors, regions and rooms, each in order."""
 
     places: tuple[PlaceOfPlan, ...]
 
@@ -106,11 +109,11 @@ class FloorPlan:
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """Return the containment of places, as mechanisms for hierarchies take it."""
+        """The containment of places, in the form that hierarchical mechanisms take."""
         return Hierarchy(parents=tuple(place.parent for place in self.places))
 
     def add_up(self, of_rooms: npt.NDArray[Any], number: int) -> Counts:
-        """Return the counts of a place, from those of rooms (first axis)."""
+        """Return the counts of a place, summed from those of rooms (first axis)."""
         return np.asarray(of_rooms[self.places[number].rooms].sum(axis=0, dtype=np.int64))
 
 
@@ -153,7 +156,7 @@ def draw_floor_plan() -> FloorPlan:
 
 
 def _name_region(share: _Share, number: int, floor: int) -> str:
-    """Return the sign on the door: its kind, and a number that begins with the floor."""
+    """Return a region's name: its kind, and a number that begins with the floor."""
     if share.kind is RegionKind.MEETING_ROOM and number == 0:
         return "Main conference room"
     if share.kind is RegionKind.CORRIDOR:

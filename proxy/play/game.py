@@ -4,10 +4,10 @@
 |---|---|
 | between rounds | a round begins, the session ends |
 | in a round | the player looks at places, answers once, or gives up |
-| over | nothing but reading what was; a session is over when its ten minutes are, or when the player ends it |
+| over | only reading; a session is over after its ten minutes, or when the player ends it |
 
-An open round at the end is void. Times are the server's, and an argument here. What is shown before the answer is what
-was published, or the keys; the true counts, the true answer and the seed are told after.
+A round that is open at the end is void. Times are the server's, and are arguments here. Before the answer a player sees
+only the published counts, or the keys. The true counts, the true answer and the seed are shown afterwards.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,12 +42,12 @@ _KEYHOLE_BESIDE = Fraction(1, 10)  # where a round's way has no epsilon, what Ke
 
 
 class NotAllowedNow(Exception):
-    """Asked for what the state of a session does not allow; the message is for the player."""
+    """The session's state does not allow the request. The message is for the player."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """One round; `publisher` is None where its way is Keyhole's, and `keys` None where it is not."""
+    """One round. `publisher` is None if Keyhole answers it, and `keys` is None if not."""
 
     number: int
     task: GameTask
@@ -63,8 +63,9 @@ class Round:
 class Feedback:
     """The feedback after an answer.
 
-    `keys` and `alarm` are Keyhole's at the epsilon `beside`, the round's if it has one, and `keys_distance` how far off
-    one is who reads the key set; `counts_answer` is what the published counts say, None where there are none.
+    `keys` and `alarm` are Keyhole's answers at the epsilon `beside`, which is the round's if it has one.
+    `keys_distance` is the error of an answer read from the key set. `counts_answer` is the answer by the published
+    counts, None if there are none.
     """
 
     round: Round
@@ -82,11 +83,11 @@ class Feedback:
 
 @dataclass(slots=True, eq=False)
 class GameSession:
-    """One player's ten minutes.
+    """One player's session of ten minutes.
 
     Parameters:
-        generator: of what protects nobody: how long people stay, in `TTL`.
-        began: the time, in seconds of any clock that goes on.
+        generator: draws how long people stay, in `TTL`. It protects nobody.
+        began: the time at the start, in seconds of any clock that goes on.
     """
 
     name: str
@@ -111,7 +112,7 @@ class GameSession:
         return 0.0 if self.ended else max(0.0, SESSION_S - (now - self.began))
 
     def begin_round(self, now: float) -> Round:
-        """Begin the next round. Raise NotAllowedNow in a round, when the session is over, and after so many."""
+        """Begin the next round. Raise NotAllowedNow in a round, in a session that is over, and after the last round."""
         self._check_time(now)
         if self.round is not None:
             raise NotAllowedNow("a round is open: answer it, or give it up")
@@ -137,8 +138,8 @@ class GameSession:
         """Return the published values of places on days, by day and place.
 
         Raises:
-            NotNow: outside a round, and where Keyhole answers, who publishes no counts.
-            ValueError: places or days that there are not, or too many.
+            NotAllowedNow: outside a round, and in Keyhole's rounds, which publish no counts.
+            ValueError: places or days that do not exist, or too many.
         """
         at = self._require_open_round(now)
         if at.publisher is None:
@@ -155,8 +156,8 @@ class GameSession:
         """Answer the round, which ends it.
 
         Raises:
-            NotNow: there is no round, or the time was up before.
-            ValueError: the answer is none to this task; the round stays open.
+            NotAllowedNow: there is no round, or the time was up before.
+            ValueError: the answer does not fit this task; the round stays open.
         """
         at = self._require_open_round(now)
         truth = solve_task(at.task, at.world)
@@ -189,19 +190,19 @@ class GameSession:
         )  # fmt: skip
 
     def give_up_round(self, now: float) -> None:
-        """End the round without an answer: no points, and it counts as no round. Raise NotAllowedNow without one."""
+        """End the round without an answer or points. It does not count. Raise NotAllowedNow if none is open."""
         at = self._require_open_round(now)
         self.round = None
         self.note_action(now, "give up", number=at.number)
 
     def end(self, now: float) -> None:
-        """End the session; an open round is void."""
+        """End the session. An open round is void."""
         if not self.ended:
             self.note_action(now, "end", points=self.points, rounds=self.rounds_done, seed=self.building.seed)
         self.ended, self.round = True, None
 
     def note_action(self, now: float, action: str, **what: Any) -> None:
-        """Add an action to the trace; after `MOST_ACTIONS` nothing but answers and the end is."""
+        """Add an action to the trace. After `MOST_ACTIONS` only answers and the end are added."""
         if len(self.trace) < MOST_ACTIONS or action in ("answer", "end"):
             self.trace.append({"at_s": round(now - self.began, 2), "action": action, **what})
 
@@ -217,7 +218,7 @@ class GameSession:
 
 
 def plan_round(seed: int, number: int) -> tuple[TaskKind, Publishing, Fraction | None]:
-    """Return the task, way and epsilon of a round: every five rounds have all tasks, every eight all ways."""
+    """Return the task, way and epsilon of a round. Every five rounds have all tasks, and every eight all ways."""
     kinds, ways = list(TaskKind), list(Publishing)
     kind = kinds[_shuffle(seed, 1, number // len(kinds), len(kinds))[number % len(kinds)]]
     way = ways[_shuffle(seed, 2, number // len(ways), len(ways))[number % len(ways)]]

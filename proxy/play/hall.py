@@ -1,8 +1,8 @@
-"""Everybody's sessions: made, found, and forgotten, in bounded memory.
+"""All players' sessions in bounded memory: begun, found and forgotten.
 
-A session holds what was published to it, six megabytes at most if a player looks at every place of every day. There
-are `MOST_SESSIONS` at once and `MOST_PER_PLAYER` of one login; a session that is over makes place for a new one.
-Buildings are drawn once a seed, and the last few are kept.
+A session holds what was published to it, at most six megabytes if a player looks at every place of every day. At most
+`MOST_SESSIONS` exist at once, and `MOST_PER_PLAYER` of one login. A session that is over is dropped for a new one.
+Buildings are drawn once for each seed, and the last few are kept.
 """
 
 import secrets
@@ -34,7 +34,7 @@ _MOST_BUILDINGS = 4  # each a dozen megabytes
 
 
 class BuildingCache:
-    """Buildings by seed, drawn one at a time."""
+    """The cache of buildings by seed. It draws one at a time."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, bool], Building] = OrderedDict()
@@ -45,7 +45,7 @@ class BuildingCache:
         return self._find_building(seed, attacked=False)
 
     def find_attacked(self, seed: int) -> Building:
-        """Return the building of the attackers, with other people on other days: it reveals nothing about a game's."""
+        """Return the attackers' building, with other people on other days. It reveals nothing about a game's."""
         return self._find_building(seed, attacked=True)
 
     def _find_building(self, seed: int, *, attacked: bool) -> Building:
@@ -71,7 +71,10 @@ def _draw_from_seed(seed: int, *, attacked: bool) -> Building:
 
 @dataclass(slots=True, eq=False)
 class SessionEntry:
-    """A session, its player, and the lock that every access takes. `has_shared_seed`: the player named the seed."""
+    """A session, its player, and the lock that every access takes.
+
+    `has_shared_seed` is True if the player named the seed.
+    """
 
     key: str
     player: str
@@ -85,8 +88,8 @@ class GameSessions:
     """All sessions of a process.
 
     Parameters:
-        clock: seconds that go on; sessions are timed by it.
-        noise: what protects, drawn anew in each session.
+        clock: returns seconds that only go on; sessions are timed by it.
+        noise: the noise that protects. Each session draws its own.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class GameSessions:
             seed: whose building is played, None for one that nobody knows until the session has ended.
 
         Raises:
-            NotNow: as many are being played as there may be.
+            NotAllowedNow: as many are being played as there may be.
             ValueError: a name that is empty or too long, a seed outside its range.
         """
         name = " ".join(name.split())
@@ -137,7 +140,7 @@ class GameSessions:
         return seat
 
     def finish(self, seat: SessionEntry) -> None:
-        """End a session; what it won is written on the board once, if it has answered anything."""
+        """End a session. If it has answered anything, its result is written on the board, once."""
         with seat.lock:
             session = seat.session
             session.end(self.clock())
@@ -149,7 +152,7 @@ class GameSessions:
             self.board.add(score, session.trace)
 
     def _make_place(self, player: str) -> None:
-        """Forget what is over, and the player's own earliest if they have as many as anybody may."""
+        """Forget sessions that are over, and the player's own oldest if they have as many as anybody may."""
         now = self.clock()
         with self._lock:
             seats = list(self._seats.values())

@@ -1,6 +1,6 @@
-"""Ten colours of a heat map, as the thesis draws it: the usual is the mean, and two standard deviations around it.
+"""The ten colours of a heat map, as the thesis draws it. Usual counts lie within two standard deviations of the mean.
 
-Eight colours share the usual; the first and the last are of what lies outside.
+Eight colours divide the usual range. The first and the last are for counts outside it.
 
 Reference: PET evaluation (Ghayyur's thesis), chapter 4.
 """

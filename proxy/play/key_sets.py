@@ -45,11 +45,11 @@ _NOON = 12 * 60  # minutes of a day
 
 @dataclass(frozen=True, slots=True)
 class KeySetAnswer:
-    """An answer with what it promises.
+    """An answer of Keyhole with its promise.
 
-    `keys` are numbers of ticks of the day in T1, of the place in T2, and of the ticks at which slots begin: since the
-    first midnight in T3, since Monday's in T4 and T5. `sql` is how one would ask for it; `read` is what
-    one concludes; `loss` what one presence loses at most.
+    `keys` are ticks of the day in T1, and the number of the place in T2. In T3 they are ticks at which slots begin,
+    since the first midnight; in T4 and T5, since Monday's. `sql` is how one would ask for it. `read` is the conclusion
+    from it. `loss` is the most that one presence loses.
     """
 
     keys: tuple[int, ...]
@@ -61,7 +61,7 @@ class KeySetAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AlarmAnswer:
-    """The tick at which an alarm rang on the day of T1, None if it did not; and what it promises."""
+    """The tick at which an alarm rang on the day of T1, None if it did not; and the alarm's promise."""
 
     rang_at: int | None
     tolerance: int
@@ -73,10 +73,10 @@ def answer_by_keys(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noi
     """Return Keyhole's answer to a task.
 
     Parameters:
-        epsilon: what one presence at one tick loses at most.
+        epsilon: the most that one presence at one tick loses.
 
     Raises:
-        ValueError: an epsilon so small that no tolerance would do.
+        ValueError: an epsilon that is too small for any tolerance.
     """
     match task.kind:
         case TaskKind.EXCESS:
@@ -90,9 +90,9 @@ def answer_by_keys(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noi
 
 
 def watch_day(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
-    """Run the alarm of a monitor on T1's room and day for the same loss, with a look at every tick.
+    """Run a monitor's alarm on T1's room and day, with a look at every tick.
 
-    Anybody who comes and goes raises any of the day's counts by one at most, and loses `epsilon` for all of them
+    A person who comes and goes raises each of the day's counts by at most one. They lose `epsilon` for all of them
     together.
     """
     counts = world.count_place(task.where)[task.on_day]
@@ -177,16 +177,16 @@ def _answer_weekly(task: GameTask, world: PrivateDays, epsilon: Fraction, noise:
 
 
 def _choose_slot(cut: float, test: FunctionalTest, minutes: Sequence[int], building: Building) -> int:
-    """Return the number of ticks in a group, for a threshold some tolerances above nothing.
+    """Return how many ticks to group, so that the threshold lies some tolerances above zero.
 
-    It is the least such number, or the longest there is. `cut` is of one tick.
+    It is the least number that suffices, or the largest there is. `cut` is the threshold of one tick.
     """
     slots = [each // building.tick_minutes for each in minutes]
     return next((slot for slot in slots if cut * slot >= _TOLERANCES_ABOVE_NOTHING * test.tolerance), slots[-1])
 
 
 def find_beginning(keys: npt.NDArray[np.int64], *, ticks: int) -> int | None:
-    """Return the key from which on most of so many ticks are keys, None without any.
+    """Return the key after which, within `ticks` ticks, the most keys follow; None if there are no keys.
 
     >>> find_beginning(np.array([3, 20, 21, 22, 24]), ticks=6)
     20
@@ -202,7 +202,7 @@ def _make_answer(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, re
 
 
 def decide_thresholds(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
-    """Decide which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
+    """Return which values pass `value > cut`, by the optimal one-shot test on each with noise of its own."""
     noisy = values + noise.draw_discrete_laplace(rate=test.rate, size=values.size)
     boundary = cut - test.shift
     ties = noise.draw_bernoulli(probability=test.tie, size=values.size)

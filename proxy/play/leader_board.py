@@ -1,7 +1,7 @@
-"""The leader board and the traces of sessions that have ended, in a SQLite file of this machine.
+"""The leader board and the traces of ended sessions, in a SQLite file of this machine.
 
-Names are typed by players, and are text; there are no accounts. Both tables keep a bounded number of rows: the board
-its best, the traces their latest.
+Players type their names, which are text; there are no accounts. Both tables keep a bounded number of rows: the board
+the best, the traces the latest.
 """
 
 import json
@@ -34,13 +34,16 @@ class Score:
 
 
 class LeaderBoard:
-    """A file that is made when it is not there; every call opens it again, so that several processes may share it."""
+    """A leader board in a file, which is made if it is missing.
+
+    Every call opens the file again, so that several processes may share it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def add(self, score: Score, trace: Sequence[Mapping[str, Any]]) -> None:
-        """Write a result and its trace, and forget what is beyond the bounds."""
+        """Write a result and its trace, and delete the rows beyond the bounds."""
         header = {"name": score.name, "points": score.points, "rounds": score.rounds, "ended_at": score.ended_at}
         lines = "\n".join(json.dumps(line) for line in ({"action": "session", **header}, *trace))
         with closing(self._open_database()) as connection, connection:
@@ -58,7 +61,7 @@ class LeaderBoard:
             )
 
     def list_best(self, limit: int) -> tuple[Score, ...]:
-        """Return the best results, the best one first; of equals the earlier."""
+        """Return the best results, the best one first. Of equal results the earlier comes first."""
         with closing(self._open_database()) as connection:
             found = connection.execute(
                 "SELECT name, points, rounds, seed, ended_at FROM scores ORDER BY points DESC, id LIMIT ?", (limit,)

@@ -1,7 +1,7 @@
-"""A table of one's own in the playground: its counts by place and time, and what each way of publishing leaves of them.
+"""A table of one's own in the playground: its counts by place and time, and each way's accuracy on it.
 
-The counts are exact and private: anybody who is shown anything of this must be their owner. Noise is drawn again
-whenever it is asked for and charged to nobody, which is right only as long as nothing of it goes any further.
+The counts are exact and private: anybody who sees any of this must be their owner. Noise is drawn again on every
+request and charged to nobody. This is right only as long as nothing of it goes any further.
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,10 @@ Passed = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnStreams:
-    """True counts `counts`, of shape (places, times), of what is `counted`.
+    """The true counts `counts`, of shape (places, times).
 
-    They are of rows or privacy units, in at most `groups` groups each (None: a row, which is in one).
+    They count rows or privacy units, as `counted` says. A unit is in at most `groups` groups; None means rows, each of
+    which is in one.
     """
 
     table: str
@@ -61,10 +62,11 @@ class PublishedPlace:
 
 @dataclass(frozen=True, slots=True)
 class WayError:
-    """The error of somebody who takes the published values of a place for true: means over `draws` of noise.
+    """The mean error, over `draws` of noise, of a reader who takes a place's published values for true.
 
-    `mean_error` is of a count, None where there are no counts. Of the times: `missed` are above the threshold and
-    were not taken to be, `slack` and `wrong` the other way round: within the tolerance below it, and beyond.
+    `mean_error` is the error of a count, None if there are no counts. The others count times. `missed` are above the
+    threshold and were not found. `slack` and `wrong` were found but are not above it: `slack` are within the tolerance
+    below it, and `wrong` lower.
     """
 
     way: Publishing
@@ -77,7 +79,7 @@ class WayError:
 
 @dataclass(frozen=True, slots=True)
 class WayComparison:
-    """Every way on one place's counts; `tolerance` is Keyhole's, and what is slack for all of them."""
+    """The errors of every way on one place's counts. `tolerance` is Keyhole's, and decides `slack` for all ways."""
 
     tolerance: int
     ways: tuple[WayError, ...]
@@ -90,10 +92,10 @@ def publish_place(
 
     Parameters:
         epsilon: what the presence of one row or unit at one place and time loses.
-        threshold: of the question that Keyhole answers: at which times are there more?
+        threshold: Keyhole answers at which times the count is greater.
 
     Raises:
-        ValueError: an epsilon that is too small for any tolerance, or a way that is none of these.
+        ValueError: an epsilon that is too small for any tolerance, or a way that needs a floor plan.
     """
     if way not in OWN_WAYS:
         raise ValueError("a table of one's own is published by a way that needs no floor plan")
@@ -104,7 +106,7 @@ def publish_place(
 
 
 def compare_ways(counts: Counts, *, epsilon: Fraction, threshold: int, noise: Noise) -> WayComparison:
-    """Run every way on one place's counts, at one epsilon. Parameters and errors as above."""
+    """Run every way on one place's counts, at one epsilon. Parameters and errors are those of `publish_place`."""
     tolerance = find_affordable_test(epsilon).tolerance
     return WayComparison(
         tolerance,

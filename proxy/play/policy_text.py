@@ -1,4 +1,4 @@
-"""The slider's findings, as sections of a policy that an owner may copy, and change."""
+"""The slider's findings, as sections of a policy that an owner may copy and change."""
 
 import math
 
@@ -9,9 +9,9 @@ _THRESHOLD = 60  # rows at least: a threshold of fewer tolerances than ten is no
 
 
 def write_policy(*, epsilon: float, looks: int) -> str:
-    """Write a table of presences with a daily monitor over it, at the tolerance that the epsilon affords.
+    """Return policy text: a table of presences with a daily monitor, at the tolerance that the epsilon affords.
 
-    It names a table that the owner has to have; `keyhole check` says what is missing.
+    The owner must have the table that it names. `keyhole check` says what is missing.
     """
     every = max(1, 1440 // looks)
     tolerance = math.ceil(compute_alarm_tolerance(epsilon, looks=looks))

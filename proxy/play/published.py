@@ -1,9 +1,9 @@
 """The player's view of a place: its counts, as a mechanism for streams publishes them.
 
-All protect one presence at one tick. Counts of rooms are published, and whatever contains rooms is the sum of what is
-published of them; `HS_PEGASUS` publishes each place by itself, at a quarter of the loss, as a presence is in four of
-them. Each begins again at midnight, so that a day can be published by itself. Published values stay: a place's noise is
-drawn once in a round.
+All mechanisms protect one presence at one tick. Counts of rooms are published, and a larger place has the sum of its
+rooms' published values. `HS_PEGASUS` publishes each place by itself, at a quarter of the loss, since a presence is in
+four of them. Each mechanism begins again at midnight, so that a day can be published by itself. Published values stay:
+a place's noise is drawn once in a round.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ Values = npt.NDArray[np.float32]
 
 
 class Publishing(Enum):
-    """A way of answering, by the name that tables have."""
+    """A way of answering, by its name in tables."""
 
     TRUE = "true"
     TICK_LAPLACE = "tick_laplace"
@@ -41,7 +41,7 @@ class Publishing(Enum):
 
     @property
     def has_epsilon(self) -> bool:
-        """Return True if epsilon matters to it."""
+        """Return True if the way has an epsilon."""
         return self not in (Publishing.TRUE, Publishing.ZEROS, Publishing.TTL)
 
 
@@ -60,12 +60,12 @@ SENTENCES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Publisher:
-    """Publishes one world by one way other than `KEYHOLE`.
+    """A publisher of one world's counts, by one way other than `KEYHOLE`.
 
     Parameters:
-        epsilon: what one presence at one tick loses; None where the way has none.
-        noise: what protects, where anything does.
-        generator: how long people stay, which `TTL` depends on.
+        epsilon: what one presence at one tick loses; None if the way has none.
+        noise: the noise that protects, if the way has any.
+        generator: draws how long people stay, which `TTL` depends on.
     """
 
     world: PrivateDays
@@ -81,7 +81,7 @@ class Publisher:
             raise ValueError("this way of publishing has no counts, or its epsilon is missing or not allowed")
 
     def publish(self, numbers: tuple[int, ...], day: int) -> dict[int, Values]:
-        """Return the published values of some places on a day: one for each tick."""
+        """Return the published values of some places on a day, one for each tick."""
         if self.way is Publishing.HS_PEGASUS:
             self._publish_missing(numbers, day)
             return {number: self._kept[number, day] for number in numbers}
@@ -101,14 +101,14 @@ class Publisher:
         return np.array([self.world.count_rooms(number, day).sum(axis=0) for number in numbers], dtype=np.int64)
 
     def _publish_missing(self, numbers: tuple[int, ...], day: int) -> None:
-        """Publish those that are not published yet, side by side."""
+        """Publish those places that are not published yet, in one run."""
         missing = tuple(number for number in numbers if (number, day) not in self._kept)
         if missing:
             for number, values in zip(missing, self._run_way(self._read_true_counts(missing, day)), strict=True):
                 self._kept[number, day] = values
 
     def _run_way(self, counts: Counts) -> Values:
-        """Run the way on true counts, of shape (streams, ticks)."""
+        """Run the way on true counts, of shape (streams, ticks), and return the published values."""
         match self.way:
             case Publishing.TTL:
                 return count_resalted(counts, period=TTL_MINUTES, generator=self.generator).astype(np.float32)
@@ -121,10 +121,10 @@ class Publisher:
 
 
 def publish_streams(counts: Counts, way: Publishing, epsilon: Fraction | None, *, noise: Noise) -> Values:
-    """Publish counts of shape (streams, ticks) as a way does that treats each stream alike.
+    """Return the published values for counts of shape (streams, ticks), by a way that treats each stream alike.
 
-    These are all except `TTL`, `HS_PEGASUS` and `KEYHOLE`. Parameters as for `Publisher`; each stream is changed by one
-    at a tick at the most.
+    The way is any except `TTL`, `HS_PEGASUS` and `KEYHOLE`. Parameters are those of `Publisher`. One presence
+    changes each stream by at most one at a tick.
     """
     match way:
         case Publishing.TRUE:
@@ -149,7 +149,7 @@ def _require_epsilon(epsilon: Fraction | None) -> Fraction:
 
 
 def _run_pegasus(pegasus: Pegasus, counts: Counts, noise: Noise) -> Values:
-    """Run every stream from its start on, tick by tick."""
+    """Run PeGaSus on every stream from its start, tick by tick."""
     states = tuple(pegasus.start() for _ in counts)
     found = np.empty(counts.shape, dtype=np.float32)
     for at in range(counts.shape[1]):

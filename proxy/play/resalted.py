@@ -1,6 +1,7 @@
-"""TTL: devices are counted by a hash whose salt lives so long; who stays longer is counted again. It promises nothing.
+"""TTL: devices are counted by a hash whose salt is changed regularly. It promises nothing.
 
-How long people stay is not said in the thesis: here uniformly up to ten minutes.
+A device that stays through a change of salt is counted again. The thesis does not say how long people stay. Here it is
+uniform, up to ten minutes.
 
 Reference: PET evaluation (Ghayyur's thesis), chapter 4.
 """
@@ -19,12 +20,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def count_resalted(counts: Integers, *, period: float, generator: np.random.Generator) -> Integers:
-    """Return the number of devices that are seen for each true number.
+    """Return the number of devices that are counted, for each true number.
 
     Parameters:
         counts: true ones, of any shape.
         period: minutes for which a salt lives.
-        generator: of how long each stays; it is no noise that would protect anybody.
+        generator: draws how long each stays; it is no noise that protects anybody.
 
     >>> count_resalted(np.array([0, 3]), period=20.0, generator=np.random.default_rng(0)).tolist()
     [0, 3]
@@ -34,13 +35,13 @@ def count_resalted(counts: Integers, *, period: float, generator: np.random.Gene
 
 
 def count_salts(stays: Floats, period: float) -> Integers:
-    """Return the number of salts by which a stay is counted."""
+    """Return how many salts each stay meets, which is how often it is counted."""
     return np.asarray(1 + np.floor(stays / period), dtype=np.int64)
 
 
 @lru_cache(maxsize=32)
 def tabulate_resalted(period: float, most: int) -> Floats:
-    """Return the probability that a number of people (row) is counted as another number (column), both up to `most`.
+    """Return the probability that a number of people (row) is counted as another (column), both up to `most`.
 
     Everybody is counted at least once.
     """

@@ -1,4 +1,4 @@
-"""The JSON for players: of a round before it is answered only what was published, all of it after.
+"""The JSON for players. Before a round is answered it has only what was published; afterwards it has everything.
 
 Guarantee, kept by tests/proxy/play/test_telling.py: what `write_round`, `write_series` and `write_heat_map` return
 depends on true counts only through what was published, and never names the seed.
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def write_plan(plan: FloorPlan) -> list[Json]:
-    """Return the places, in order of their numbers."""
+    """Return the places as JSON, in order of their numbers."""
     return [
         {
             "name": place.name,
@@ -49,7 +49,7 @@ def write_plan(plan: FloorPlan) -> list[Json]:
 
 
 def write_session(session: GameSession, *, key: str, now: float, shared_seed: bool) -> Json:
-    """Return the state of a session. Its seed is shown if the player named it, and once it has ended."""
+    """Return the state of a session as JSON. It has the seed if the player named it, or once the session has ended."""
     over = session.is_over(now)
     return {
         "key": key,
@@ -67,9 +67,10 @@ def write_session(session: GameSession, *, key: str, now: float, shared_seed: bo
 
 
 def write_round(session: GameSession, at: Round, *, now: float) -> Json:
-    """Return a round that is open.
+    """Return an open round as JSON.
 
-    In teaching mode the way and epsilon are shown; a key set shows its way by what it is.
+    It has the way and epsilon in teaching mode. It also has them if Keyhole answers, since a key set shows its way
+    anyhow.
     """
     told: Json = {
         "number": at.number,
@@ -88,9 +89,9 @@ def write_round(session: GameSession, at: Round, *, now: float) -> Json:
 
 
 def write_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: int) -> Json:
-    """Return the published values of places, by place, over days one after the other.
+    """Return the published values of places as JSON, by place, over the days in order.
 
-    Of each day the ticks from `start` on.
+    Each day has its ticks from `start` to before `stop`.
     """
     days = sorted(seen)
     return {
@@ -106,7 +107,7 @@ def write_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: 
 
 
 def write_heat_map(building: Building, seen: Mapping[int, Values]) -> Json:
-    """Return a day's heat map: of each place the mean published count and its colour, by quarter of an hour."""
+    """Return a day's heat map as JSON: each place's mean published count and its colour, by quarter of an hour."""
     ticks = SLOT_MINUTES // building.tick_minutes
     regions, values, colours = [], [], []
     for number, series in seen.items():
@@ -119,7 +120,7 @@ def write_heat_map(building: Building, seen: Mapping[int, Values]) -> Json:
 
 
 def write_key_set(keys: KeySetAnswer, task: GameTask, building: Building) -> Json:
-    """Return a key set with its question, its contract, and its reading."""
+    """Return a key set as JSON, with its question, its promise, and the answer read from it."""
     return {
         "sql": keys.sql,
         "tolerance": keys.tolerance,
@@ -131,7 +132,7 @@ def write_key_set(keys: KeySetAnswer, task: GameTask, building: Building) -> Jso
 
 
 def write_feedback(feedback: Feedback, session: GameSession) -> Json:
-    """Return all about an answered round, the true series among it."""
+    """Return everything about an answered round as JSON, including the true series."""
     at, building = feedback.round, session.building
     points = feedback.points
     told: Json = {
@@ -169,7 +170,7 @@ def write_feedback(feedback: Feedback, session: GameSession) -> Json:
 
 
 def write_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) -> Json:
-    """Return an attacker's belief, the likeliest regions first."""
+    """Return an attacker's belief as JSON, the likeliest regions first."""
     places = day.building.plan.places
     at = belief.regions.index(belief.true_region)
     order = sorted(range(len(belief.regions)), key=lambda place: (-belief.posterior[place], place))
@@ -197,7 +198,7 @@ def write_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) ->
 
 
 def write_localised(found: Localised) -> Json:
-    """Return people of a day by class of confidence."""
+    """Return the people of a day as JSON, by class of confidence."""
     return {
         "classes": [f"to {100 * end:g} %" for end in CONFIDENCES],
         "hidden_per_tick": found.hidden / found.ticks,
@@ -207,7 +208,7 @@ def write_localised(found: Localised) -> Json:
 
 
 def write_tradeoff(found: Tradeoff) -> Json:
-    """Return what an epsilon buys, and what it gives away."""
+    """Return as JSON how useful an epsilon is, and what it reveals."""
     return {
         "epsilon": found.epsilon,
         "looks": found.looks,
@@ -228,7 +229,7 @@ def write_tradeoff(found: Tradeoff) -> Json:
 
 
 def write_errors(way: Publishing, found: Sequence[BotError]) -> Json:
-    """Return the errors of bots by one way of publishing."""
+    """Return the bots' errors by one way of publishing as JSON."""
     return {
         "way": way.value,
         "text": SENTENCES[way],
@@ -238,7 +239,7 @@ def write_errors(way: Publishing, found: Sequence[BotError]) -> Json:
 
 
 def write_action(action: Mapping[str, Any]) -> str:
-    """Return an action of a trace, as a line of JSON."""
+    """Return an action of a trace as a line of JSON."""
     return json.dumps(action)
 
 
@@ -284,7 +285,7 @@ def _name_answer(answer: TaskAnswer, task: GameTask, building: Building) -> str:
 
 
 def _write_overlay(feedback: Feedback, building: Building) -> Json:
-    """Return the true series that the task is about, with its published values and marks at the answers."""
+    """Return the task's true series as JSON, with the published values and marks at the answers."""
     at, task = feedback.round, feedback.round.task
     if task.kind is TaskKind.NIGHT:
         return _write_nights(feedback, building)

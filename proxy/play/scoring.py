@@ -2,8 +2,9 @@
 
     points = 100 * max(0, 1 - error / scale) * (0.5 + 0.5 * max(0, 1 - seconds / 120)) * (1 + 0.1 * min(rounds, 10))
 
-The scale is 25 % of the true count and 5 at least in T1, 3 ranks in T2, 12 ticks in T3 and T4, and 6 ticks in T5, where
-the wrong weekday halves what is left. The chapter says what points depend on and prints no formula; this one is ours.
+The scale is 25 % of the true count and 5 at least in T1, 3 ranks in T2, and 12 ticks in T3 and T4. In T5 it is 6 ticks,
+and a wrong weekday halves the points for accuracy. The chapter says what points depend on, but prints no formula. This
+one is ours.
 
 Reference: Ghayyur's thesis, section 3.2.1.
 """
@@ -22,7 +23,7 @@ _MOST_ROUNDS = 10  # that still raise the points: double at most
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points and what they are made of."""
+    """The points of an answer and their factors."""
 
     accuracy: float
     speed: float
@@ -30,7 +31,7 @@ class Points:
 
     @property
     def points(self) -> float:
-        """Return the points that are added to the player's.
+        """The points that the player gets.
 
         >>> Points(accuracy=0.5, speed=0.75, bonus=1.1).points
         41.25

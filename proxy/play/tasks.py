@@ -1,4 +1,4 @@
-"""The tasks of the game, T1 to T5, with brackets drawn by seed, their true answers, and how far an answer is from them.
+"""The tasks of the game, T1 to T5: drawn by seed, with their true answers and the distance of an answer from the truth.
 
 | here | the chapter | distance |
 |---|---|---|
@@ -36,10 +36,10 @@ class TaskKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GameTask:
-    """A task with its brackets filled in; all of it is told to the player.
+    """A task with its brackets filled in. The player sees all of it.
 
-    `place` is the number of the room or region that is asked about, None where that is the question. `day` counts from
-    the first Monday; `weekday` from Monday 0; `threshold` in people; `morning` where the event is before noon.
+    `place` is the number of the room or region, None if the player must find it. `day` counts from the first Monday,
+    and `weekday` from Monday 0. `threshold` is a number of people. `morning` is True if the event is before noon.
     """
 
     kind: TaskKind
@@ -51,31 +51,31 @@ class GameTask:
 
     @property
     def where(self) -> int:
-        """The place, of a task that is about one."""
+        """The place, for a task about one place."""
         return _require_number(self.place)
 
     @property
     def on_day(self) -> int:
-        """The day, of a task that is about one."""
+        """The day, for a task about one day."""
         return _require_number(self.day)
 
     @property
     def on_weekday(self) -> int:
-        """The weekday, of a task that is about one."""
+        """The weekday, for a task about one weekday."""
         return _require_number(self.weekday)
 
     @property
     def above(self) -> int:
-        """The threshold, of the task that has one."""
+        """The threshold, for the task that has one."""
         return _require_number(self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer:
-    """The answer that a task asks for.
+    """An answer to a task.
 
-    It is a `count` in T1, a `place` in T2, a `day` and `tick` in T3, a `tick` in T4, and a weekday (as `day`) and
-    `tick` in T5.
+    It is a `count` in T1, a `place` in T2, a `day` and `tick` in T3, and a `tick` in T4. In T5 it is a weekday (as
+    `day`) and a `tick`.
     """
 
     count: int | None = None
@@ -86,7 +86,7 @@ class TaskAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The distance of an answer from the truth, in the task's own unit; `wrong_day` is of T5 alone."""
+    """The distance of an answer from the truth, in the task's own unit. Only T5 has `wrong_day`."""
 
     error: float
     wrong_day: bool
@@ -164,7 +164,7 @@ def measure_distance(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, worl
     """Return the distance of an answer from the truth.
 
     Raises:
-        ValueError: the answer lacks what the task asks for, or names what there is not.
+        ValueError: the answer lacks a part that the task needs, or names something that does not exist.
     """
     ticks = world.building.ticks_a_day
     match task.kind:
@@ -189,7 +189,7 @@ def measure_distance(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, worl
 
 
 def _rank_region(nights: Counts, world: PrivateDays, region: int) -> int:
-    """Return the number of regions that are more occupied."""
+    """Return the number of regions with more people than this one."""
     return int((nights > nights[world.building.plan.regions.index(region)]).sum())
 
 

@@ -1,7 +1,7 @@
-"""From epsilon to what it is good for and what it gives away: the owner's slider.
+"""The owner's slider: how useful an epsilon is, and what it reveals.
 
-The task's error is a bot's, who takes published counts for true ones; localised are those hidden people whom an
-attacker finds better than by knowing the days before; the tolerance is what a Keyhole monitor can afford.
+The task's error is that of a bot, which takes published counts for true ones. Localised are the hidden people whom an
+attacker finds better than by the days before. The tolerance is the one that a Keyhole monitor can afford.
 """
 
 import math
@@ -31,8 +31,8 @@ _EVERY = 12  # ticks of the attacked day: two hours
 class Tradeoff:
     """The trade-off of one epsilon.
 
-    It has bots' errors with Laplace noise on each tick and from Keyhole's keys, people raised above their prior per
-    tick by what is seen, and `tolerance`, the monitor's.
+    It has the bots' errors with Laplace noise on each tick and from Keyhole's keys. `raised` has the people raised
+    above their prior per tick, by published form. `tolerance` is the monitor's.
     """
 
     epsilon: float
@@ -52,7 +52,7 @@ def weigh_epsilon(
     looks: int,
     noise: Noise,
 ) -> Tradeoff:
-    """Return the use of one epsilon, for one presence at one tick, and what it gives away.
+    """Return how useful one epsilon is, for one presence at one tick, and what it reveals.
 
     Raises:
         ValueError: an epsilon or a number of looks outside its range.
@@ -76,7 +76,7 @@ def weigh_epsilon(
 
 
 def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *, noise: Noise) -> tuple[BotError, ...]:
-    """Return the errors of bots in each task by one way of publishing; an epsilon if it takes one."""
+    """Return the errors of bots in each task by one way of publishing, at an epsilon if the way has one."""
     generator = np.random.default_rng(0)  # of how long people stay, and no noise that protects
     slow = way in _SLOW
     return tuple(

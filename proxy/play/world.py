@@ -1,6 +1,6 @@
-"""The plants in a building for one round: a sensor that breaks, a meeting that comes weekly, a crowd.
+"""The events that are added to a building for one round: a sensor that breaks, a weekly meeting, and a crowd.
 
-A round's world is the building with its own plants. True counts come from here alone.
+A round's world is the building with its own events. All true counts come from here.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _FULL_MINUTES = 90  # before and after a crowd: nobody more is let in, and noise
 
 @dataclass(frozen=True, slots=True)
 class BrokenSensor:
-    """From `tick` of `day` on a region's sensor reports nobody."""
+    """A region's sensor that reports nobody from `tick` of `day` on."""
 
     region: int
     day: int
@@ -29,7 +29,7 @@ class BrokenSensor:
 
 @dataclass(frozen=True, slots=True)
 class WeeklyMeeting:
-    """So many more people in a region at these ticks of a weekday, by week."""
+    """A weekly meeting: additional people in a region at some ticks of a weekday, by week."""
 
     region: int
     weekday: int
@@ -40,7 +40,7 @@ class WeeklyMeeting:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """The crowd in a region from `start` on, tick by tick, on one day: full, more than is allowed, full."""
+    """A crowd in a region on one day, from `start` on and tick by tick: full, more than is allowed, full."""
 
     region: int
     day: int
@@ -64,14 +64,14 @@ class PlantedEvents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateDays:
-    """The private days of a building with what is planted in them; places by their number in the plan."""
+    """The private days of a building with the added events. Places are numbered as in the plan."""
 
     building: Building
     plants: PlantedEvents
 
     @property
     def days(self) -> int:
-        """Return the number of days."""
+        """The number of days."""
         return self.building.days_played
 
     def count_rooms(self, number: int, day: int) -> Counts:
@@ -110,13 +110,13 @@ class PrivateDays:
         return found
 
     def _find_first_room(self, region: int, number: int) -> int | None:
-        """Return the place of a region's first room among those of a place, None if it is not among them."""
+        """Return the position of a region's first room among a place's rooms; None if it is not among them."""
         place, room = self.building.plan.places[number], self.building.plan.places[region].start
         return room - place.start if place.start <= room < place.stop else None
 
 
 def draw_planted_events(building: Building, *, number: int) -> PlantedEvents:
-    """Draw the plants in a building for the round of that number, by the building's seed."""
+    """Draw the added events of a building for the round of that number, by the building's seed."""
     rng = np.random.default_rng((building.seed, building.tick_minutes, number))
     minutes = building.tick_minutes
     weeks = building.days_played // DAYS_A_WEEK
@@ -157,7 +157,7 @@ def draw_planted_events(building: Building, *, number: int) -> PlantedEvents:
 
 @lru_cache(maxsize=4)
 def find_lively_regions(building: Building) -> tuple[int, ...]:
-    """Return the regions whose sensor may break: by day, on the working days that are played, people are there."""
+    """Return the regions whose sensor may break: those with people by day, on the played working days."""
     days = [day for day in range(building.days_played) if day % DAYS_A_WEEK < WORKING_DAYS]
     start, stop = (minutes // building.tick_minutes for minutes in BY_DAY)
     by_room = building.played[:, days, start:stop].mean(axis=(1, 2))
