@@ -1,7 +1,7 @@
 """The delivery of monitors' news to waiting clients. One poller in each process reads the ledger while somebody waits.
 
-A look is news once the ledger has it, whichever process recorded it. Every process therefore reads the ledger. The one
-that recorded the look is only told to read at once.
+A look is news once the ledger has it, whichever process recorded it. Every process therefore reads the ledger. The
+process that recorded the look reads it at once.
 """
 
 import asyncio

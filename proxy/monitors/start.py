@@ -46,7 +46,7 @@ def make_charge(service: Service, plan: MonitorPlan) -> Charge:
 
 
 def make_limits(service: Service, plan: MonitorPlan) -> Limits:
-    """Return the caps for starting a monitor: those over all analysts."""
+    """Return the caps that apply to starting a monitor, which are the ones over all analysts."""
     return find_table_limits(plan.question.table, service.catalog, _NOBODY)
 
 

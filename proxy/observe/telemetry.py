@@ -1,9 +1,10 @@
 """The operator's view of a running Keyhole: counters, gauges, durations by stage, and a log line for each event.
 
 Guarantee: every label and every logged field comes from the policy, the ledger, the catalogue of errors or the
-connection; there is no SQL, key, parameter, password or number of keys among them. Two things do depend on data, and
-are for operators alone: how long the stages from `aggregate` on take, which is never logged, and whether data have
-moved within a data version.
+connection. There is no SQL, key, parameter, password or number of keys among them. Two things do depend on data, and
+are for operators alone. One is how long the stages from `aggregate` on take, which is never logged. The other is
+whether data have moved within a data version.
+
 References: docs/metrics.md has every metric and every event.
 """
 
@@ -113,7 +114,7 @@ class DisconnectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
-    """One gauge read at a scrape: its name and help, its label's name ("" for none) and the value by label."""
+    """One gauge that is read at a scrape: its name, help, label name ("" for none) and the value by label."""
 
     name: str
     help: str

@@ -1,8 +1,9 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-256-PLUS, the server's side, with verifiers as PostgreSQL stores them.
+"""The server's side of SCRAM-SHA-256 and SCRAM-SHA-256-PLUS, with verifiers as PostgreSQL stores them.
 
-Guarantee: a wrong password, an unknown user and a malformed proof give the same messages and the same work; a
-verifier does not let its holder log in. With channel binding, a proof made on one TLS connection is worth nothing on
-a connection that shows another certificate: somebody in the middle cannot pass it on.
+Guarantee: a wrong password, an unknown user and a malformed proof give the same messages and the same work. A verifier
+does not let its holder log in. With channel binding, a proof made on one TLS connection is worth nothing on a
+connection that shows another certificate. An attacker in the middle cannot pass it on.
+
 References: RFC 5802, RFC 7677; RFC 5929, section 4 (tls-server-end-point).
 """
 

@@ -37,9 +37,9 @@ class Credentials:
     """The inputs of a handshake, as they were when the files were read.
 
     `context` is for PostgreSQL. `http` is for REST, which asks nobody for a certificate. Both know the other's protocol
-    too. So a client that was led to the wrong port with the right certificate can be told from one that names no
-    protocol. `end_point` is the certificate's hash for channel binding (tls-server-end-point), or None if its signature
-    has none. `valid_from` and `valid_to` are the certificate's.
+    too. This separates a client that was led to the wrong port from a client that names no protocol. `end_point` is the
+    certificate's hash for channel binding (tls-server-end-point), or None if its signature has none. `valid_from` and
+    `valid_to` are the certificate's.
     """
 
     context: ssl.SSLContext
