@@ -39,7 +39,7 @@ def run_audits(
                     reports[futures[future]] = future.result()
                     done(futures[future].subject)
             except BaseException:
-                # what is under way would be waited for
+                # otherwise the audits that are running would be waited for
                 for child in multiprocessing.active_children():
                     child.terminate()
                 raise

@@ -403,7 +403,7 @@ def _run_command(arguments: list[str] | None) -> None:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # whoever read our output has gone; the interpreter would complain when it flushes once more
+        # the reader of our output has gone; the interpreter would raise again at its last flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:

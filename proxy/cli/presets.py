@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import exp
 
 GROUPS = 4  # of a person in one answer: months of a quarter, shops of a town
-PRIOR = 0.01  # what somebody may have guessed beforehand, in the comments on budgets
+PRIOR = 0.01  # the probability that an attacker guessed before, in the comments on budgets
 
 
 class Unit(StrEnum):

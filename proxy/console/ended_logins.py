@@ -62,7 +62,7 @@ def _name_file(session: ConsoleSession) -> str:
 
 def _read_end(name: str) -> float:
     until = name.partition(".")[0]
-    return float(until) if until.isascii() and until.isdigit() else float("inf")  # what is not ours stays
+    return float(until) if until.isascii() and until.isdigit() else float("inf")  # files of other origin stay
 
 
 def _exists(path: Path) -> bool:

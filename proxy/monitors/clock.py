@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 _SHORTEST_WAIT, _LONGEST_WAIT = timedelta(minutes=10), timedelta(hours=1)
 """How long a clock that jumped is watched, at least and at most. A longer wait survives longer faults of a time server;
 a shorter one makes looks sooner after a clock was put right. Set, not measured."""
-_NOTICEABLE = timedelta(seconds=1)  # what a time server corrects in one step; plans of earlier rounds are forgotten
+_NOTICEABLE = timedelta(seconds=1)  # a time server corrects up to this in one step; larger steps end earlier plans
 
 
 def count_seconds() -> float:

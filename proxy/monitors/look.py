@@ -159,6 +159,6 @@ def _read_statement(service: Service, question: Question, looks: Sequence[Prepar
         moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
         aggregates = partial(service.source.aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
         values: Integers = moments.read(aggregates, keeping=reading).values
-        with moments.release():  # a look that failed is told to nobody
+        with moments.release():  # a failed look is reported to nobody
             pass
     return values

@@ -191,7 +191,7 @@ class MonitorRunner:
             self._log_complaint_once(service, name, kept, error)
         except WindowLost as lost:
             self._log_complaint_once(service, name, kept, refuse_lost_window(name, lost.windows))
-            with suppress(LedgerError):  # somebody else closed it, or the ledger is gone: the next try sees
+            with suppress(LedgerError):  # another process closed it, or the ledger is gone: the next try finds out
                 for window in lost.windows:
                     service.ledger.monitors.close_window(run, window, None)
         except (MonitorStopped, WindowClosed):

@@ -18,7 +18,7 @@ from proxy.play.tasks import GameTask, TaskAnswer, TaskKind, draw_task, measure_
 from proxy.play.world import PrivateDays, draw_planted_events
 
 _NOON, _EVENING, _MORNING = 12 * 60, 18 * 60, 6 * 60  # minutes of a day
-_EVENT_MINUTES = 60  # what a bot takes an event to last
+_EVENT_MINUTES = 60  # how long a bot assumes that an event lasts
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Keyhole's own answer to each task: a threshold question over the private days, of which keys alone come back.
+"""Keyhole's own answer to each task: a threshold question over the private days, which returns only keys.
 
 | task | the question | what one reads off it |
 |---|---|---|
@@ -7,9 +7,9 @@
 | T3 | which slots of working hours have more person-ticks than a public number | the slot behind the last key |
 | T4, T5 | which slots of the week have, over all weeks, more than a public number | where most keys begin |
 
-An event, one presence at one tick, is in one group: each costs `epsilon` at event level, as what publishes counts does.
-The tolerance is what that epsilon affords at rates of 5 % missed and 10 % wrong. The numbers in T3 to T5 come from
-the known past and the fire code, never from the days that are asked about; slots are as long as the tolerance wants.
+An event, one presence at one tick, is in one group. Each answer costs `epsilon` at event level, as published counts do.
+The tolerance is what that epsilon affords at rates of 5 % missed and 10 % wrong. The numbers in T3 to T5 come from the
+known past and the fire code, never from the days that are asked about. Slots are as long as the tolerance needs.
 
 T1's question is also a monitor's: whether the room had more people than allowed at any time of the day. The alarm costs
 its epsilon once for anybody who comes and goes that day, however many ticks they stay.

@@ -35,7 +35,7 @@ class MockUsers:
         def rank(analyst: Analyst) -> bytes:
             return hmac_digest(self._secret, b"like\0" + user.encode() + b"\0" + analyst.name.encode(), "sha256")
 
-        # by the highest rank, not by a number modulo how many there are: who comes or goes moves nobody else
+        # by the highest rank, not by a number modulo their count: adding or removing one moves no other
         like = max(analysts, key=rank, default=None)
         iterations = ITERATIONS if like is None else Verifier.parse(like.verifier).iterations
         return Verifier.make_mock(user, secret=self._secret, iterations=iterations)

@@ -2,7 +2,7 @@
 
 from ipaddress import IPv6Address, ip_address
 
-_V6_NETWORK_BITS = 64  # what one subscriber is given: whoever has one address there has all of them
+_V6_NETWORK_BITS = 64  # the prefix of one subscriber, who has all of its addresses
 
 
 def find_network(address: str) -> str:

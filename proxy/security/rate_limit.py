@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST_NAMES = 10_000  # some megabytes; whoever has more addresses than that is not held up by limits per address
+MOST_NAMES = 10_000  # some megabytes; limits per address do not stop a sender with more addresses than that
 
 
 class RateLimit:

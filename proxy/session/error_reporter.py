@@ -65,7 +65,7 @@ class ErrorReporter:
         """
         await self._relay.settle()
         if self._relay.answers.skipping:
-            return  # an earlier error of the batch was first, and has been told
+            return  # an earlier error of the batch was sent already
         if error.hint and not self._known and self._relay.answers.status != b"E":
             with suppress(ShadowFailed):
                 asked = await self._exchange.read_setting(HINT_IN_MESSAGE)

@@ -58,7 +58,7 @@ class ExtendedProtocol:
             raise refuse_own_name()
         name = await self._text.convert_name(message.statement)
         if name in self._held.statements:
-            await self._exchange.settle()  # what is skipped after an error replaces nothing
+            await self._exchange.settle()  # a message that is skipped after an error replaces nothing
         try:
             parts = await self._core.reader.read_statements(message.sql)
             self._core.reporter.note_settings(parts)
@@ -113,7 +113,7 @@ class ExtendedProtocol:
         self._held.described.pop(portal, None)
         if statement is None or len(message.values) != len(statement.described.types):
             if portal in self._held.portals:
-                await self._exchange.settle()  # what is skipped after an error replaces nothing
+                await self._exchange.settle()  # a message that is skipped after an error replaces nothing
                 del self._held.portals[portal]
             self._core.forward_to_shadow(
                 received
@@ -187,7 +187,7 @@ class ExtendedProtocol:
             self._core.quotas.forget_portal(name)
             self._held.described.pop(name, None)
         elif message.what == b"S" and await self._text.convert_name(message.name) in self._held.statements:
-            await self._exchange.settle()  # what is skipped after an error closes nothing
+            await self._exchange.settle()  # a message that is skipped after an error closes nothing
             self._core.forward_to_shadow(received)
             self._held.forget_statement(await self._text.convert_name(message.name))
             return

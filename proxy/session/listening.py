@@ -26,7 +26,7 @@ from proxy.shadow.relay import ShadowRelay
 from proxy.wire.backend import NotificationResponse
 
 MOST_PAYLOAD_BYTES = 7_999  # as much as NOTIFY takes, so that no program has to expect more
-_MOST_UNREAD_BYTES = 64 * 1024  # written ahead of a client that does not read; what waits here all sessions share
+_MOST_UNREAD_BYTES = 64 * 1024  # written ahead of a client that does not read; all sessions share what waits here
 _ASCII = codecs.lookup("ascii")
 
 

@@ -57,7 +57,7 @@ class StatementReader:
         return parts
 
     def _read_alone(self, sql: bytes, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
-        with read_very_long_alone(sql, analyst=self._analyst):  # so that nobody holds a text while waiting
+        with read_very_long_alone(sql, analyst=self._analyst):  # so that no session holds a text while it waits
             return self._read(decode())
 
     def _read(self, text: str) -> tuple[tuple[StatementPart, ...], float]:

@@ -32,7 +32,7 @@ _OF_THE_MACHINE = re.compile(
 CONFIGURATION = {
     "port": "5432",  # whatever the environment says
     # nothing here is worth a sync: it is rebuilt from the policy. It is written at each commit all the same: when a
-    # session is killed the server starts anew, and needs it whole
+    # session is killed the server starts again, and needs it whole
     "fsync": "off",
     "full_page_writes": "off",
     "wal_level": "minimal",
@@ -51,7 +51,7 @@ CONFIGURATION = {
     "jit_provider": "none",
     "lc_messages": "C",  # some builds are translated
     "max_parallel_workers_per_gather": "0",
-    "client_connection_check_interval": "500ms",  # whoever hangs up leaves nothing running
+    "client_connection_check_interval": "500ms",  # a client that hangs up leaves nothing running
     "log_statement": "none",
     "log_min_error_statement": "panic",  # a failed statement's text is the analyst's own business
     "log_min_messages": "fatal",

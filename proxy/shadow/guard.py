@@ -60,5 +60,5 @@ def stop_server_with_process(directory: Path) -> Iterator[None]:
             guard.stdin.close()
             guard.wait()
             raise
-        with suppress(BrokenPipeError):  # somebody has killed the guard
+        with suppress(BrokenPipeError):  # the guard was killed
             guard.stdin.write(b"stopped\n")

@@ -15,7 +15,7 @@ from proxy.wire.frontend import Cancel, Flush, Parse, Sync, Terminate
 
 _CANCELLED_S = 5.0  # for a request to cancel: PostgreSQL answers at once, and one that hangs holds up no client
 _PARSED_S = 60.0  # for the grammar's word on the longest text; a shadow that hangs says none
-MOST_UNANSWERED = 1000  # a longer pipeline would not make the shadow faster, and what is expected is held in memory
+MOST_UNANSWERED = 1000  # a longer pipeline would not make the shadow faster, and expected answers are held in memory
 _GATHERED_BYTES = 64 * 1024  # as much as is read from a client at once: what it sent in one piece goes on in one
 _FLUSH = Flush().encode()
 _READY = ord("Z")

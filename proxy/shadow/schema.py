@@ -318,7 +318,7 @@ def _write_roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[s
         yield sql.SQL("CREATE ROLE {} NOLOGIN").format(group)
     wanted = {analyst.name for analyst in catalog.analysts}
     for name in sorted(members - wanted):
-        yield sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name))  # what it may read: roles own nothing
+        yield sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name))  # the rights of a role: roles own nothing
         yield sql.SQL("DROP ROLE {}").format(sql.Identifier(name))
     for name in sorted(wanted):
         role = sql.Identifier(name)

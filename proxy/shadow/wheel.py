@@ -140,7 +140,7 @@ def stop_at_once(server: PostgresServer) -> None:
                 _end_at_once(server)
                 server._postmaster_info = None
     server.cleanup()
-    atexit.unregister(server._cleanup)  # at exit it would make the folder anew, to lock it
+    atexit.unregister(server._cleanup)  # at exit it would make the folder again, to lock it
 
 
 def _end_at_once(server: PostgresServer) -> None:

@@ -137,7 +137,7 @@ def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], ow
             hint = "Choose another one with --port, or 0 for any that is free."
             message = f"port {port} cannot be listened on ({type(error).__name__})"
             raise KeyholeError("KH406", message, hint=hint) from None
-        listening.listen()  # whoever opens the address at once waits, and is not refused
+        listening.listen()  # a browser that opens the address at once waits, and is not refused
         key = OwnerKey()
         place = BEGIN if own is None else key.address(BEGIN)
         told(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
