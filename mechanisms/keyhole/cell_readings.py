@@ -46,7 +46,8 @@ MOST_WEIGHT = 1 << 20
 
 _WIDE = 0.01  # a rate at which noise is nearly continuous
 _MOST_PLACES = 4096  # of the calendars of one reading, together
-_MOST_KINDS = 64  # of keys whose values have different noise
+_MOST_KINDS = 6  # of keys whose values have different noise: each takes a tenth of a second to plan
+_STEP = 0.98  # of a guessed rate, which is tried below it
 _GROWTH = 1.0005  # what a rate may be above the least, and is raised beyond what it seems to lack
 _MOST_TRIED = 60  # rates; the guess is nearly always right, and each further one halves what is left
 
@@ -270,7 +271,7 @@ def _drop_narrower(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
     if len(alike) == 1 and None not in alike:
         return (max(found, key=lambda weights: weights[0][2]),)
     if len(found) > _MOST_KINDS:
-        raise Unachievable("values of so many kinds are read off these windows")
+        raise Unachievable("groups at different places read too many different numbers of groups")
     return found
 
 
@@ -310,7 +311,7 @@ def _find_rates(
     """
     ratios = _balance(weights, prices)
     room = tolerance + 2
-    low, factor = 0.0, _scaled_reach(weights, ratios, fnr, fpr) / room
+    low, factor, step = 0.0, _scaled_reach(weights, ratios, fnr, fpr) / room, _STEP
     found: dict[int, Fraction] | None = None
     for _ in range(_MOST_TRIED):
         rates = {place: round_rate_up(max(factor * ratio, float(LEAST_RATE))) for place, ratio in ratios.items()}
@@ -324,8 +325,10 @@ def _find_rates(
             low = factor
         if found is None:
             factor *= _GROWTH * min(2.0, reached / room)
-        elif high <= low * _GROWTH or low == 0.0:
+        elif high <= low * _GROWTH:
             return found
+        elif not low:  # the guess may be far above the least where the tolerance is a few steps
+            factor, step = factor * step, step * step
         else:
             factor = 0.5 * (low + high)
     if found is None:

@@ -195,7 +195,8 @@ def _read_ordered(
     """Return the places that a window along a key takes, and the other keys that it adds up. Raise KH204."""
     window.take_calendar(key)
     spec = node.args.get("spec")
-    if window.rest and (type(called) in _NEIGHBOURS or spec is not None):
+    is_one_row = type(called) in _NEIGHBOURS or isinstance(called, exp.FirstValue | exp.LastValue)
+    if window.rest and (is_one_row or spec is not None):
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} runs over groups of several keys in the order of one",

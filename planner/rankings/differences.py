@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from mechanisms.formula import TRUE
 from mechanisms.keyhole.cell_readings import find_affordable_tolerance
+from mechanisms.protocol import Unachievable
 from mechanisms.threshold.one_shot import find_least_rate
 from planner.aggregates.aggregate import identify_sum
 from planner.aggregates.comparison import Comparison, Having, Slack, SpreadComparison
@@ -152,7 +153,10 @@ def _find_amount_beside(
     question: Question, place: int, size: Fraction, *, epsilon: float, fnr: float, fpr: float
 ) -> Fraction:
     """Return the tolerance of a comparison with other groups whose test costs about `epsilon`, rounded up."""
-    steps = find_affordable_tolerance(cell_sums(question)[1], place, epsilon=epsilon, fnr=fnr, fpr=fpr)
+    try:
+        steps = find_affordable_tolerance(cell_sums(question)[1], place, epsilon=epsilon, fnr=fnr, fpr=fpr)
+    except Unachievable:  # refused when the question is planned
+        return Fraction(0)
     return round_up(steps * size)
 
 

@@ -175,3 +175,15 @@ SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT avg(n) FROM (SE
 
 SELECT country FROM sales s GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(s.amount) FROM sales t)
 --> KH107 sum(s.amount)
+
+SELECT country, month, count(*) > 2 * first_value(count(*)) OVER (ORDER BY month) AS grown FROM sales GROUP BY country, month
+--> KH204 first_value(count(*))
+
+SELECT country, month, count(*) > 2 * first_value(count(*)) OVER (PARTITION BY country ORDER BY month) AS grown FROM sales GROUP BY country, month
+--> [country 4, month 13] true show f0 > 0 ~1800; count(*) - 2 * first_value(count(*)) OVER (PARTITION BY country ORDER BY month) {} delta 100
+
+SELECT country, month, count(*) > 0.5 * sum(count(*)) OVER (ORDER BY month) AS much FROM sales GROUP BY country, month
+--> [country 4, month 13] true show f0 > 0 ~6000; count(*) - 0.5 * sum(count(*)) OVER (ORDER BY month) {} delta 200
+
+SELECT country FROM sales s GROUP BY country HAVING count(*) > 0.1 * (SELECT sum(CASE WHEN t.country = s.country THEN 1 END) FROM sales t)
+--> KH107 sum(CASE

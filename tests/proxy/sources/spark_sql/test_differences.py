@@ -51,18 +51,20 @@ def test_a_name_that_would_be_replaced_is_refused() -> None:
 @pytest.mark.parametrize("pattern", ["a%", "%", "_", "a\\%\\_\\\\b", "\\\\%", "a_%", "\\${", "it's", "100\\%", "\\a"])
 def test_patterns_match_as_in_postgresql(connected: Any, pattern: str) -> None:
     asked = collapse_wildcards(pattern)
-    tests = ", ".join(f"{connected.dialect.like(SPELLING.text(one), asked)} AS c{i}" for i, one in enumerate(TEXTS))
+    tests = ", ".join(
+        f"{connected.dialect.match_pattern(SPELLING.text(one), asked)} AS c{i}" for i, one in enumerate(TEXTS)
+    )
     assert connected.rows(f"SELECT {tests}") == [tuple(matches_pattern(one, pattern) for one in TEXTS)]
 
 
 def test_digits_from_no_place_on_are_no_number(connected: Any) -> None:
     """Else a row without a time would be in the first group of those that its hour decides about."""
-    picked = connected.dialect.spelling.cast(connected.dialect.pick_digits("000123", "place", 2), "integer")
+    picked = connected.dialect.spelling.write_cast(connected.dialect.pick_digits("000123", "place", 2), "integer")
     assert connected.rows(f"SELECT {picked} AS n FROM VALUES (5), (NULL), (3) AS t(place)") == [(23,), (None,), (1,)]
 
 
 def test_sums_do_not_overflow(connected: Any) -> None:
-    total = connected.dialect.total("x", 2**63)
+    total = connected.dialect.sum_whole("x", 2**63)
     extremes = "(SELECT CAST(9223372036854775807 AS bigint) AS x UNION ALL SELECT CAST(9223372036854775807 AS bigint))"
     assert connected.value(total, f"{extremes} AS t") == 2 * (2**63 - 1)
 
