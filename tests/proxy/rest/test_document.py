@@ -91,12 +91,12 @@ def test_every_status_that_is_announced_is_explained(service: Service) -> None:
 @in_turn(
     ("number", "said"),
     [
-        (MOST_BODY_BYTES, "a body of a megabyte"),
-        (MOST_DEPTH, "nested 32 levels deep"),
-        (MOST_SQL_CHARACTERS, "`sql` of 100,000 characters"),
+        (MOST_BODY_BYTES, "at most one megabyte"),
+        (MOST_DEPTH, "32 nested levels"),
+        (MOST_SQL_CHARACTERS, "`sql` has at most 100,000 characters"),
         (MOST_PARAMETERS, "1,000 parameters"),
         (MOST_TEXTS, "10,000 texts and brackets"),
-        (MOST_CHARACTERS, "10,000 characters of a setting"),
+        (MOST_CHARACTERS, "each setting at most 10,000 characters"),
         (MOST_HEAD_BYTES, "16 kB"),
         (MOST_HEADERS, "100 headers"),
         (MOST_PAGE_KEYS, "at most 100,000"),
@@ -106,7 +106,7 @@ def test_every_status_that_is_announced_is_explained(service: Service) -> None:
     ],
 )
 def test_numbers_are_the_codes(number: int, said: str) -> None:
-    words = {"a megabyte": 1_000_000, "ten": 10, "a hundred": 100, "seven": 7, "16 kB": 16_384}
+    words = {"one megabyte": 1_000_000, "ten": 10, "a hundred": 100, "seven": 7, "16 kB": 16_384}
     assert said in " ".join(TEXT.split())
     (named,) = {value for word, value in words.items() if word in said} or {
         int(found.replace(",", "")) for found in re.findall(r"[\d,]+", said)
