@@ -68,7 +68,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     common = task.common
     assert common is not None
     assert common.cells, "a reading of the key's own cell alone is a common sum"
-    near, weights = list_task_tolerances(task), [weigh_noises(common, one) for one in range(len(common.readings))]
+    near, weights = list_task_tolerances(task), [_weigh_to_plan(common, one) for one in range(len(common.readings))]
     prices = _prices(common)
 
     def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
@@ -128,7 +128,7 @@ def _price(found: Calibration, task: DecisionTask) -> Calibration:
 
 def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: float, fnr: float, fpr: float) -> int:
     """Return about the least tolerance at which one functional's test costs a cell `epsilon`."""
-    prices, weights = _prices(common), weigh_noises(common, functional)
+    prices, weights = _prices(common), _weigh_to_plan(common, functional)
     if not weights:
         return 0
     ratios = _balance(weights, prices)
@@ -270,6 +270,12 @@ def _drop_narrower(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
     alike = {weights[0][:2] if len(weights) == 1 else None for weights in found}
     if len(alike) == 1 and None not in alike:
         return (max(found, key=lambda weights: weights[0][2]),)
+    return found
+
+
+def _weigh_to_plan(common: CommonSums, functional: int) -> tuple[Weights, ...]:
+    """Return the noises in a functional's reading. Raise `Unachievable` if they take too long to work out."""
+    found = weigh_noises(common, functional)
     if len(found) > _MOST_KINDS:
         raise Unachievable("groups at different places read too many different numbers of groups")
     return found
