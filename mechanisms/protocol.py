@@ -57,14 +57,20 @@ class TakenCells:
     """The cells of a key space whose sums a reading adds up, seen from one key.
 
     Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
-    takes the places `taken[p]`. A key that takes none has no value of the reading. With `most` each cell counts
-    `most // len(taken[p])` times: a mean of fewer cells weighs each more.
+    takes the places `taken[p]`. A key that takes none has no value of the reading, or reads the constant `otherwise` in
+    place of the sum and its factor. With `most` each cell counts `most // len(taken[p])` times: a mean of fewer cells
+    weighs each more.
     """
 
     whole: tuple[int, ...] = ()
     axis: int | None = None
     taken: tuple[tuple[int, ...], ...] = ()
     most: int = 0
+    otherwise: int | None = None
+
+    def has_value(self, place: int) -> bool:
+        """Return True if a key at a place of the axis has cells, or reads a constant."""
+        return bool(self.taken[place]) or self.otherwise is not None
 
 
 OWN_CELL = TakenCells()

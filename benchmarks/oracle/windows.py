@@ -35,6 +35,7 @@ _CONDITIONS = (
     "n {o} {q} * w", "n {o} {q} * w", "n - w {o} {c}", "n {o} w + {c}", "w {o} {c}", "n {o} {q} * w AND w {o} {c}",
     "n {o} {q} * w OR n {o} w", "NOT (n {o} {q} * w)", "n BETWEEN {q} * w AND w + {c}", "n / nullif(w, 0) {s} {q}",
     "100.0 * n / nullif(w, 0) {s} 40", "n + w {o} {c}", "2 * n - 3 * w {o} {c}", "abs(n - w) {s} 2",
+    "n - coalesce(w, 0) {o} {c}", "coalesce(n - w, 0) {o} {c}", "n > coalesce(w, {c})",
 )  # fmt: skip
 _NUMBERS = ("0.1", "0.25", "0.5", "1", "1.2", "2")
 
@@ -107,8 +108,11 @@ def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[
     order = f"{part}ORDER BY {calendars[0]}{falling}"
     if kind == "ordered":
         call = drawn.choice(
-            ("lag({size})", "lag({size}, 2)", "lead({size})", "first_value({size})", "last_value({size})")
-        )
+            (
+                "lag({size})", "lag({size}, 2)", "lead({size})", "lag({size}, 1, 0)", "lead({size}, 2, 3)",
+                "lag({size}, 1, {size})", "first_value({size})", "last_value({size})",
+            )
+        )  # fmt: skip
         return f"{call} OVER ({order})"
     return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER ({order} {drawn.choice(_FRAMES)})"
 

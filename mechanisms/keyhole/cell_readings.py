@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
-from typing import TypeAlias
 
 import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
+from mechanisms.keyhole.taken_cells import Weights, find_known_keys, read_cells, weigh_noises
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.noise_sum import Noises, Weighted, merge, reach, upper_tail
 from mechanisms.protocol import (
@@ -30,22 +29,12 @@ from mechanisms.protocol import (
     FunctionalTest,
     Noise,
     Outcome,
-    TakenCells,
     Unachievable,
 )
 from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once, list_sum_rates
 from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
 
-Weights: TypeAlias = tuple[tuple[int, int, int], ...]
-"""Of one kind of key: a sum, by how much its noise counts, and in how many cells."""
-
-LARGEST_VALUE = 1 << 61
-"""Readings stay below it: noisy cells are clipped to it, divided by the sum of a reading's weights."""
-MOST_WEIGHT = 1 << 20
-"""The largest sum of the weights of one reading. TakenCells are then clipped beyond 2**41 steps alone."""
-
 _WIDE = 0.01  # a rate at which noise is nearly continuous
-_MOST_PLACES = 4096  # of the calendars of one reading, together
 _MOST_KINDS = 6  # of keys whose values have different noise: each takes a tenth of a second to plan
 _STEP = 0.98  # of a guessed rate, which is tried below it
 _GROWTH = 1.0005  # what a rate may be above the least, and is raised beyond what it seems to lack
@@ -154,11 +143,13 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
         place: sums[place] + noise.draw_discrete_laplace(rate=rate, size=keys) if rate else np.zeros(keys, np.int64)
         for place, rate in enumerate(rates)
     }
-    read = {one: read_cells(common, one, noisy) for one in list_mentioned(task)}
+    mentioned = list_mentioned(task)
+    read = {one: read_cells(common, one, noisy) for one in mentioned}
+    # a value without noise is compared as it is
+    shifts = {one: calibration.tests[one].shift * ~find_known_keys(common, one) for one in mentioned}
 
     def test_literal(cut: Cut) -> Booleans:
-        values, present = read[cut.functional]
-        shift = calibration.tests[cut.functional].shift
+        (values, present), shift = read[cut.functional], shifts[cut.functional]
         held = values > cut.cut - shift if cut.above else values < cut.cut + 1 + shift
         return np.asarray(held & present, dtype=np.bool_)
 
@@ -168,109 +159,6 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
         epsilon=np.full(keys, calibration.worst_case_epsilon),
         predicates=tuple(passed & one for one in predicates),
     )
-
-
-def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> tuple[Integers, Booleans]:
-    """Return a functional of every key from the sums of all cells, and True for the keys that have all its cells."""
-    reading, cells = common.readings[functional], common.cells[functional]
-    keys = next(iter(sums.values())).size
-    weights = weigh_noises(common, functional)
-    most = LARGEST_VALUE // max((sum(times * count for _, times, count in one) for one in weights), default=1)
-    total, present = np.zeros(keys, dtype=np.int64), np.ones(keys, dtype=np.bool_)
-    for (place, times), where in zip(reading, cells, strict=True):
-        found, there = _look_up(np.clip(sums[place], -most, most).reshape(common.shape), where)
-        total += times * found.reshape(-1)
-        present &= there.reshape(-1)
-    return total, present
-
-
-def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
-    """Return the sum of each key's cells, weighed as in a mean where they are one, and if it has any."""
-    if where.whole:
-        values = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
-    if where.axis is None:
-        return values, np.ones(values.shape, dtype=np.bool_)
-    moved = np.moveaxis(values, where.axis, 0)
-    read = np.zeros(moved.shape, dtype=np.int64)
-    for place, taken in enumerate(where.taken):
-        if taken:
-            read[place] = _weight(where, place) * moved[list(taken)].sum(axis=0)
-    there = np.array([bool(taken) for taken in where.taken], dtype=np.bool_)
-    shaped = there.reshape([-1 if axis == where.axis else 1 for axis in range(values.ndim)])
-    return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
-
-
-def _weight(where: TakenCells, place: int) -> int:
-    """Return how often each cell counts for a key at a place."""
-    return where.most // len(where.taken[place]) if where.most else 1
-
-
-@lru_cache(maxsize=256)
-def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
-    """Return the noises in a functional's reading, for each kind of key that has all cells of it.
-
-    Each is a sum, by how much its noise counts, and in how many cells. A cell that several parts of a reading have in
-    common counts by the sum of what it counts there. There is none if the reading has no noise in any key.
-
-    Raises:
-        Unachievable: a calendar is too long.
-    """
-    parts = tuple(zip(common.readings[functional], common.cells[functional], strict=True))
-    calendars = sorted({where.axis for _, where in parts if where.axis is not None})
-    others = sorted({axis for _, where in parts for axis in where.whole} - set(calendars))
-    if math.prod(common.shape[axis] for axis in calendars) > _MOST_PLACES:
-        raise Unachievable("a calendar of so many values is too long for windows over it")
-    found: dict[Weights, None] = {}
-    if not math.prod(common.shape):
-        return ()
-    for places in product(*(range(common.shape[axis]) for axis in calendars)):
-        at = dict(zip(calendars, places, strict=True))
-        if all(where.axis is None or where.taken[at[where.axis]] for _, where in parts):
-            found[_weigh_at(parts, at, others, common.shape)] = None
-    found.pop((), None)  # of keys in which everything cancels out: their value is known
-    return _drop_narrower(tuple(found))
-
-
-def _weigh_at(
-    parts: Sequence[tuple[tuple[int, int], TakenCells]],
-    at: Mapping[int, int],
-    others: Sequence[int],
-    shape: tuple[int, ...],
-) -> Weights:
-    """Return the noises of a key at places of calendars. On each of the `others` a cell is in its own value or not."""
-    counts: dict[tuple[int, int], int] = {}
-    for away in product((False, True), repeat=len(others)):
-        cells = math.prod(shape[axis] - 1 for axis, one in zip(others, away, strict=True) if one)
-        far = {axis for axis, one in zip(others, away, strict=True) if one}
-        weights: dict[int, Integers] = {}
-        for (place, times), where in parts:
-            if not far <= set(where.whole):
-                continue
-            grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
-            taken = np.ix_(*(_places(where, axis, own, shape) for axis, own in at.items())) if at else (slice(None),)
-            grid[taken] += times * (1 if where.axis is None else _weight(where, at[where.axis]))
-        for place, grid in weights.items():
-            for weight, number in zip(*np.unique(np.abs(grid), return_counts=True), strict=True):
-                if weight and cells:
-                    counts[place, int(weight)] = counts.get((place, int(weight)), 0) + cells * int(number)
-    return tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
-
-
-def _places(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
-    if axis in where.whole:
-        return list(range(shape[axis]))
-    return list(where.taken[own]) if where.axis == axis else [own]
-
-
-def _drop_narrower(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
-    """Return the kinds without those that have fewer noises than another, where all noises are alike.
-
-    Then the noise of fewer is reached less often: each further noise is symmetric, and the sum unimodal.
-    """
-    alike = {weights[0][:2] if len(weights) == 1 else None for weights in found}
-    if len(alike) == 1 and None not in alike:
-        return (max(found, key=lambda weights: weights[0][2]),)
-    return found
 
 
 def _weigh_to_plan(common: CommonSums, functional: int) -> tuple[Weights, ...]:

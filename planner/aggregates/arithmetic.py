@@ -15,7 +15,14 @@ from planner.aggregates.aggregate import (
     identify_sum,
     read_aggregate,
 )
-from planner.aggregates.cell_windows import find_window_argument, place_aggregate, read_cells, reads_groups
+from planner.aggregates.cell_windows import (
+    find_default,
+    find_window_argument,
+    place_aggregate,
+    read_cells,
+    reads_groups,
+    refuse_window,
+)
 from planner.aggregates.computed_measure import find_least_value, is_unbounded
 from planner.aggregates.having_refusals import (
     refuse_arithmetic,
@@ -178,7 +185,25 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
         for found, coefficient in read.summands
     )
     arithmetic = Arithmetic.EXACT if isinstance(strip_parentheses(node.this), exp.Sum | exp.Avg) else read.arithmetic
-    return replace(read, summands=placed, arithmetic=max(read.arithmetic, arithmetic))
+    read = replace(read, summands=placed, arithmetic=max(read.arithmetic, arithmetic))
+    other = find_default(node)
+    default = None if other is None else read_linear(other, within)
+    if default is None or not any(found.cells.empty for found, _ in placed):
+        return read
+    if default.summands or default.key_numbers is not None:
+        raise refuse_window(node)
+    return _fill_missing(read, default)
+
+
+def _fill_missing(one: Linear, default: Linear) -> Linear | None:
+    """Return an expression that is a constant in groups that lack its groups. Return None if they lack some of them."""
+    (found, factor), *others = one.summands
+    empty = {other.cells.empty for other, _ in one.summands}
+    if len(empty) > 1 or any(other.cells.default is not None for other, _ in one.summands):
+        return None
+    first = replace(found, cells=replace(found.cells, default=(default.constant - one.constant) / factor))
+    rest = tuple((replace(other, cells=replace(other.cells, default=Fraction(0))), times) for other, times in others)
+    return replace(one, summands=((first, factor), *rest), arithmetic=max(one.arithmetic, default.arithmetic))
 
 
 def _read_aggregate(node: exp.Expr, within: GroupScope) -> Linear | None:
@@ -465,10 +490,18 @@ def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     others = [read_linear(other, within) for other in node.expressions]
     if inner is None or len(others) != 1 or others[0] is None or others[0].summands or inner.null_value is not None:
         raise refuse_nonlinear(node, within)
-    lacks = any(not places for found, _ in inner.summands for places in found.cells.taken)
-    if inner.key_numbers is not None or others[0].key_numbers is not None or lacks:
+    if inner.key_numbers is not None or others[0].key_numbers is not None:
         raise refuse_nonlinear(node, within)
     missing = others[0].constant
+    if any(found.cells.lacking for found, _ in inner.summands):
+        if missing and any(found.measure is not Measure.ROWS for found, _ in inner.summands):
+            raise refuse_nonlinear(node, within)  # a sum without values is NULL, too, and read as 0
+        filled = _fill_missing(inner, others[0])
+        if filled is None:
+            return replace(inner, null_value=missing)
+        instead = f", {convert_to_decimal(missing)})"
+        named = [(replace(one, text=f"coalesce({one.text}{instead}"), times) for one, times in filled.summands]
+        return replace(filled, summands=tuple(named))
     plain = all(not found.divisor for found, _ in inner.summands) and not inner.constant
     if plain and missing == 0 and len(inner.summands) == 1:
         ((found, coefficient),) = inner.summands

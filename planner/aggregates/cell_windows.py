@@ -66,6 +66,18 @@ def find_window_argument(node: exp.Window) -> exp.Expr:
     return argument
 
 
+def find_default(node: exp.Window) -> exp.Expr | None:
+    """Return what lag or lead give where there is no group. Return None without it, or for the group's own argument."""
+    called = strip_parentheses(node.this)
+    default: exp.Expr | None = called.args.get("default") if type(called) in _NEIGHBOURS else None
+    return None if default is None or _is_argument(default, called) else default
+
+
+def _is_argument(default: exp.Expr, called: exp.Expr) -> bool:
+    """Return True for `lag(n, 1, n)`, which is the group's own where there is no group before."""
+    return strip_parentheses(default) == strip_parentheses(called.this)
+
+
 def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction]:
     """Return the groups that a window adds up, and what it multiplies their sum by. Raise KH204."""
     called, order = strip_parentheses(node.this), node.args.get("order")
@@ -210,7 +222,9 @@ def _read_ordered(
         at = line.index(own)
         if type(called) in _NEIGHBOURS:
             beside = at + _NEIGHBOURS[type(called)] * _read_offset(called, node, window)
-            frames.append((line[beside],) if 0 <= beside < len(line) else ())
+            default = called.args.get("default")
+            edge = (own,) if default is not None and _is_argument(default, called) else ()
+            frames.append((line[beside],) if 0 <= beside < len(line) else edge)
             continue
         first, past = _read_frame(spec, at, len(line), node, window)
         taken = line[max(0, first) : max(0, past)]
@@ -239,10 +253,8 @@ def _read_edge(edge: object, side: object, at: int, length: int, node: exp.Windo
 
 
 def _read_offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
-    """Return how far lag or lead looks. Raise KH204 for a default, which would be compared where there is no group."""
-    offset, default = called.args.get("offset"), called.args.get("default")
-    if default is not None and not isinstance(strip_parentheses(default), exp.Null):
-        raise refuse_window(node)
+    """Return how far lag or lead looks. Raise KH204."""
+    offset = called.args.get("offset")
     return 1 if offset is None else _read_whole(offset, node, window)
 
 

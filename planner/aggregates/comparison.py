@@ -123,7 +123,7 @@ class Comparison(_HavingTree):
     @property
     def may_lack_groups(self) -> bool:
         """True if it is NULL for some groups because they lack a neighbour."""
-        return any(not places for one in self.cell_sums for places in one.cells.taken)
+        return any(one.cells.lacking for one in self.cell_sums)
 
     @property
     def every_part(self) -> tuple[SumPart, ...]:

@@ -280,7 +280,7 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
         raise refuse_group_divisor(node)  # the quotient of integers is cut off, so that it is less than a share
     times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
     rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
-    rises = rises and not whole.constant
+    rises = rises and not whole.constant and all((found.cells.default or 0) >= 0 for found, _ in whole.summands)
     keys = {column.name for column in within.keys}
     is_of_all = all(found.cells.key is None and set(found.cells.whole) == keys for found, _ in whole.summands)
     if rises and (operator in (">", "<") or is_of_all) and _is_part_of(part, whole):

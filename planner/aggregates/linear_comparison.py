@@ -126,7 +126,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         if coefficient
     )
     difference = replace(difference, summands=summands)
-    special = _compare_cells(difference, operator, threshold, own, node, at)
+    special = _compare_cells(difference, operator, threshold, scale, own, node, at)
     if special is None and own is None and difference.null_value is None:
         special = _compare_means(summands, operator, threshold, node, at, within)
     if special is not None:
@@ -188,6 +188,7 @@ def _compare_cells(
     difference: Linear,
     operator: str,
     threshold: Fraction,
+    scale: Fraction,
     own: KeyNumbers | None,
     node: exp.Expr,
     at: int | None,
@@ -197,7 +198,9 @@ def _compare_cells(
     if all(found.cells == OWN_GROUP_ALONE for found, _ in summands):
         return None
     plain = all(not found.divisor and found.measure in (Measure.ROWS, Measure.TOTAL) for found, _ in summands)
-    if own is not None or difference.null_value is not None or not plain:
+    value = difference.null_value  # of groups that lack a neighbour, whose literals are false
+    holds = value is not None and COMPARISONS[operator](value / scale, 0)
+    if own is not None or holds or not plain:
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} compares other groups with something else than sums and counts of rows",
@@ -232,9 +235,11 @@ def _compare_cells(
 def _lack_cells(cells: Sequence[KeyCells]) -> bool:
     """Return True if every group lacks some neighbour, as where two months before are compared of two months."""
     calendars = {one.key for one in cells if one.key is not None}
-    return any(
-        not any(map(all, zip(*(one.taken for one in cells if one.key == key), strict=True))) for key in calendars
-    )
+    for key in calendars:
+        along = [one for one in cells if one.key == key]
+        if len(frozenset().union(*(one.lacking for one in along))) == len(along[0].taken):
+            return True
+    return False
 
 
 def _compare_means(

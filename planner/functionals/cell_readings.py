@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mechanisms.keyhole.cell_readings import MOST_WEIGHT
+from mechanisms.keyhole.taken_cells import MOST_WEIGHT
 from mechanisms.protocol import CommonSums, TakenCells
 from planner.aggregates.comparison import CellSum, Comparison
 from planner.catalog.catalog import Table
@@ -11,9 +11,10 @@ from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_common_step, make_functional
 from planner.functionals.functional_identity import identify_functional
+from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.sensitivity import find_sensitivity_of_sums
 from planner.question.condition import Condition
-from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
+from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import CellRead, Functional, Measure, Question
 from planner.values.decimals import convert_to_decimal
 
@@ -31,13 +32,15 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
     """
     made = [_sum_of(one, comparison, table=table, where=where) for one in comparison.cell_sums]
     worth = [size * one.times for (_, size), one in zip(made, comparison.cell_sums, strict=True)]
-    step = find_common_step(map(abs, worth))
+    constants = [one.times * (one.cells.default or 0) for one in comparison.cell_sums]
+    step = find_common_step(abs(one) for one in (*worth, *constants) if one)
     reads = tuple(
-        CellRead(summed, one.cells, int(each / step))
-        for (summed, _), one, each in zip(made, comparison.cell_sums, worth, strict=True)
+        CellRead(summed, one.cells, int(each / step), None if one.cells.default is None else int(constant / step))
+        for (summed, _), one, each, constant in zip(made, comparison.cell_sums, worth, constants, strict=True)
     )
     own = sum(abs(one.times) * one.summed.sensitivity for one in reads if one.cells == OWN_GROUP_ALONE)
-    if sum(abs(one.times) for one in reads) > MOST_WEIGHT:
+    largest = sum(abs(one.otherwise or 0) for one in reads)
+    if sum(abs(one.times) for one in reads) > MOST_WEIGHT or largest >= LIMIT:
         raise KeyholeError(
             "KH208",
             f"{comparison.left} counts its sums by numbers with too many digits",
@@ -95,7 +98,7 @@ def cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSums]:
     for one in question.functionals:
         reads = one.cell_reads or (CellRead(one, OWN_GROUP_ALONE, 1),)
         readings.append(tuple((_place(sums, read.summed), read.times) for read in reads))
-        cells.append(tuple(_axes(read.cells, question.keys) for read in reads))
+        cells.append(tuple(_axes(read, question.keys) for read in reads))
     known = tuple(sums)
     common = CommonSums(
         sensitivities=tuple(one.sensitivity for one in known),
@@ -118,8 +121,9 @@ def _place(sums: list[Functional], wanted: Functional) -> int:
     return len(sums) - 1
 
 
-def _axes(cells: KeyCells, keys: KeySpace) -> TakenCells:
+def _axes(read: CellRead, keys: KeySpace) -> TakenCells:
     names: Sequence[str] = keys.names
+    cells = read.cells
     axis = None if cells.key is None else names.index(cells.key)
     whole = tuple(sorted(map(names.index, cells.whole)))
-    return TakenCells(whole=whole, axis=axis, taken=cells.taken, most=cells.most)
+    return TakenCells(whole=whole, axis=axis, taken=cells.taken, most=cells.most, otherwise=read.otherwise)

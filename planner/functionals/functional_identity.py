@@ -38,7 +38,8 @@ def _identify_reading(read: CellRead) -> str:
     where = read.cells
     taken = sha256(repr(where.taken).encode()).hexdigest() if where.taken else ""
     cells = f"{where.whole!r} {where.key!r} {taken} {where.most}"
-    return f"{read.times} in {cells} of ({identify_sum(read.summed)})"
+    otherwise = "" if read.otherwise is None else f" or {read.otherwise}"
+    return f"{read.times} in {cells}{otherwise} of ({identify_sum(read.summed)})"
 
 
 def _identify_offsets(taken: Offsets, keys: Mapping[str, str]) -> str:

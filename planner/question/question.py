@@ -72,11 +72,15 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class CellRead:
-    """A part of a functional that is read off other groups: `times` the steps of `summed` in `cells`."""
+    """A part of a functional that is read off other groups: `times` the steps of `summed` in `cells`.
+
+    In groups without such cells it is `otherwise` steps of the functional, or has no value.
+    """
 
     summed: "Functional"
     cells: KeyCells
     times: int
+    otherwise: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 20) OVER (ORDER BY
 --> [month 13] false; 
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 1, 0) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE n > before + 500
---> KH204 n
+--> [month 13] f0 > 500 ~50; count(*) - lag(count(*), 1, 0) OVER (ORDER BY month) {} delta 100
 
 SELECT month, avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) > 300000 AS strong FROM sales GROUP BY month
 --> [month 13] true show f0 > 180000000 ~18000000; avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 1
@@ -138,7 +138,7 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY mon
 --> [month 13] f0 <= 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > coalesce(b, 0) + 500
---> KH204 n
+--> [month 13] f0 > 500 ~50; count(*) - coalesce(lag(count(*)) OVER (ORDER BY month), 0) {} delta 100
 
 SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER () AS t FROM sales GROUP BY month) q WHERE n / nullif(t, 5) > 0.1
 --> KH204 n

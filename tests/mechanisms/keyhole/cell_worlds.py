@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers
-from mechanisms.keyhole.cell_readings import Weights
+from mechanisms.keyhole.taken_cells import Weights
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Exposure, TakenCells
 from mechanisms.threshold.joint_loss import expose_all_at_once
 
@@ -89,12 +89,14 @@ def _list_cells(where: TakenCells, key: Key, shape: Sequence[int]) -> Iterator[K
 
 
 def coefficients(common: CommonSums, functional: int, key: Key) -> Counter[tuple[int, Key]] | None:
-    """Return how often each cell of each sum counts for a key; None if the key lacks one of its cells."""
+    """Return how often each cell of each sum counts for a key; None if the key lacks one that no constant replaces."""
     found: Counter[tuple[int, Key]] = Counter()
     for (place, times), where in zip(common.readings[functional], common.cells[functional], strict=True):
         taken = where.taken[key[where.axis]] if where.axis is not None else ()
         if where.axis is not None and not taken:
-            return None
+            if where.otherwise is None:
+                return None
+            continue
         each = where.most // len(taken) if where.most else 1
         for cell in _list_cells(where, key, common.shape):
             found[place, cell] += times * each
@@ -114,7 +116,14 @@ def read_plainly(common: CommonSums, functional: int, sums: Integers) -> tuple[l
     for key in places:
         found = coefficients(common, functional, key)
         present.append(found is not None)
-        values.append(sum(times * int(sums[place][places[cell]]) for (place, cell), times in (found or {}).items()))
+        constant = sum(
+            where.otherwise or 0
+            for where in common.cells[functional]
+            if where.axis is not None and not where.taken[key[where.axis]]
+        )
+        values.append(
+            constant + sum(times * int(sums[place][places[cell]]) for (place, cell), times in (found or {}).items())
+        )
     return values, np.array(present, dtype=np.bool_)
 
 

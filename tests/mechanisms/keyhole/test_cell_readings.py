@@ -12,14 +12,12 @@ from scipy import stats
 
 from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate_formula
 from mechanisms.keyhole.cell_readings import (
-    LARGEST_VALUE,
     bound_missed,
     bound_wrong,
     evaluate_literal,
     find_affordable_tolerance,
-    read_cells,
-    weigh_noises,
 )
+from mechanisms.keyhole.taken_cells import LARGEST_VALUE, read_cells, weigh_noises
 from mechanisms.noise.noise_sum import Noises, Weighted, merge
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
@@ -60,6 +58,7 @@ READINGS: dict[str, tuple[tuple[int, ...], list[Part]]] = {
     "a share of a total": ((2, 3), SHARE),
     "a share of last month's total": ((3, 4), [(0, 4, OWN_CELL), (0, -1, TakenCells((1,), 0, lag(3).taken))]),
     "the grand total": ((2, 2, 2), [(0, 1, total(0, 1, 2))]),
+    "growth over 0 at first": ((3,), [(0, 5, OWN_CELL), (0, -6, replace(lag(3), otherwise=0))]),
     "two sums": ((4,), [(0, 1, OWN_CELL), (1, -3, lag(4)), (1, 1, OWN_CELL)]),
 }
 
@@ -81,7 +80,7 @@ def _cells(draw: st.DrawFn, shape: tuple[int, ...]) -> TakenCells:
     places = st.lists(st.integers(0, shape[axis] - 1), unique=True, max_size=3)
     taken = tuple(tuple(sorted(draw(places))) for _ in range(shape[axis]))
     most = math.lcm(*(len(one) for one in taken if one)) if draw(st.booleans()) else 0
-    return TakenCells(whole, axis, taken, most)
+    return TakenCells(whole, axis, taken, most, draw(st.none() | st.integers(-20, 20)))
 
 
 @st.composite
@@ -281,6 +280,17 @@ def test_the_first_month_has_no_difference_whatever_is_compared(name: str, risin
     passed = MECHANISMS[name].decide(made, sums, noise=SeededNoise(3)).passed.reshape(2000, 3)
     assert not passed[:, 0].any()
     assert passed[:, 1:].all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rising", [True, False])
+def test_a_value_that_is_a_constant_is_compared_without_a_shift(name: str, rising: bool) -> None:
+    """Without noise: the first month reads 7 in place of the month before, and the second the first's 7."""
+    common = common_sums((2,), [(0, 1, replace(lag(2), otherwise=7))])
+    made = calibrate(name, cell_task(common, above(0, 7, 30) if rising else below(0, 6, 30)))
+    assert made.tests[0].shift > 0
+    passed = MECHANISMS[name].decide(made, np.array([[7, 0]]), noise=Silence(0)).passed
+    assert passed.tolist() == [False, True]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import Booleans, Cut, evaluate_formula, list_literals
-from mechanisms.keyhole.cell_readings import evaluate_literal, read_cells
+from mechanisms.keyhole.cell_readings import evaluate_literal
+from mechanisms.keyhole.taken_cells import read_cells
 from planner.functionals.cell_readings import cell_sums, reads_cells
 from planner.values.operators import COMPARISONS
 from tests.effort import examples

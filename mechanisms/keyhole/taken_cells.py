@@ -1,0 +1,148 @@
+"""Cells of a key space that a reading adds up, seen from each key, and the noises that it then has.
+
+Proof: docs/proofs/cell_readings.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import CommonSums, TakenCells, Unachievable
+
+Weights: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Of one kind of key: a sum, by how much its noise counts, and in how many cells."""
+
+LARGEST_VALUE = 1 << 61
+"""Readings stay below it: noisy cells are clipped to it, divided by the sum of a reading's weights."""
+MOST_WEIGHT = 1 << 20
+"""The largest sum of the weights of one reading. Cells are then clipped beyond 2**41 steps alone."""
+_MOST_PLACES = 4096  # of the calendars of one reading, together
+
+
+def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> tuple[Integers, Booleans]:
+    """Return a functional of every key from the sums of all cells, and True for the keys that have a value."""
+    reading, cells = common.readings[functional], common.cells[functional]
+    keys = next(iter(sums.values())).size
+    weights = weigh_noises(common, functional)
+    most = LARGEST_VALUE // max((sum(times * count for _, times, count in one) for one in weights), default=1)
+    total, present = np.zeros(keys, dtype=np.int64), np.ones(keys, dtype=np.bool_)
+    for (place, times), where in zip(reading, cells, strict=True):
+        found, there = _look_up(np.clip(sums[place], -most, most).reshape(common.shape), where)
+        total += times * found.reshape(-1)
+        if where.otherwise is None:
+            present &= there.reshape(-1)
+        else:
+            total += where.otherwise * ~there.reshape(-1)
+    return total, present
+
+
+def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
+    """Return the sum of each key's cells, weighed as in a mean where they are one, and if it has any."""
+    if where.whole:
+        values = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
+    if where.axis is None:
+        return values, np.ones(values.shape, dtype=np.bool_)
+    moved = np.moveaxis(values, where.axis, 0)
+    read = np.zeros(moved.shape, dtype=np.int64)
+    for place, taken in enumerate(where.taken):
+        if taken:
+            read[place] = _weight(where, place) * moved[list(taken)].sum(axis=0)
+    there = np.array([bool(taken) for taken in where.taken], dtype=np.bool_)
+    shaped = there.reshape([-1 if axis == where.axis else 1 for axis in range(values.ndim)])
+    return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
+
+
+def _weight(where: TakenCells, place: int) -> int:
+    """Return how often each cell counts for a key at a place."""
+    return where.most // len(where.taken[place]) if where.most and where.taken[place] else 1
+
+
+@lru_cache(maxsize=256)
+def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
+    """Return the noises in a functional's reading, for each kind of key that has a value of it.
+
+    Each is a sum, by how much its noise counts, and in how many cells. A cell that several parts of a reading have in
+    common counts by the sum of what it counts there. There is none if the reading has no noise in any key.
+
+    Raises:
+        Unachievable: a calendar is too long.
+    """
+    found = dict.fromkeys(_weigh_places(common, functional)[1].values())
+    found.pop((), None)  # of keys in which everything cancels out: their value is known
+    return _drop_narrower(tuple(found))
+
+
+def find_known_keys(common: CommonSums, functional: int) -> Booleans:
+    """Return True for the keys whose value of a functional has no noise, because only constants are left of it."""
+    calendars, weights = _weigh_places(common, functional)
+    known = np.zeros(common.shape, dtype=np.bool_)
+    for places, one in weights.items():
+        if not one:
+            at = dict(zip(calendars, places, strict=True))
+            known[tuple(at.get(axis, slice(None)) for axis in range(len(common.shape)))] = True
+    return known.reshape(-1)
+
+
+@lru_cache(maxsize=256)
+def _weigh_places(common: CommonSums, functional: int) -> tuple[list[int], Mapping[tuple[int, ...], Weights]]:
+    """Return the axes with calendars, and the noises of keys by their places on these."""
+    parts = tuple(zip(common.readings[functional], common.cells[functional], strict=True))
+    calendars = sorted({where.axis for _, where in parts if where.axis is not None})
+    others = sorted({axis for _, where in parts for axis in where.whole} - set(calendars))
+    if math.prod(common.shape[axis] for axis in calendars) > _MOST_PLACES:
+        raise Unachievable("a calendar of so many values is too long for windows over it")
+    found: dict[tuple[int, ...], Weights] = {}
+    if not math.prod(common.shape):
+        return calendars, found
+    for places in product(*(range(common.shape[axis]) for axis in calendars)):
+        at = dict(zip(calendars, places, strict=True))
+        if all(where.axis is None or where.has_value(at[where.axis]) for _, where in parts):
+            found[places] = _weigh_at(parts, at, others, common.shape)
+    return calendars, found
+
+
+def _weigh_at(
+    parts: Sequence[tuple[tuple[int, int], TakenCells]],
+    at: Mapping[int, int],
+    others: Sequence[int],
+    shape: tuple[int, ...],
+) -> Weights:
+    """Return the noises of a key at places of calendars. On each of the `others` a cell is in its own value or not."""
+    counts: dict[tuple[int, int], int] = {}
+    for away in product((False, True), repeat=len(others)):
+        cells = math.prod(shape[axis] - 1 for axis, one in zip(others, away, strict=True) if one)
+        far = {axis for axis, one in zip(others, away, strict=True) if one}
+        weights: dict[int, Integers] = {}
+        for (place, times), where in parts:
+            if not far <= set(where.whole):
+                continue
+            grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
+            taken = np.ix_(*(_places(where, axis, own, shape) for axis, own in at.items())) if at else (slice(None),)
+            grid[taken] += times * (1 if where.axis is None else _weight(where, at[where.axis]))
+        for place, grid in weights.items():
+            for weight, number in zip(*np.unique(np.abs(grid), return_counts=True), strict=True):
+                if weight and cells:
+                    counts[place, int(weight)] = counts.get((place, int(weight)), 0) + cells * int(number)
+    return tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
+
+
+def _places(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
+    if axis in where.whole:
+        return list(range(shape[axis]))
+    return list(where.taken[own]) if where.axis == axis else [own]
+
+
+def _drop_narrower(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
+    """Return the kinds without those that have fewer noises than another, where all noises are alike.
+
+    Then the noise of fewer is reached less often: each further noise is symmetric, and the sum unimodal.
+    """
+    alike = {weights[0][:2] if len(weights) == 1 else None for weights in found}
+    if len(alike) == 1 and None not in alike:
+        return (max(found, key=lambda weights: weights[0][2]),)
+    return found
