@@ -6,7 +6,9 @@ windows over the bounded rows of every group that the question lists, where a gr
 """
 
 import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
 
 import psycopg
 
@@ -61,11 +63,22 @@ class WindowStatement:
         return f"SELECT {keys} FROM ({inner}) q WHERE {self.condition}"
 
 
+class CellStatement(Protocol):
+    """A comparison with other groups."""
+
+    @property
+    def sql(self) -> str:
+        """As it is asked."""
+
+
+Asked = TypeVar("Asked", bound=CellStatement)
+
+
 @dataclass(frozen=True, slots=True)
-class WindowDisagreement:
+class Disagreed(Generic[Asked]):
     """Keys on which one source's integers and PostgreSQL differ."""
 
-    statement: WindowStatement
+    statement: Asked
     source: str
     missing: frozenset[Key]
     surplus: frozenset[Key]
@@ -117,8 +130,15 @@ def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[
     return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER ({order} {drawn.choice(_FRAMES)})"
 
 
-def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> WindowDisagreement | None:
+def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> Disagreed[WindowStatement] | None:
     """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
+    return judge_cells(statement, engines, tally, _truth)
+
+
+def judge_cells(
+    statement: Asked, engines: Engines, tally: Tally, find_truth: Callable[[Asked, Question, Engines], set[Key]]
+) -> Disagreed[Asked] | None:
+    """Return where a source disagrees with what `find_truth` finds of a statement; None without a disagreement."""
     try:
         question = parse_question(statement.sql)
     except KeyholeError as error:
@@ -130,7 +150,7 @@ def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> 
         tally.refused["none" if question is None else "constant"] += 1
         return None
     try:
-        held = _truth(statement, question, engines)
+        held = find_truth(statement, question, engines)
     except psycopg.Error:
         tally.meaningless += 1
         return None
@@ -139,7 +159,7 @@ def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> 
         found = _decide(question, source, engines)
         if found != held:
             name = source.dialect.name
-            return WindowDisagreement(statement, name, frozenset(held - found), frozenset(found - held))
+            return Disagreed(statement, name, frozenset(held - found), frozenset(found - held))
     return None
 
 
@@ -156,18 +176,28 @@ def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
 
 def _truth(statement: WindowStatement, question: Question, engines: Engines) -> set[Key]:
     """Return the groups of the question for which PostgreSQL says that the comparison holds."""
-    names = statement.keys
+    keys = ", ".join(statement.keys)
+    values = {"n": statement.own, "m": statement.size}
+    sizes = list_sizes(statement.table, statement.keys, statement.where, values, question)
+    windows = f"SELECT {keys}, n, {statement.window.format(size='m')} AS w FROM ({sizes}) s"
+    return fetch_keys(f"SELECT {keys} FROM ({windows}) q WHERE {statement.condition}", engines)
+
+
+def list_sizes(table: Table, keys: Sequence[str], where: str, sizes: Mapping[str, str], question: Question) -> str:
+    """Return SQL for named sizes of every group that a question lists, over bounded rows; without rows they are 0."""
     listed = [question.keys.get_key(place) for place in range(question.keys.size)]
     values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in listed)
-    ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
-    where = f" AND ({statement.where})" if statement.where else ""
-    keys = ", ".join(names)
-    sizes = (
-        f"SELECT {', '.join(f'd.{name}' for name in names)}, h.n, h.m FROM (VALUES {values}) AS d ({keys}), LATERAL ("
-        f"SELECT coalesce({statement.own}, 0)::numeric AS n, coalesce({statement.size}, 0)::numeric AS m "
-        f"FROM {name_bounded(statement.table, names)} v WHERE {ours}{where}) h"
+    ours = " AND ".join(f"v.{name} = d.{name}" for name in keys)
+    filtered = f" AND ({where})" if where else ""
+    computed = ", ".join(f"coalesce({size}, 0)::numeric AS {name}" for name, size in sizes.items())
+    return (
+        f"SELECT {', '.join(f'd.{name}' for name in keys)}, h.* FROM (VALUES {values}) AS d ({', '.join(keys)}), "
+        f"LATERAL (SELECT {computed} FROM {name_bounded(table, tuple(keys))} v WHERE {ours}{filtered}) h"
     )
-    windows = f"SELECT {keys}, n, {statement.window.format(size='m')} AS w FROM ({sizes}) s"
+
+
+def fetch_keys(sql: str, engines: Engines) -> set[Key]:
+    """Return the rows of a query to PostgreSQL."""
     with engines.truth.cursor() as cursor:
-        cursor.execute(f"SELECT {keys} FROM ({windows}) q WHERE {statement.condition}".encode())
+        cursor.execute(sql.encode())
         return set(cursor.fetchall())

@@ -22,7 +22,8 @@ from planner.parser.tree import find_position, strip_parentheses, write_node, wr
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column
-from planner.values.constant import ConstantContext, NotConstant, Number
+from planner.values.constant import Constant, ConstantContext, Interval, NotConstant, Number
+from planner.values.datetimes import move_to_midnight, shift_moment
 from planner.values.expressions import fold_constant
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
@@ -142,6 +143,11 @@ class _Partition:
         """The question's parameters and constants."""
         return self._within.constants
 
+    def list_values(self) -> tuple[Value, ...]:
+        """Return the values of the calendar."""
+        assert self.calendar is not None
+        return dict(self._within.values)[self.calendar.name]
+
     def take_calendar(self, key: Column) -> None:
         """Run along a key. Raise KH204 if the partition already runs along another."""
         if self.calendar is not None and self.calendar != key:
@@ -152,8 +158,7 @@ class _Partition:
 
     def peers(self) -> _Places:
         """Return, by the place of a value of the calendar, the places of the values in the same part, in order."""
-        assert self.calendar is not None
-        count = len(dict(self._within.values)[self.calendar.name])
+        count = len(self.list_values())
         parts = list(zip(*self._labels, strict=True)) if self._labels else [()] * count
         found: dict[tuple[object, ...], list[int]] = {}
         for place, part in enumerate(parts):
@@ -217,7 +222,11 @@ def _read_ordered(
             position=find_position(node),
         )
     frames: list[tuple[int, ...]] = []
+    shifted = _read_shift(spec, node, window, descending=descending)
     for own, peers in enumerate(window.peers()):
+        if shifted is not None:
+            frames.append(tuple(place for place in peers if place == shifted[own]))
+            continue
         line = peers[::-1] if descending else peers
         at = line.index(own)
         if type(called) in _NEIGHBOURS:
@@ -232,6 +241,45 @@ def _read_ordered(
             taken = taken[:1] if isinstance(called, exp.FirstValue) else taken[-1:]
         frames.append(tuple(sorted(taken)))
     return tuple(frames), window.rest
+
+
+def _read_shift(
+    spec: exp.Expr | None, node: exp.Window, window: _Partition, *, descending: bool
+) -> tuple[int | None, ...] | None:
+    """Return, for each value of a calendar, the place of the one value that a frame of RANGE takes, if it is listed.
+
+    Both edges are at one distance, as in `BETWEEN interval '1 month' PRECEDING AND interval '1 month' PRECEDING`.
+    Return None for other frames. Raise KH204 for a distance that PostgreSQL would refuse.
+    """
+    if spec is None or str(spec.args.get("kind") or "").upper() != "RANGE" or spec.args.get("exclude"):
+        return None
+    start, end = spec.args.get("start"), spec.args.get("end")
+    side = str(spec.args.get("start_side") or "").upper()
+    if not isinstance(start, exp.Expr) or start != end or side != str(spec.args.get("end_side") or "").upper():
+        return None
+    try:
+        distance = fold_constant(start, window.given)
+    except NotConstant:
+        raise refuse_window(node) from None
+    sign = 1 if (side == "FOLLOWING") is not descending else -1
+    values = window.list_values()
+    moments = [move_to_midnight(value) if isinstance(value, date) else value for value in values]
+    places: dict[Value, int] = {value: place for place, value in enumerate(moments)}
+    shifted = [_shift(value, distance, sign, node) for value in values]
+    return tuple(None if value is None else places.get(value) for value in shifted)
+
+
+def _shift(value: Value, distance: Constant, sign: int, node: exp.Window) -> Value | None:
+    """Return a value plus (sign 1) or minus (-1) a distance, as PostgreSQL's calendar has it. None beyond its end."""
+    match value, distance:
+        case date(), Interval(months, days, microseconds) if min(months, days, microseconds) >= 0:
+            try:
+                return shift_moment(value, distance, sign)
+            except (OverflowError, ValueError):
+                return None
+        case int(), Number(number, True) if number >= 0:
+            return value + sign * int(number)
+    raise refuse_window(node)
 
 
 def _read_frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, window: _Partition) -> tuple[int, int]:

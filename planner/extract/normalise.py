@@ -6,6 +6,7 @@ lists that stand beside conditions on rows, and `join_own_values` scalar subquer
 `move_out_of_values` leaves plain values in the subqueries of units, `pull_up_joins` merges a subquery that joins
 tables, or stands in a join, into the query that reads it, `join_both_sides` makes outer joins of private tables inner
 ones where that means the same, and `read_private_first` puts the private table of one with a public one first.
+`write_self_joins_as_windows` makes windows over groups of joins of a grouped query with itself.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -66,6 +67,7 @@ from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
+from planner.extract.subqueries.write_self_joins_as_windows import write_self_joins_as_windows
 from planner.extract.subqueries.write_totals_as_windows import write_totals_as_windows
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
 from planner.extract.unit_lists.join_mixed_lists import join_mixed_lists
@@ -112,6 +114,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     pull_up_joins,
     join_both_sides,
     read_private_first,
+    write_self_joins_as_windows,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 

@@ -64,7 +64,7 @@ def list_readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> t
             return None
         one = _read_reader(around, start - 1, find_closing(tokens, start - 1), tokens)
         return None if one is None else (one,)
-    if not isinstance(around, exp.CTE) or _is_unclear(around):
+    if not isinstance(around, exp.CTE) or is_unclear(around):
         return None
     found: list[Reader] = []
     for node in list_references(around):
@@ -88,7 +88,7 @@ def list_references(cte: exp.CTE) -> Iterator[exp.Table]:
             yield node
 
 
-def _is_unclear(cte: exp.CTE) -> bool:
+def is_unclear(cte: exp.CTE) -> bool:
     """Return True if a WITH query is recursive, names its columns outside its SELECT, or shares its name."""
     alias = cte.args["alias"]
     with_ = cte.parent

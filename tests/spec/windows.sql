@@ -187,3 +187,63 @@ SELECT country, month, count(*) > 0.5 * sum(count(*)) OVER (ORDER BY month) AS m
 
 SELECT country FROM sales s GROUP BY country HAVING count(*) > 0.1 * (SELECT sum(CASE WHEN t.country = s.country THEN 1 END) FROM sales t)
 --> KH107 sum(CASE
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > 1.2 * b.n
+--> [month 13] f0 > 0 ~6500; count(*) - 1.2 * first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 500
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT cur.month FROM m prev, m cur WHERE prev.month + interval '1 month' = cur.month AND cur.n > prev.n + 500
+--> [month 13] f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+SELECT a.month FROM (SELECT month, sum(amount) AS s FROM sales GROUP BY month) a JOIN (SELECT month, sum(amount) AS s FROM sales GROUP BY month) b ON b.month = a.month - interval '1 year' WHERE a.s > b.s + 1000
+--> [month 13] f0 > 100000 ~10000; sum(amount) - first_value(sum(amount)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '12 MONTHS' PRECEDING AND INTERVAL '12 MONTHS' PRECEDING) {} delta 150000
+
+WITH cur AS (SELECT month, count(*) AS n FROM sales WHERE gift GROUP BY month), prev AS (SELECT month, sum(amount) AS s, count(*) AS n FROM sales WHERE gift GROUP BY 1) SELECT cur.month FROM cur JOIN prev ON cur.month = prev.month + '1 month'::interval WHERE cur.n > prev.n + 500 AND prev.s > 1000
+--> [month 13] where "gift" = true (f0 > 500 ~50 and f1 > 100000 ~10000); count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100; first_value(sum(amount)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 1
+
+WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT a.country, a.month FROM m a JOIN m b ON b.country = a.country AND b.month = a.month - interval '1 month' WHERE a.n > 1.2 * b.n
+--> [country 4, month 13] f0 > 0 ~6500; count(*) - 1.2 * first_value(count(*)) OVER (PARTITION BY country ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 500
+
+WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT country, a.month FROM m a JOIN m b USING (country) WHERE b.month = a.month - interval '1 month' AND a.n > b.n + 100
+--> [country 4, month 13] f0 > 100 ~10; count(*) - first_value(count(*)) OVER (PARTITION BY country ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' JOIN m c ON c.month = b.month - interval '1 month' WHERE a.n > b.n AND b.n > c.n
+--> [month 13] (f0 > 0 ~3000 and f1 > 0 ~3000); count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100; first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '2 MONTHS' PRECEDING AND INTERVAL '2 MONTHS' PRECEDING) {} delta 1
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a LEFT JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500
+--> [month 13] f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+WITH d AS (SELECT date_trunc('month', invoice_date) AS m, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2012-01-01' GROUP BY 1) SELECT a.m FROM d a JOIN d b ON b.m + interval '1 month' = a.m WHERE a.n > b.n + 500
+--> [month 12] where ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY date_trunc('MONTH', invoice_date) RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, b.month AS before FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500 AND b.month >= '2011-03-01'
+--> [month 13] f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a JOIN m b ON b.month < a.month WHERE a.n > 1.2 * b.n
+--> KH101 count(*)
+
+WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT a.country, a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 100
+--> KH101 count(*)
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > 500 OR a.n > b.n + 500
+--> KH101 count(*)
+
+WITH d AS (SELECT invoice_date::date AS d, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-03-01' GROUP BY 1) SELECT a.d FROM d a JOIN d b ON b.d + interval '1 month' = a.d WHERE a.n > b.n + 50
+--> KH101 count(*)
+
+WITH d AS (SELECT invoice_date::date AS d, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-03-01' GROUP BY 1) SELECT a.d FROM d a JOIN d b ON b.d = a.d - interval '1 month' WHERE a.n > b.n + 50
+--> [date(invoice_date) 59] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 50 ~5; count(*) - first_value(count(*)) OVER (ORDER BY CAST(invoice_date AS DATE) RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+WITH d AS (SELECT invoice_date::date AS d, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-03-01' GROUP BY 1) SELECT a.d FROM d a JOIN d b ON b.d = a.d - 7 WHERE a.n > b.n + 50
+--> [date(invoice_date) 59] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 50 ~5; count(*) - first_value(count(*)) OVER (ORDER BY CAST(invoice_date AS DATE) RANGE BETWEEN INTERVAL '7 DAYS' PRECEDING AND INTERVAL '7 DAYS' PRECEDING) {} delta 100
+
+WITH d AS (SELECT extract(hour FROM invoice_date) AS h, count(*) AS n FROM sales GROUP BY 1) SELECT a.h FROM d a JOIN d b ON b.h = a.h - 1 WHERE a.n > b.n + 50
+--> KH204 a.n
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, a.n > b.n + 500 AS grown FROM m a JOIN m b ON b.month = a.month - interval '1 month' ORDER BY a.month
+--> KH101 count(*)
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, a.n > b.n + 500 AS grown FROM m a LEFT JOIN m b ON b.month = a.month - interval '1 month' ORDER BY a.month
+--> [month 13] true show f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, a.n - b.n AS growth FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500
+--> KH101 count(*)

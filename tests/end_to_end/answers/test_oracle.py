@@ -8,6 +8,7 @@ import pytest
 from benchmarks.oracle.judging import Tally, judge
 from benchmarks.oracle.rankings import draw_ranking, judge_ranking
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
+from benchmarks.oracle.self_joins import draw_self_join, judge_self_join
 from benchmarks.oracle.statements import draw_statement
 from benchmarks.oracle.windows import judge_window, window_statement
 from benchmarks.oracle.worlds import TABLES, Engines, draw_rows, open_engines
@@ -89,6 +90,23 @@ def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
         for _ in range(statements):
             asked = window_statement(drawn)
             assert judge_window(asked, judges, tally) is None, asked.sql
+    assert tally.judged >= 0.9 * WORLDS * statements, tally
+    assert not tally.meaningless, tally
+
+
+def test_joins_of_groups_with_other_groups_say_what_postgresql_says(judges: Engines) -> None:
+    """800 random joins of a grouped query with itself, forty at quick: PostgreSQL reads the text as it stands.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    tally = Tally()
+    drawn = random.Random(20261201)
+    statements = rounds(100, quick=40)
+    for _ in range(WORLDS):
+        judges.load(draw_rows(drawn))
+        for _ in range(statements):
+            asked = draw_self_join(drawn)
+            assert judge_self_join(asked, judges, tally) is None, asked.sql
     assert tally.judged >= 0.9 * WORLDS * statements, tally
     assert not tally.meaningless, tally
 
