@@ -16,7 +16,7 @@ from planner.values.constant import ConstantContext, Interval, NotConstant, Numb
 from planner.values.expressions import fold_constant
 
 _FIRST_OF_MONTH = frozenset(("month", "quarter", "year"))
-_LAST_SURE_DAY = 28
+_LAST_SURE_DAY = 28  # which every month has: a later day would cost some month its exact distance
 _CLOCK_UNITS = (("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000), ("microsecond", 1))
 _MOST_VALUES = 10_000  # of a key, of which each is looked at for every join along it
 _NO_PARAMETERS = ConstantContext({}, date.min)

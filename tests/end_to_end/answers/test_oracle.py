@@ -107,7 +107,7 @@ def test_joins_of_groups_with_other_groups_say_what_postgresql_says(judges: Engi
         for _ in range(statements):
             asked = draw_self_join(drawn)
             assert judge_self_join(asked, judges, tally) is None, asked.sql
-    assert tally.judged >= 0.9 * WORLDS * statements, tally
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
     assert not tally.meaningless, tally
 
 
