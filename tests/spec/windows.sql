@@ -247,3 +247,6 @@ WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, a.n - b.n AS growth FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500
 --> KH101 count(*)
+
+SELECT a.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) a JOIN (SELECT country, sum(quantity) AS n FROM sales GROUP BY country) b USING (country, n) WHERE a.n > 500
+--> KH101 count(*)

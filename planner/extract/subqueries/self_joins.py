@@ -104,6 +104,8 @@ def read_self_join(reader: Reader, read: PrivateRead) -> SelfJoin | None:
     names = {one.alias for one in sources}
     if where is None or "" in names or len(names) < len(sources) or (using and len(sources) > 2):
         return None
+    if not using <= sources[0].query.keys.keys():
+        return None  # USING compares sizes, too
     return SelfJoin(reader, tuple(sources), tuple(on), where, frozenset(using))
 
 
