@@ -25,8 +25,10 @@ from rich.console import Console
 
 from accountant.charges import NANO
 from deploy.demo import build
-from mechanisms.formula import Booleans, Formula, Integers, evaluate_formula, relax_formula
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, relax_formula
+from mechanisms.keyhole.cell_readings import evaluate_literal
 from mechanisms.keyhole.common_sums import read_functionals
+from mechanisms.protocol import CommonSums
 from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import format_value
 from planner.extract.outer_query import Asking
@@ -50,7 +52,9 @@ ROWS_SHOWN = 4  # of an answer: enough to see what its rows are, so few that the
 PIPE_WIDTH = 120  # columns where no terminal says how many, so that the demo looks the same in every file and pipe
 # Notices that the demo leaves out: the comparison with the truth says how many came wrongly, and the rest is in
 # asking.md.
-PASSED_OVER = ("wrong groups", "every value of ", "ranked is every value of ")
+PASSED_OVER = (
+    "wrong groups", "every value of ", "ranked is every value of ", "windows run over ", "groups without rows lie "
+)  # fmt: skip
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
@@ -330,9 +334,9 @@ class _Demonstration:
 
     def _compare_with_truth(self, answer: Answer) -> None:
         plan, returned = answer.plan, set(answer.keys.keys)
-        exact = self._read_exact(plan)
-        truly = evaluate_exactly(plan.minimised.formula, exact)
-        nearly = evaluate_exactly(relax_formula(plan.minimised.formula), exact)
+        exact, common = self._read_exact(plan), plan.calibration.task.common
+        truly = evaluate_exactly(plan.minimised.formula, exact, common=common)
+        nearly = evaluate_exactly(relax_formula(plan.minimised.formula), exact, common=common)
         passed = np.fromiter((key in returned for key in _list_written_keys(plan)), np.bool_)
         self._console.print(describe_errors(truly, nearly, passed, what=""))
         compared = [
@@ -340,7 +344,8 @@ class _Demonstration:
             for key, name in (("probe", "ProBE"), ("naive", "equal split"))
             if key in plan.compared
         ]
-        reserved = f"Reserved: {round_up_epsilon(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
+        beside = f" ({', '.join(compared)})" if compared else ""
+        reserved = f"Reserved: {round_up_epsilon(plan.worst_case_epsilon)} epsilon a group{beside}."
         self._console.print(f"{reserved} {self._describe_spent()}")
 
     def _compare_ranking(self, answer: Answer) -> None:
@@ -365,7 +370,7 @@ class _Demonstration:
         ).values
         exact = subtract_offsets(plan.question, found)
         common = plan.calibration.task.common
-        return exact if common is None else read_functionals(common, exact)
+        return exact if common is None or common.cells else read_functionals(common, exact)
 
     def _describe_spent(self) -> str:
         """Return the last question's real cost, for groups near a threshold and for others. Only owners may read it."""
@@ -449,6 +454,12 @@ def round_up_epsilon(epsilon: float) -> str:
     return f"{math.ceil(epsilon * 100) / 100:.2f}"
 
 
-def evaluate_exactly(formula: Formula, exact: Integers) -> Booleans:
-    """Return, by key, if a formula holds on the exact aggregates."""
-    return evaluate_formula(formula, lambda cut: cut.evaluate(exact[cut.functional]), keys=exact.shape[1])
+def evaluate_exactly(formula: Formula, exact: Integers, *, common: CommonSums | None = None) -> Booleans:
+    """Return, by key, if a formula holds on the exact aggregates; on sums of cells if `common` reads several."""
+
+    def test_literal(cut: Cut) -> Booleans:
+        if common is not None and common.cells:
+            return evaluate_literal(common, cut, exact)
+        return cut.evaluate(exact[cut.functional])
+
+    return evaluate_formula(formula, test_literal, keys=exact.shape[1])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deploy.demo.build import COUNTRIES, HERE, install
-from mechanisms.formula import evaluate_formula, relax_formula
+from mechanisms.formula import relax_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuestion
 from planner.catalog.pins import Pins, pin_table
@@ -24,6 +24,7 @@ from planner.policy.rules.document import describe_warnings
 from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify
+from proxy.cli.demo import evaluate_exactly
 from proxy.open_policy.pins import pin
 from proxy.report.proposal_prices import describe_expensive_proposals
 from proxy.sources.open import Source, open_source
@@ -90,13 +91,10 @@ def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, inde
     """Some groups qualify, some are clearly out, and most are not in between. A ranking has no threshold."""
     asked = planned(catalog, index)
     keys = asked.question.keys
-    found = source.aggregates(asked.rewritten, keys, functionals=len(asked.question.functionals), timeout_ms=60_000)
-    formula = asked.minimised.formula
-    inside = evaluate_formula(formula, lambda cut: cut.evaluate(found.values[cut.functional]), keys=keys.size)
-    near = (
-        evaluate_formula(relax_formula(formula), lambda cut: cut.evaluate(found.values[cut.functional]), keys=keys.size)
-        & ~inside
-    )
+    found = source.aggregates(asked.rewritten, keys, functionals=len(asked.question.computed), timeout_ms=60_000)
+    formula, common = asked.minimised.formula, asked.calibration.task.common
+    inside = evaluate_exactly(formula, found.values, common=common)
+    near = evaluate_exactly(relax_formula(formula), found.values, common=common) & ~inside
     assert np.count_nonzero(inside) >= 3
     assert np.count_nonzero(~inside & ~near) >= 3
     assert np.count_nonzero(near) <= keys.size // 4
