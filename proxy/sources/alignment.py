@@ -1,4 +1,4 @@
-"""Aligning a source's groups with the public key space."""
+"""The alignment of a source's result rows with the public key space."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -17,11 +17,13 @@ _ORDINAL = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
 
 
 def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace) -> Integers:
-    """Return the functionals by key: groups outside the key space are dropped, keys without a group are 0.
+    """Return the value of every functional for every public key. A key without a group gets 0.
+
+    Groups whose key is not public are dropped.
 
     Parameters:
-        groups: per grouping column, its value in every group.
-        sums: per functional, its integer in every group.
+        groups: for each grouping column, that column's value in every group.
+        sums: for each functional, its integer in every group.
 
     Returns:
         int64 of shape (functionals, keys), keys in row-major order.
@@ -30,7 +32,10 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
 
 
 def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
-    """Write the functionals by key into an array that has zeros for keys without a group so far, and return it."""
+    """Write the values of some groups into the array `into`, and return the array.
+
+    The array has shape (functionals, keys), and starts with zeros. Groups whose key is not public are dropped.
+    """
     if not sums:  # a formula of public columns alone
         return into
     index = np.zeros(len(sums[0]), dtype=np.int64)
@@ -50,7 +55,7 @@ def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpa
 
 
 def _find_positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
-    """Return the place of each found value among the public ones, -1 for any other value."""
+    """Return the index of each found value among the public values, or -1 for any other value."""
     if column.sql_type in _ORDINAL:
         return _find_ordinal_positions(*_sort_ordinals(values), _make_ordinals(found))
     places = _number_values(values)
@@ -62,15 +67,15 @@ def _find_positions(column: Column, values: tuple[Value, ...], found: Groups) ->
 
 @remember_of_list
 def _number_values(values: tuple[Value, ...]) -> dict[Value, int]:
-    """Return the place of every public value."""
+    """Map each public value to its index."""
     return {value: place for place, value in enumerate(values)}
 
 
 @remember_of_list
 def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """Return the public values as numbers in ascending order, and the place of each in their own order.
+    """Return the public values as ascending integers, and the original index of each.
 
-    Return None if they are in this order.
+    The second result is None if the values are already in ascending order.
     """
     public = _make_ordinals(values)
     if np.all(public[:-1] <= public[1:]):
@@ -91,9 +96,9 @@ def _make_ordinals(values: Groups) -> npt.NDArray[np.int64]:
 def _find_ordinal_positions(
     ordered: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None, found: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the positions of found values.
+    """Return the index of each found value among the public values, or -1.
 
-    Its time grows with the number of found values only, as groups may come in many pieces.
+    The time grows only with the number of found values, as groups may come in many pieces.
     """
     if not len(ordered):
         return np.full(found.shape, -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL source. The owner sees why one fails, in the log or as KH008.
+"""The connections to a PostgreSQL source. The owner sees why one fails, in the log or as KH008.
 
 An analyst sees the same KH501 whatever the cause.
 """
@@ -29,7 +29,7 @@ _NO_ROOM = ("too many connections", "too many clients", "connection slots are re
 
 
 class SourceConnection(PunctualConnection):
-    """A connection to the source, with limited waits.
+    """A connection to the source, whose waits have a time limit.
 
     A failed connection is logged, at most once a minute for each cause.
     """
@@ -54,7 +54,7 @@ def limit_statements(*, after_ms: int) -> AbstractContextManager[None]:
 
 
 def try_connecting(url: str) -> None:
-    """Connect once and disconnect, to check that it works.
+    """Connect once and disconnect, to check that the database can be reached.
 
     Raises:
         KeyholeError: KH008, with the cause, for the owner.
@@ -69,7 +69,10 @@ def try_connecting(url: str) -> None:
 
 
 def explain_unreached(url: str) -> KeyholeError:
-    """Return why the pool has had no connection for `OPENING_S`, as an error. Raise it if the cause lasts."""
+    """Return an error that says why the pool has had no connection for `OPENING_S`.
+
+    Connect once more to find the cause. Raise KH008 if the connection fails again.
+    """
     try_connecting(url)
     return report_late_postgres()
 

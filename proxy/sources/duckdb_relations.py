@@ -1,4 +1,4 @@
-"""The tables, files and columns behind a relation of DuckDB, from the engine's own plan before any rewriting."""
+"""The tables, files and columns that a relation of DuckDB reads, found before any question is rewritten."""
 
 import json
 import os.path
@@ -74,16 +74,16 @@ WHERE NOT internal AND macro_definition IS NOT NULL
 
 
 class DataMoved(Exception):
-    """The error for a relation whose files changed while they were read."""
+    """The error for a relation whose files changed during reading."""
 
 
 def identify_relation(relation: str, *, run: Run, directory: Path, database: Path | None) -> RelationIdentity:
-    """Return the identity of `relation`. Files below `directory` are named by their relative path.
+    """Return the stored tables and files that a relation reads. Name files below `directory` by relative path.
 
-    `database` is the instance's file.
+    `database` is the file of the database, if there is one.
 
-    DuckDB's logical plan names every stored table by catalog, schema and name, through any view, macro or spelling. It
-    names no files, so these are searched for among the literals of the relation and of the views it may read.
+    DuckDB's logical plan names every stored table by catalog, schema and name, through any view, macro or spelling. The
+    plan names no files. They are searched for among the literals of the relation, and of the views that it may read.
     """
     # a CSV file is not looked into: which rows it has must not decide whether it can be found
     found_by = _CSV.sub(r"read_text('\1')", relation)
@@ -114,7 +114,7 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
 
 
 def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]:
-    """Return the columns of the stored tables that are unique keys by themselves."""
+    """Return the columns of the stored tables that are unique keys, each on its own."""
     try:
         has_keys = any(key is not None for _, _, _, key, *_ in run(f"DESCRIBE {relation}"))
     except duckdb.ParserException:  # it is no name of a table
@@ -123,14 +123,14 @@ def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]
 
 
 def estimate_rows(relation: str, *, run: Run) -> int:
-    """Return the number of rows of the relation in the engine's own plan."""
+    """Return DuckDB's own estimate of the relation's number of rows, from its query plan."""
     plans: dict[str, str] = dict(run(f"EXPLAIN (FORMAT json) SELECT * FROM {relation}"))
     (plan,) = json.loads(plans["physical_plan"])
     return int(plan["extra_info"]["Estimated Cardinality"])
 
 
 def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
-    """Return the relation's columns by PostgreSQL's type names."""
+    """Return the relation's columns, with their types by PostgreSQL's names."""
     rows = run(f"DESCRIBE SELECT * FROM {relation}")
     if not _has_named_columns(relation, [name for name, *_ in rows], run=run):
         return ()
@@ -141,7 +141,7 @@ def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
 
 
 def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool:
-    """Return True unless the relation is a pinned CSV file whose first line names other columns now."""
+    """Return False if the relation is a CSV file with fixed column names, whose first line now has other names."""
     line = find_header_line(relation)
     if line is None:
         return True
@@ -151,10 +151,10 @@ def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool
 
 @contextmanager
 def check_same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Check that the relations keep their types while the block reads them.
+    """Check that the columns of the relations keep their types while the block reads the relations.
 
-    They are compared before and after the block, as a file may be replaced meanwhile and no transaction keeps it. Raise
-    `TypesChanged`.
+    Compare the types before and after the block, since a file may be replaced in between. Raise `TypesChanged` if they
+    differ.
     """
 
     def read_schema(relation: str) -> tuple[SourceColumn, ...]:
@@ -168,10 +168,10 @@ def check_same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyC
 
 @contextmanager
 def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | None) -> Iterator[None]:
-    """Check that the relations keep their files while the block reads them by several statements.
+    """Check that no file of the relations changes while the block runs several statements.
 
-    One transaction keeps the tables of a database unchanged. Files are compared before and after the block. Raise
-    `DataMoved` if they differ: a unit could have been counted in its old place and again in its new one.
+    Stored tables cannot change within the one transaction. Compare the files before and after the block, and raise
+    `DataMoved` if they differ. Otherwise a unit that moved could be counted twice.
     """
 
     def look() -> list[str]:
@@ -184,22 +184,22 @@ def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: P
 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
-    """Return the name, size and time of every file that the relation reads, and of the database's own."""
+    """Return the name, size and time of each file that the relation reads, and of the database file, as text."""
     return describe_files(
         find_patterns(relation, run=run, database=database), run=run, database=stat_database(database)
     )
 
 
 def find_patterns(relation: str, *, run: Run, database: Path | None) -> tuple[str, ...]:
-    """Find the names and patterns under which the relation reads files."""
+    """Return the file names and glob patterns that the relation reads."""
     return tuple(_find_files(relation, run=run, database=database))
 
 
 def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str:
-    """Return as text the name, size and time of all files under the patterns, and of the database's files.
+    """Return the name, size and time of all files that match the patterns, and of the database file, as text.
 
     Names are relative to the files' common folder, so that a folder can be copied or restored with its times. If a
-    file's time is the placeholder for an unknown one, its place on the disk is added.
+    file's time is only the placeholder for an unknown time, its inode and change time are added.
     """
     files = {path for pattern in patterns for path in _glob(pattern, run=run)}
     found = {**{path: _stat(path) for path in files}, **database}
@@ -208,7 +208,7 @@ def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str
 
 
 def stat_database(database: Path | None) -> Looks:
-    """Return the state of a database's file, and of its write-ahead log. Raise OSError."""
+    """Return inode, size and times of a database's file and of its write-ahead log. Raise OSError."""
     if database is None:
         return {}
     log = database.with_name(f"{database.name}.wal")
@@ -218,9 +218,10 @@ def stat_database(database: Path | None) -> Looks:
 
 
 def stat_open_database(opened: Looks, now: Looks) -> Looks:
-    """Return the state of the open database's files.
+    """Return inode, size and times of the files that the open database reads.
 
-    A file that was renamed is still read as it was. A file that was overwritten is not.
+    DuckDB still reads a file that was renamed or replaced, in its old state. If the file was overwritten in place,
+    DuckDB reads the new content.
     """
     (before, *_), (after, *_) = opened.items(), now.items()
     return opened if before[1][0] != after[1][0] else now
@@ -270,7 +271,7 @@ def _find_files(relation: str, *, run: Run, database: Path | None) -> dict[str, 
 
 
 def _read_words(sql: str) -> list[str]:
-    """Return the names and texts in SQL of DuckDB."""
+    """Return the identifiers and string literals in DuckDB's SQL."""
     if _NAMES.fullmatch(sql):
         return [name.replace('""', '"') for name in re.findall(_NAME, sql)]
     from sqlglot import tokenize  # only here: it brings all of the dialect, a tenth of a second of a start
@@ -279,7 +280,7 @@ def _read_words(sql: str) -> list[str]:
 
 
 def _glob(pattern: str, *, run: Run) -> list[Path]:
-    """Return the files that DuckDB reads under a name. Return none if it may not read there."""
+    """Return the files that match a name or pattern. Return none if DuckDB may not read there."""
     try:
         return [Path(file).resolve() for (file,) in run(f"SELECT file FROM glob({quote_text(pattern)})")]
     except duckdb.Error:
@@ -307,9 +308,9 @@ FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'FO
 
 
 def read_keys(identity: RelationIdentity, *, run: Run) -> RelationIdentity:
-    """Return the identity of a relation, with its keys of several columns and its foreign keys.
+    """Return a relation's identity with its multi-column unique keys and its foreign keys added.
 
-    Tables alone have these keys.
+    Only stored tables have such keys.
     """
     tables = {base for base in identity.bases if not base.startswith("file ")}
     if identity.is_view or not tables:

@@ -34,7 +34,7 @@ class DuckDBStore:
         self._interrupt: Callable[[], None] | None = None
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build the rollup as a table, and return its name. Raise `RollupTooLarge` and `TypesChanged`."""
+        """Store a rollup as a table, and return the table's name. Raise `RollupTooLarge` or `TypesChanged`."""
         relation = f"{DATABASE}.main.{quote_name(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._open_cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -62,7 +62,7 @@ class DuckDBStore:
         return relation
 
     def drop(self, relation: str) -> None:
-        """Remove the table."""
+        """Drop the table of a rollup."""
         cursor = self._open_cursor()
         try:
             cursor.execute(f"DROP TABLE IF EXISTS {relation}")
@@ -70,7 +70,7 @@ class DuckDBStore:
             cursor.close()
 
     def cancel(self) -> None:
-        """Interrupt a build."""
+        """Interrupt the statement that builds a rollup."""
         interrupt = self._interrupt
         if interrupt is not None:
             interrupt()

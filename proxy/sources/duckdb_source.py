@@ -70,10 +70,10 @@ _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
 
 
 class DuckDBSource:
-    """A DuckDB database as a source, one instance for the process. Every call works on a cursor of its own.
+    """A DuckDB database as a source, one instance for the process. Each call opens its own cursor.
 
-    While it is open, DuckDB lets nobody write to its file. Unless it is held, the file is opened for each question and
-    closed afterwards, so that a loader can write between questions. No rollups are kept then.
+    While the database is open, DuckDB lets no other process write to its file. If `is_held` is false, the file is open
+    only during each question, so a loader can write between questions. Then no rollups are kept.
 
     Parameters:
         database: a `.duckdb` file, opened read-only; None for an empty in-memory database over files.
@@ -119,7 +119,7 @@ class DuckDBSource:
             pass  # what cannot be opened is refused here
 
     def relations(self) -> tuple[str, ...]:
-        """Return tables and views of the database file."""
+        """Return the names of the tables and views in the database file."""
         with self._open_cursor() as cursor:
             rows = cursor.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables "
@@ -128,7 +128,7 @@ class DuckDBSource:
         return tuple(_qualify_name(schema, name) for schema, name in rows)
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep a file open that is not held, as opening it takes longer than reading the catalog. Raise KH008."""
+        """Keep the file open during the block, so that several catalog reads open the file only once. Raise KH008."""
         return self._openings.keep_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
@@ -136,7 +136,7 @@ class DuckDBSource:
         return hide_shape_failures(lambda: read_columns(relation, run=self._run), relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the relation's identity, by its whole name or its file. Raise KH006."""
+        """Return the stored tables and files that a relation reads. Raise KH006."""
 
         def identify() -> RelationIdentity:
             known = identify_relation(relation, run=self._run, directory=self._directory, database=self._database)
@@ -145,15 +145,15 @@ class DuckDBSource:
         return hide_shape_failures(identify, relation=relation)
 
     def state(self, relation: str) -> str:
-        """Return the names, sizes and times of the relation's files, as text. Raise KH006."""
+        """Return the names, sizes and times of the relation's files, as text. Raise KH006 and KH008."""
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
         )
 
     def read_files(self, relation: str) -> str:
-        """Return the files that the relation's rows are read from, as `state` has them.
+        """Return the names, sizes and times of the files that DuckDB really reads now, as text.
 
-        If the database was replaced, these are the files that are still open. Raise KH006 and KH008.
+        If the database file was replaced, the old file is still open and is the one described. Raise KH006 and KH008.
         """
 
         def look() -> str:
@@ -167,31 +167,35 @@ class DuckDBSource:
         return hide_shape_failures(look, relation=relation)
 
     def reopen(self) -> None:
-        """Open the database file again, if it was replaced.
+        """Open the new database file, if the file was replaced.
 
-        Readers of the old one finish on it. Raise KH008.
+        Questions that are already running finish on the old file. Raise KH008.
         """
         self._openings.renew(lambda opened: opened.looks != stat_database(self._database))
 
     def estimate_rows(self, relation: str) -> int:
-        """Return an estimate of the relation's rows, by its files' and tables' own word. Raise KH006."""
+        """Return DuckDB's own estimate of the relation's number of rows. Raise KH006."""
         return hide_shape_failures(lambda: estimate_rows(relation, run=self._run), relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """Return the rows of a public table, sorted by all columns; `most` and one if it has more. Raise KH006."""
+        """Return the rows of a public table, sorted by all columns. Raise KH006.
+
+        If the table has more than `most` rows, return `most` + 1 of them.
+        """
         return read_public_rows(
             relation, columns, self.schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return exact rows, for the owner alone. Raise KH006."""
+        """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006."""
         return hide_shape_failures(lambda: tuple(self._run(sql)), relation=relation)
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Hold one of a fixed number of turns. A statement that has not stopped yet keeps its turn.
+        """Hold one of a fixed number of turns at the source during the block.
 
-        A file that is not held is opened for it, once nobody writes to it. Raise KH501, with nothing reserved.
+        A statement that has not stopped yet keeps its turn. If the file is not held open, wait until no other process
+        writes to it, and open it. Raise KH501; nothing was reserved then.
         """
         started = time.monotonic()
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
@@ -223,7 +227,7 @@ class DuckDBSource:
             return TrueAggregates(align_groups(groups, sums, keys))
 
         def read_blocks(opened: _OpenDatabase, left_ms: int) -> TrueAggregates:
-            """Block by block, all in one transaction and on the same files."""
+            """Read the groups block by block, in one transaction and from unchanged files."""
             values = np.zeros((functionals, keys.size), dtype=np.int64)
 
             def spread(read: tuple[KeyBlock, dict[str, npt.NDArray[Any]]]) -> None:
@@ -280,12 +284,12 @@ class DuckDBSource:
         return {"ready": 0, "building": 0, "useless": 0} if opened is None else opened.rollups.count_by_state()
 
     def settle(self) -> None:
-        """Wait for the rollups."""
+        """Wait until no rollup is being built."""
         if (opened := self._openings.newest) is not None:
             opened.rollups.settle()
 
     def close(self) -> None:
-        """Close the database once nothing is read any more. A running read is interrupted, and fails."""
+        """Close the database after all reads have ended. Interrupt running reads, which then fail."""
         self._openings.close()
 
     def _stat_open(self, opened: "_OpenDatabase") -> Looks:
@@ -321,7 +325,7 @@ class _OpenDatabase:
 
     @contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a cursor that finds the database's names. `interrupt` reaches what runs on it."""
+        """Open a cursor in the database's own schema. `interrupt` also stops what runs on this cursor."""
         with closing(_make_cursor(self.connection, self.home)) as cursor:
             with self.lock:
                 self.cursors.append(cursor)
@@ -332,7 +336,7 @@ class _OpenDatabase:
                     self.cursors.remove(cursor)
 
     def interrupt(self) -> None:
-        """Interrupt the running statements of its readers."""
+        """Interrupt the running statements of all readers."""
         with self.lock:
             for cursor in self.cursors:
                 cursor.interrupt()
@@ -343,13 +347,13 @@ class _OpenDatabase:
             return cursor.execute(sql).fetchall()
 
     def close(self) -> None:
-        """End its rollups, and the instance."""
+        """Close the rollups and the DuckDB instance."""
         self.rollups.close()
         self.connection.close()
 
 
 class _DatabaseHandle:
-    """The handle of a database, which opens and closes it for its readers.
+    """A shared handle on one database, which opens the file for readers and closes the file after them.
 
     Unless it is held, it is opened for the first reader and closed after the last. A replaced database is closed after
     its last reader.
@@ -366,15 +370,15 @@ class _DatabaseHandle:
 
     @property
     def newest(self) -> _OpenDatabase | None:
-        """The open database, if one is."""
+        """The open database, or None if the file is closed."""
         return self._opened
 
     @contextmanager
     def use(self, *, until: float | None = None) -> Iterator[_OpenDatabase]:
-        """Use the open database.
+        """Give the block the open database, and open the file if necessary.
 
-        With a moment of the monotonic clock, opening it is tried until then, and KH501 is raised. Otherwise KH008 is
-        raised at once.
+        If `until` is given (in seconds of the monotonic clock), retry until then, and raise KH501 at last. Otherwise
+        raise KH008 at the first failure.
         """
         opened = self._join(until)
         try:
@@ -392,7 +396,7 @@ class _DatabaseHandle:
 
     @contextmanager
     def keep_open(self, *, until: float | None = None) -> Iterator[None]:
-        """Keep open a database that is not held; opening it is tried as by `used`."""
+        """Keep the file open during the block. Retry and raise as `use` does."""
         if self._held:
             yield
         else:
@@ -400,7 +404,10 @@ class _DatabaseHandle:
                 yield
 
     def renew(self, is_replaced: Callable[[_OpenDatabase], bool]) -> None:
-        """Open the database again, beside the open one, if that is replaced. Raise KH008, and keeps it then."""
+        """Open the current file beside the old one, if the old one was replaced.
+
+        If that fails, keep the old one and raise KH008.
+        """
         with self._lock:
             before = self._opened
             if self._ended or before is None or not is_replaced(before):
@@ -433,7 +440,7 @@ class _DatabaseHandle:
             time.sleep(_PAUSE_S)
 
     def close(self) -> None:
-        """Interrupt all readers, and close it for good when the last has left.
+        """Interrupt all readers, and close the database for good after the last reader.
 
         DuckDB cannot close under a reader, and a process that ends with a thread inside the engine is aborted. An
         interrupt that comes before its statement is lost, so it is repeated.
@@ -463,7 +470,7 @@ def _interrupt_after(interrupt: Callable[[], None], *, timeout_ms: int) -> Itera
 
 @contextmanager
 def _interrupt_on_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C interrupt the statement, too. DuckDB, which hears of it by itself, waits for its threads."""
+    """Interrupt the statement on Ctrl-C. DuckDB itself would first wait for its threads."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
@@ -482,7 +489,7 @@ def _interrupt_on_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def _keep_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt if Ctrl-C ends a statement. DuckDB clears it, and raises this error in its place."""
+    """Raise KeyboardInterrupt if Ctrl-C ended a statement. DuckDB raises its own error instead."""
     try:
         yield
     except RuntimeError as error:
@@ -501,10 +508,9 @@ def _open_database(
     rollups: int,
     rollup_rows: int,
 ) -> _OpenDatabase:
-    """Open an instance in memory that has the database attached.
+    """Open an in-memory DuckDB instance with the database file attached. Raise KH008.
 
-    So a replaced file can be opened beside the old one. Otherwise DuckDB would return the one already open under that
-    name. Raise KH008.
+    This way a replaced file can be opened beside the old one. Opened by name, DuckDB would return the old file again.
     """
     allowed = ", ".join(quote_text(str(directory.resolve())) for directory in directories)
     try:

@@ -1,7 +1,8 @@
-"""The engine's settings: its limits on the machine, and whether it may skip blocks of a table.
+"""The settings that Keyhole gives a database engine: limits on memory and threads, and no skipping of blocks.
 
-The limits are the policy's, or a fair share for each serving process. Unless the policy allows skipping, an engine
-reads a table whole. Otherwise a single row with a unique value would make it read more.
+The limits come from the policy, or are an equal share for each serving process. Unless the policy allows skipping, an
+engine reads each table whole. With skipping, a single row with a unique value would make the engine read more blocks,
+and its time would reveal that row.
 
 References: docs/decisions/0017-timing.md.
 """
@@ -37,10 +38,10 @@ _READ_WHOLE = {
 
 
 def make_engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
-    """Return the engine's settings for one of `workers` processes; relative folders are in `directory`. Raise OSError.
+    """Return the engine's settings for one of `workers` processes. Relative folders are in `directory`. Raise OSError.
 
-    DuckDB runs in each of them, and what it spills is encrypted with a key that only its memory holds. A PostgreSQL
-    has its own defaults, and so has Spark.
+    Each process runs its own DuckDB. Data that DuckDB spills to disk is encrypted with a key kept only in memory.
+    PostgreSQL and Spark keep their own defaults for most settings.
     """
     if section.kind == "spark":
         return {} if section.skip_blocks else dict(_READ_WHOLE)

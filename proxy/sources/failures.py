@@ -1,8 +1,9 @@
-"""The limit on an analyst's failures in the source while data is touched.
+"""The limit on how often an analyst's questions may fail in the source after data was touched.
 
 Rewritten SQL cannot fail on data by itself. If an engine still fails (memory, a time limit, a lost connection), the
 analyst learns of it at a moment that does not depend on rows (`public_moments.py`). An analyst with too many failures
-is refused before anything is reserved. So failures can reveal at most `MOST_FAILURES` bits an hour to one analyst.
+is refused before anything is reserved. Therefore failures can reveal at most `MOST_FAILURES` bits an hour to one
+analyst.
 """
 
 import threading
@@ -50,7 +51,10 @@ _CLASSES = {
 
 
 def explain(error: BaseException) -> str:
-    """Say for the log why the source failed, by kind alone: an engine's text may hold values."""
+    """Return a text for the log that says why the source failed.
+
+    The text names only the kind of failure. The engine's own text may contain values.
+    """
     if isinstance(error, KeyholeError):
         return error.message
     state = getattr(error, "sqlstate", None) or ""
@@ -67,14 +71,14 @@ _PAUSE_S = 60.0  # between two lines of the log for the same cause, so that a go
 
 
 class _Notice:
-    """A log of causes that repeats each one at most once a minute."""
+    """A logger of causes that logs the same cause at most once a minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._said: dict[str, float] = {}
 
     def say(self, why: str) -> None:
-        """Log a cause, unless it was logged within the last minute. Commands do not log."""
+        """Log a cause, unless it was logged within the last minute. Commands of the command line log nothing."""
         import structlog  # it takes a tenth of the start of a command, which logs nothing
 
         if not structlog.is_configured():
@@ -97,7 +101,7 @@ def log_unreached(why: str) -> None:
 
 
 def refuse_unopened(error: KeyholeError) -> KeyholeError:
-    """Return the refusal of a question that an opened source would have answered, and log why it is not open."""
+    """Return the refusal of a question whose source is not open, and log why. A stored answer needs no source."""
     log_unreached(getattr(error, "why", "") or explain(error))
     return report_unreachable_source()
 
@@ -109,9 +113,9 @@ def refuse_without_turn() -> KeyholeError:
 
 
 class SourceFailures:
-    """The counters of failures per analyst, in this process.
+    """The counters of failed questions per analyst, in this process.
 
-    Each of several `workers` allows its share of `MOST_FAILURES`, so that all together allow no more.
+    Each of `workers` processes allows an equal share of `MOST_FAILURES`.
     """
 
     def __init__(self, *, workers: int = 1) -> None:
@@ -120,7 +124,7 @@ class SourceFailures:
         self._times: dict[str, deque[float]] = defaultdict(deque)
 
     def check(self, analyst: str) -> None:
-        """Raise KH503 for an analyst with too many failures within the last hour. Nothing was spent."""
+        """Raise KH503 for an analyst with too many failures in the last hour. Nothing was spent."""
         with self._lock:
             times = self._times[analyst]
             while times and times[0] < time.monotonic() - WINDOW_S:
@@ -131,7 +135,7 @@ class SourceFailures:
 
     @contextmanager
     def count_failure(self, analyst: str, *, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Count a failure of the block, which reads for an analyst.
+        """Count one failure for the analyst if the block, which reads the source, raises.
 
         Parameters:
             is_over: returns True if the timeout has passed. The log then names it as the cause.

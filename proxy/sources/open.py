@@ -1,4 +1,4 @@
-"""Opening the source of a policy by its URL."""
+"""The opening of a policy's source by its URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ the one that answers, and commands such as `keyhole check` run meanwhile."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkLogin:
-    """The policy's login to a server of Spark Connect beside its address.
+    """The policy's settings for a Spark Connect server, in addition to its address.
 
     `engine` is the expected engine (None: any). `ca` is the file of trusted certificates. `catalog` and `database` are
     where unqualified names are looked up.
@@ -59,10 +59,10 @@ def open_source(
 
     `duckdb:///sales.duckdb` is a file relative to `directory`, `duckdb:////data/sales.duckdb` an absolute one,
     `duckdb://` no database but files read by `read_parquet` and `read_csv`; all may read files in `directory` and
-    beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own.
-    At most `rollups` rollups of at most `rollup_rows` rows are kept: in memory by DuckDB, by PostgreSQL in the schema
-    `scratch` or, without one, in temporary tables. A DuckDB file that is not `held` is open only while it is read.
-    `sc://host:port` is a server of Spark Connect, where nothing is kept; `spark` says more of it.
+    beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own. At most
+    `rollups` rollups of at most `rollup_rows` rows are kept: in memory by DuckDB, by PostgreSQL in the schema `scratch`
+    or, without one, in temporary tables. A DuckDB file is open only while a question reads it, unless `is_held`.
+    `sc://host:port` is a server of Spark Connect, where nothing is kept; `spark` has its further settings.
 
     Raises:
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
@@ -112,7 +112,7 @@ def open_source(
 
 
 def choose_dialect(source: SourceSection) -> Dialect:
-    """Return the SQL in which questions are written for a policy's source, which need not be there."""
+    """Return the SQL dialect of a policy's source. The source need not be reachable."""
     match source.kind:
         case "duckdb":
             return DUCKDB
@@ -123,7 +123,7 @@ def choose_dialect(source: SourceSection) -> Dialect:
 
 
 def find_database_file(url: str, *, directory: Path) -> Path | None:
-    """Return the database file in a `source.url`. Return None if there is none."""
+    """Return the path of the DuckDB file in a `source.url`. Return None if the URL names no file."""
     if not url.startswith(_DUCKDB):
         return None
     path = url[len(_DUCKDB) :].removeprefix("/")

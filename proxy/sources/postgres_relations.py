@@ -1,4 +1,4 @@
-"""The tables and columns behind a relation of PostgreSQL, from its catalog: through views, partitions and children."""
+"""The tables and columns that a relation of PostgreSQL reads, found in its catalog through views and partitions."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -123,7 +123,10 @@ a change has another file, too."""
 
 
 def make_identity(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
-    """Return the identity from the rows of the query `RELATION`. A materialised view counts as its tables."""
+    """Return a relation's identity from the result rows of the query `RELATION`.
+
+    A materialised view is identified by the tables that it was built from.
+    """
     ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual, keys, foreign_keys),) = [
         row for row in rows if row[0]
     ]
@@ -151,9 +154,9 @@ def _read_foreign_key(text: str) -> ForeignKey:
 
 
 def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[SourceColumn, ...]:
-    """Return the relation's columns that the role may select, from the catalog.
+    """Return the relation's columns that the database role may select, from the catalog.
 
-    A domain counts by its base, an enum as text.
+    A domain has its base type, and an enum has type text.
     """
     return tuple(
         SourceColumn(name, declared, nullable, nondeterministic, prunable, enumerated)
@@ -165,11 +168,11 @@ def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]])
 
 @contextmanager
 def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
-    """Keep unique the keys that the statement counts on, while the block reads the relations.
+    """Check that unique keys, on which the statement relies, stay unique while the block reads the relations.
 
-    A relation that was read in a transaction is locked in it. Until its end no constraint can be dropped, and an index
-    that is dropped concurrently is still maintained. New children may appear, so the keys are checked again after the
-    block.
+    PostgreSQL locks a relation that a transaction has read. Until the transaction ends, no constraint can be dropped,
+    and an index that is dropped concurrently is still maintained. New child tables may appear, so the keys are checked
+    again after the block.
 
     Raise `KeyGone` before the block and `TypesChanged` after it.
     """
@@ -187,8 +190,8 @@ def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[
 
 
 def check_locked_types(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    """Check the types of relations that were read in this transaction.
+    """Check that columns of relations, which this transaction has read, have the expected types.
 
-    The transaction has locked them, so they were the same when it read. Raise `TypesChanged`.
+    The transaction has locked the relations, so the types were the same during reading. Raise `TypesChanged`.
     """
     check_types(relations, lambda relation: read_columns(relation, connection))

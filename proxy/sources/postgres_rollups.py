@@ -41,7 +41,7 @@ WHERE n.nspname = %s AND c.relname LIKE 'keyhole\\_rollup\\_%%'
 
 
 class PostgresStore:
-    """The store of one PostgreSQL source's rollups.
+    """The store of one PostgreSQL source's rollups, as tables in that database.
 
     Parameters:
         url: a libpq connection string.
@@ -65,7 +65,7 @@ class PostgresStore:
         self._session = ""
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build the rollup as an indexed and analysed table, and return its name.
+        """Store a rollup as an indexed and analysed table, and return the table's name.
 
         Raise `RollupTooLarge` and `TypesChanged`.
         """
@@ -92,7 +92,7 @@ class PostgresStore:
 
     @contextmanager
     def borrow_connection(self, *, timeout_ms: int) -> Iterator[SourceConnection]:
-        """Hold the connection that sees temporary rollups, for reading. Raise `RollupBusy` if another thread has it."""
+        """Lend the connection that sees temporary rollups. Raise `RollupBusy` if another thread uses it."""
         if not self._held.acquire(blocking=False):
             raise RollupBusy
         try:
@@ -107,23 +107,23 @@ class PostgresStore:
 
     @property
     def is_temporary(self) -> bool:
-        """Return True if only `reading` sees the rollups."""
+        """Return True if rollups are temporary tables, which only the connection of `borrow_connection` sees."""
         return self._scratch is None
 
     def drop(self, relation: str) -> None:
-        """Remove a rollup once nobody reads it."""
+        """Drop a rollup's table once no statement reads it."""
         with self._held:
             _run(self._open(), f"DROP TABLE IF EXISTS {relation}")
 
     def cancel(self) -> None:
-        """Cancel the connection's running statement."""
+        """Cancel the statement that builds a rollup."""
         connection = self._connection
         if connection is not None:
             with suppress(psycopg.Error):
                 connection.cancel_safe(timeout=_CANCELLED_S)
 
     def close(self) -> None:
-        """Drop the rollups of this connection, and close it."""
+        """Drop this connection's rollups, and close the connection."""
         with self._held:
             if self._connection is None:
                 return
@@ -168,6 +168,6 @@ class PostgresStore:
 
 
 def _run(connection: SourceConnection, sql: str) -> int:
-    """Run a statement. Return the number of rows that it made."""
+    """Run a statement, and return the number of rows that it wrote."""
     with connection.cursor() as cursor:
         return cursor.execute(sql).rowcount

@@ -1,4 +1,4 @@
-"""PostgreSQL as a source: a small pool of read-only connections, whose settings no analyst can change."""
+"""PostgreSQL as a source: a small pool of read-only connections. No analyst can change their settings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -64,7 +64,7 @@ ROWS_AT_ONCE = 1 << 15
 
 
 class PostgresSource:
-    """A PostgreSQL database, or any that speaks its protocol, read through a role that may only read.
+    """A PostgreSQL database, or one with the same protocol, read through a role that may only read.
 
     Parameters:
         url: a libpq connection string.
@@ -139,7 +139,7 @@ class PostgresSource:
 
     @contextmanager
     def _connect_for_owner(self) -> Iterator[SourceConnection]:
-        """Open a connection for requests of the owner, not of an analyst. Raise KH008, with the cause if it lasts."""
+        """Open a connection for the owner's own requests. Raise KH008 with the cause if none can be opened."""
         with ExitStack() as held:
             try:
                 connection = held.enter_context(self._pool.connection())
@@ -150,14 +150,17 @@ class PostgresSource:
             yield connection
 
     def relations(self) -> tuple[str, ...]:
-        """Return the tables and views that the role may select from, without rollups and parts of other tables."""
+        """Return the names of the tables and views that the role may select from.
+
+        Rollups, partitions and child tables are left out.
+        """
         with self._connect_for_owner() as connection:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns that the role may select.
 
-        Raise KH006, also if it may select none, and KH008 when nothing answers.
+        Raise KH006 if there is no such relation, or the role may select no column. Raise KH008 if no server answers.
         """
 
         def query() -> tuple[SourceColumn, ...]:
@@ -173,7 +176,7 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the relation's identity, by name and by oid. Raise KH006, and KH008 when nothing answers."""
+        """Return the tables that a relation reads, by name and OID. Raise KH006, and KH008 if no server answers."""
 
         def query() -> RelationIdentity:
             with self._connect_for_owner() as connection:
@@ -182,9 +185,9 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def state(self, relation: str) -> str:
-        """Return the file names and change counters of the relation's tables as text, once nobody has them locked.
+        """Return the file names and change counters of the relation's tables, as text.
 
-        Raise KH006 and KH008.
+        Wait while a writer has the tables locked. Raise KH006 and KH008.
         """
 
         def query() -> str:
@@ -206,7 +209,7 @@ class PostgresSource:
         """Do nothing: each statement finds the tables that are there."""
 
     def estimate_rows(self, relation: str) -> int:
-        """Return an estimate of the relation's rows, by the server's statistics.
+        """Return PostgreSQL's estimate of the relation's number of rows, from its statistics.
 
         Raise KH006, and KH008 when nothing answers.
         """
@@ -220,9 +223,9 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """Return the rows of a public table, sorted by all columns; `most` and one if it has more.
+        """Return the rows of a public table, sorted by all columns.
 
-        Raise KH006, and KH008 when nothing answers.
+        If the table has more than `most` rows, return `most` + 1 of them. Raise KH006, and KH008 if no server answers.
         """
 
         def run(sql: str) -> list[tuple[Any, ...]]:
@@ -232,7 +235,7 @@ class PostgresSource:
         return read_public_rows(relation, columns, self.schema(relation), most=most, run=run)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return exact rows, for the owner alone. Raise KH006, and KH008 when nothing answers."""
+        """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006 and KH008."""
 
         def query() -> tuple[Row, ...]:
             with self._connect_for_owner() as connection, limit_waits(_ROWS_S):
@@ -242,9 +245,9 @@ class PostgresSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Hold one of as many turns as there are connections, after checking that one of them is alive.
+        """Hold one of as many turns as there are connections, after a check that a connection is alive.
 
-        The check takes no longer than the wait for a turn may. Raise KH501, with nothing reserved.
+        The check takes at most `timeout_ms`. Raise KH501; nothing was reserved then.
         """
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
@@ -291,7 +294,7 @@ class PostgresSource:
     def _check_missing_column(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
         """Raise `ColumnGone` if the block fails for a missing column that the relations themselves lack.
 
-        No row was read then. A missing column may also be one that a view uses while it computes rows.
+        No row was read in that case. If a view fails for a missing column while it computes rows, the error stays.
         """
         try:
             yield
@@ -309,10 +312,10 @@ class PostgresSource:
         *,
         functionals: int,
     ) -> Integers:
-        """Return the functionals by key.
+        """Return the value of every functional for every key.
 
-        Groups of very many keys are fetched piece by piece, so that memory holds one piece beside the result. Which
-        questions these are follows from their keys alone.
+        If there are very many keys, the groups are fetched in pieces, to limit memory. This choice depends only on the
+        number of keys, never on rows.
         """
         split, values = len(keys.columns), np.zeros((functionals, keys.size), dtype=np.int64)
         if keys.size <= self._rows_at_once:
@@ -352,7 +355,7 @@ class PostgresSource:
         return self._rollups.count_by_state()
 
     def settle(self) -> None:
-        """Wait for the rollups."""
+        """Wait until no rollup is being built."""
         self._rollups.settle()
 
     def close(self) -> None:
@@ -362,7 +365,7 @@ class PostgresSource:
 
 
 def _check_connection(connection: SourceConnection) -> None:
-    """Check that an idle connection still answers. Raise psycopg.Error; the pool then tries another."""
+    """Check that an idle connection still answers. If it raises psycopg.Error, the pool tries another."""
     with limit_waits(_CHECK_S):
         ConnectionPool.check_connection(connection)
 

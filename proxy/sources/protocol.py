@@ -25,7 +25,10 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrueAggregates:
-    """Exact values, int64 of shape (functionals, keys), in the key space's row-major order. Never printed or logged."""
+    """The exact values of a question's functionals, never printed or logged.
+
+    `values` is an int64 array of shape (functionals, keys), with keys in the key space's row-major order.
+    """
 
     values: Integers = field(repr=False)
 
@@ -38,47 +41,49 @@ Counts: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class Source(Protocol):
-    """Read-only access to the data. Every method may be called from several threads at once."""
+    """A database with private data, opened for reading. Several threads may call its methods at once."""
 
     @property
     def dialect(self) -> Dialect:
         """The SQL dialect in which questions are rewritten for this source."""
 
     def relations(self) -> tuple[str, ...]:
-        """Return the tables and views that the reader may select from, each as SQL text that names it."""
+        """Return the tables and views that the database role may select from, each as SQL text."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep open a file that is opened for each reader alone. Raise KH008."""
+        """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns, from the catalog alone.
 
-        Raise KH006 when there is no such relation, and KH008 when nothing answers.
+        Raise KH006 if there is no such relation, and KH008 if no server answers.
         """
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the relation's identity in the source's own catalog, however it is spelled; from the catalog alone.
+        """Return the stored tables and files that a relation reads, from the source's catalog.
 
-        Raise KH006 and KH008.
+        The result is the same for every spelling of the relation. Raise KH006 and KH008.
         """
 
     def state(self, relation: str) -> str:
-        """Return a text that changes whenever the relation's data change. It may also change without that.
+        """Return a text that changes whenever the relation's data changes.
+
+        The text may also change if the data stays the same.
 
         No row is read. The text depends on private data, and is for the owner alone. Raise KH006 and KH008.
         """
 
     def read_files(self, relation: str) -> str | None:
-        """Return the files that the relation's rows are read from, as `state` has them.
+        """Return the names, sizes and times of the files that hold the relation's rows, as text.
 
-        Return None for a server, which keeps rows itself. They differ from those of `state` if a replaced file is still
-        open. Raise KH006 and KH008.
+        Return None for a database server, which manages its own files. If a file was replaced while open, describe the
+        open file; `state` describes the new one. Raise KH006 and KH008.
         """
 
     def reopen(self) -> None:
-        """Open the current file, if the open one was replaced.
+        """Open the current database file, if the open one was replaced.
 
-        A question under way finishes on the old one. Raise KH008.
+        A running question finishes on the old file. Raise KH008.
         """
 
     def estimate_rows(self, relation: str) -> int:
@@ -90,8 +95,8 @@ class Source(Protocol):
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table.
 
-        If there are more than `most`, return `most` + 1 rows and read no further. Raise KH008. Raise KH006, with the
-        column's name if one of its values has no counterpart in the catalog's types.
+        If there are more than `most`, return `most` + 1 rows and read no further. Raise KH006 with a column's name if
+        one of its values has a type that the catalog does not know. Raise KH008 if no server answers.
         """
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
@@ -101,27 +106,27 @@ class Source(Protocol):
         """
 
     def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
-        """Hold a turn in the block, within which the source can be read at once. Entering reads no data.
+        """Hold a turn at the source during the block, so that reading can start at once. No data is read yet.
 
-        A question reserves only inside. Turns are shared fairly among analysts.
+        A question reserves its budget only within its turn. Turns are shared fairly among analysts.
 
         Raises:
-            KeyholeError: KH501, if the source does not answer, or too many questions wait. Nothing was spent.
+            KeyholeError: KH501 if the source does not answer or too many questions are waiting. Nothing was spent.
         """
 
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
-        """Return the true aggregates of a question.
+        """Return the exact values of a question's functionals for every key.
 
-        With a public data `version`, the source may keep the bounded rows for later questions on that version.
+        Given a public data `version`, the source may keep bounded rows for later questions on that version.
 
         Raises:
-            KeyholeError: KH501, the same for every failure and for the timeout, without any text of the engine.
+            KeyholeError: KH501, with the same text for every failure and for the timeout.
         """
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """Return the counts of a statement over these relations, for a charged release.
+        """Return the counts that a statement over these relations selects, for a release whose loss is charged.
 
         Raises:
             KeyholeError: KH501, as for `aggregates`.
@@ -138,13 +143,13 @@ class Source(Protocol):
 
 
 def sort_counts(rows: Iterable[Row]) -> Counts:
-    """Return the counts of rows (place, counts), by place."""
+    """Return the counts of rows (index, counts), sorted by index."""
     found: dict[Any, Any] = {row[0]: row[1] for row in rows}
     return tuple(tuple(int(one) for one in found[place]) for place in sorted(found))
 
 
 def hide_failures(query: Callable[[], _Result]) -> _Result:
-    """Return the query's result. Turn any failure into the same KH501, without cause and context.
+    """Run a query and return its result. Turn any failure into the same KH501, without its cause.
 
     Raises:
         KeyholeError: KH501.
@@ -158,7 +163,7 @@ def hide_failures(query: Callable[[], _Result]) -> _Result:
 
 
 def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Result:
-    """Return the result of a query about a relation's columns or identity. Turn any failure of the engine into KH006.
+    """Run a query about a relation's columns or identity, and return its result. Turn an engine's failure into KH006.
 
     Raises:
         KeyholeError: KH006, and any that `query` raises itself.
@@ -173,7 +178,7 @@ def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Resu
 
 
 def convert_value(value: object) -> Value | None:
-    """Return a driver's value as one of the catalog's types. A value without a counterpart becomes text."""
+    """Return a database driver's value as one of the catalog's types. A value of any other type becomes text."""
     match value:
         case None | bool() | int() | str() | Decimal() | date():
             return value

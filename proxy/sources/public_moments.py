@@ -1,4 +1,4 @@
-"""The moments at which an analyst learns how reading ended. They do not depend on any row.
+"""The delay of a question's outcome to moments that do not depend on any row.
 
 A failure is reported at the policy's timeout, counted from the start of the question's turn. So is an engine that has
 not stopped by then, as some engines check for an interrupt rarely, and the time until they stop depends on rows. Its
@@ -23,11 +23,11 @@ _Result = TypeVar("_Result")
 
 
 class PublicMoments:
-    """The public moments of one question, counted from construction, before anything is read for it.
+    """The moments at which one question's outcome may be reported, counted from construction.
 
     Parameters:
         timeout_ms: the time after which reading has failed.
-        every_ms: outcomes are reported at multiples of it; 0: successes are reported at once.
+        every_ms: outcomes are reported only at multiples of this time. If 0, successes are reported at once.
     """
 
     def __init__(self, *, timeout_ms: int, every_ms: int) -> None:
@@ -42,13 +42,13 @@ class PublicMoments:
         return time.monotonic() - self._started >= self._timeout_s
 
     def read(self, query: Callable[[], _Result], *, keeping: ExitStack) -> _Result:
-        """Return the result of `query`, run in a thread of its own, by the deadline.
+        """Run `query` in its own thread, and return the result if it comes before the deadline.
 
         Parameters:
-            keeping: what an engine that has not stopped by then keeps. It is closed here, once it has.
+            keeping: the resources that the query uses. If the query misses the deadline, they are closed when it ends.
 
         Raises:
-            KeyholeError: KH501 at the deadline; and what `query` raises before.
+            KeyholeError: KH501 at the deadline. Errors of `query` before the deadline pass through.
         """
         under_way: Future[_Result] = Future()
         settle = partial(copy_context().run, _settle, under_way, query)
@@ -64,7 +64,10 @@ class PublicMoments:
 
     @contextmanager
     def release(self) -> Iterator[None]:
-        """Delay the end of the block to a public moment: the deadline if reading failed, else the next multiple."""
+        """Delay the end of the block to a public moment.
+
+        The moment is the deadline if reading failed, and otherwise the next multiple of `every_ms`.
+        """
         try:
             yield
         finally:

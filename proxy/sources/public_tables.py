@@ -1,4 +1,4 @@
-"""Reading the rows of a public table. A refusal says why they cannot be read, for the owner, and names no value."""
+"""The reading of a public table's rows. A refusal tells the owner why they cannot be read, and names no value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,11 +27,11 @@ def read_public_rows(
     run: Callable[[str], list[tuple[Any, ...]]],
     uncopyable: Mapping[SqlType, str] = UNCOPYABLE,
 ) -> tuple[Row, ...]:
-    """Return the rows, sorted by all columns. If there are more than `most`, return any `most` + 1 of them.
+    """Return the table's rows, sorted by all columns. If there are more than `most`, return any `most` + 1 of them.
 
     Raises:
-        KeyholeError: KH006 if the reader may not select these columns, or the engine cannot read the rows. Also if a
-            column has a value that cannot be copied. The column is named.
+        KeyholeError: KH006 if the role may not select these columns, or the engine cannot read the rows. KH006 with the
+            column's name if a value cannot be copied.
     """
     listed = ", ".join(quote_name(column) for column in columns)
     order = ", ".join(str(i + 1) for i in range(len(columns)))

@@ -1,7 +1,8 @@
-"""A test of whether relations still have the columns that a statement was written for.
+"""The check that relations still have the columns and keys that a statement was written for.
 
-Types are schema, so no row is read for this. But the types found in a file may depend on its rows. So a difference is
-reported like any other failure of the source, and stays paid. If a column is missing, no row can be read.
+Types are schema, so no row is read for this. But the types found in a file may depend on its rows. A difference is
+therefore reported like any other failure of the source, and the loss stays charged. If a column is missing, no row can
+be read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ class TypesChanged(Exception):
 
 
 class ColumnGone(TypesChanged):
-    """The error for a missing column. A statement that names it fails before any row is read."""
+    """The error for a missing column. A statement that names the column fails before any row is read."""
 
 
 class KeyGone(ColumnGone):
@@ -72,7 +73,10 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
 
 @contextmanager
 def check_after_reading() -> Iterator[None]:
-    """Turn `ColumnGone` in the block into `TypesChanged`, as rows were read before: it stays paid."""
+    """Turn a `ColumnGone` raised in the block into `TypesChanged`.
+
+    Rows were read by then, so the loss stays charged.
+    """
     try:
         yield
     except ColumnGone:

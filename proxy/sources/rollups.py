@@ -1,10 +1,11 @@
 """The rollups of one source and the kept steps of its statements: requesting, building and reading them.
 
-A question without a rollup is answered by its scan, which reads the kept steps that exist. One thread then builds the
-missing ones for later questions of the same public data version. The rollup of a statement with several steps costs
-many scans, so it is built once it would have been used often. Which ones exist depends on earlier questions, public
-versions and time. A rollup that cannot be built or read is not tried again in its version, without an error: the scan
-answers. One with too many rows is not tried again in any version, as long as the source is open.
+A question without a rollup is answered by a scan of its tables, which reads the kept steps that exist. One thread then
+builds the missing rollups and steps, for later questions on the same public data version. The rollup of a statement
+with several steps costs as much as many scans. It is built only after it would have been used often. Which rollups
+exist depends on earlier questions, public versions and time. If a rollup cannot be built or read, the scan answers
+without an error, and the rollup is not tried again for this version. A rollup with too many rows is never tried again
+while the source is open.
 """
 
 import threading
@@ -32,23 +33,25 @@ MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and ro
 
 
 class RollupStore(Protocol):
-    """The store of an engine's rollups. `build`, `drop` and `close` are called by one thread at a time."""
+    """The storage of an engine's rollups. Only one thread at a time calls `build`, `drop` and `close`."""
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build a rollup, and return the relation that holds it. Raise `RollupTooLarge`, and keep nothing then.
+        """Build a rollup, and return the name of the relation with its rows.
+
+        Raise `RollupTooLarge` if it has too many rows; nothing is kept then.
 
         Parameters:
             kept: relations that this store has built, by the names of their steps.
         """
 
     def drop(self, relation: str) -> None:
-        """Remove what `build` made."""
+        """Drop a relation that `build` made."""
 
     def cancel(self) -> None:
-        """Stop a running build, from another thread."""
+        """Cancel a running build. Another thread calls this."""
 
     def close(self) -> None:
-        """Remove everything."""
+        """Drop all rollups, and close the store."""
 
 
 class RollupTooLarge(Exception):
@@ -61,7 +64,10 @@ class RollupBusy(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """A rollup or a step. It is being built until it has a relation, or is found to be useless."""
+    """A kept rollup or step. `relation` is None until it is built.
+
+    `is_useless` is True if it cannot be built or read.
+    """
 
     rollup: Rollup
     relation: str | None = None
@@ -79,7 +85,7 @@ class _Shelf:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatement:
-    """The chosen statement for a source.
+    """The statement that was chosen to answer a question at the source.
 
     `is_scan` means that it reads the question's own relations, not only a rollup. `reads_kept` means that it reads
     relations of `RollupStore.build`.
@@ -91,7 +97,7 @@ class SourceStatement:
 
 
 class Rollups:
-    """At most `most` rollups, and steps of statements. Safe to share."""
+    """A cache of at most `most` rollups, and of kept steps of statements. It is safe to share among threads."""
 
     def __init__(self, store: RollupStore, *, most: int) -> None:
         self._store = store
@@ -112,11 +118,11 @@ class Rollups:
         timeout_ms: int,
         read: Callable[[SourceStatement, int], _Result],
     ) -> _Result:
-        """Return the result of `read` for the cheapest statement that is available now.
+        """Choose the cheapest statement that answers the question now, run it with `read`, and return the result.
 
         Parameters:
-            version: the question's public data version; None: no rollup is used or built.
-            timeout_ms: the limit on all reads together. `read` gets the rest of it.
+            version: the question's public data version. If None, no rollup is used or built.
+            timeout_ms: the limit on all reads together. `read` gets the time that remains.
             read: runs a statement within a number of milliseconds.
         """
         rollup = rewritten.rollup
@@ -160,7 +166,7 @@ class Rollups:
             return {"ready": ready, "building": len(kept) - ready - useless, "useless": useless}
 
     def settle(self) -> None:
-        """Wait until nothing is built or dropped any more."""
+        """Wait until no rollup is being built or dropped."""
         while True:
             with self._lock:
                 last = self._last
@@ -169,7 +175,7 @@ class Rollups:
             last.result()
 
     def close(self) -> None:
-        """Stop building and drop everything."""
+        """Stop all builds, and drop all rollups and steps."""
         with self._lock:
             self._closed = True
             self._rollups.kept.clear()
@@ -197,7 +203,7 @@ class Rollups:
             raise
 
     def _find_ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
-        """Return a rollup if it is ready for this version. Drop those of another version."""
+        """Return a rollup if it is built for this version. Drop rollups of any other version."""
         with self._lock:
             if shelf.versions.get(rollup.table) != version:
                 shelf.versions[rollup.table] = version
@@ -210,13 +216,13 @@ class Rollups:
             return found
 
     def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_Kept]:
-        """Return the kept rows of these steps. Return none if one of them is missing."""
+        """Return the kept rows of all these steps. Return an empty list if one of them is missing."""
         found = [self._find_ready(self._steps, rows, version) for rows in steps]
         ready = [one for one in found if one is not None]
         return ready if len(ready) == len(found) else []
 
     def _request_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
-        """Request builds for the statement: its steps, and its rollup if that is cheap or was wished for often."""
+        """Request builds of the statement's steps. Request its rollup too, if that is cheap or was wanted often."""
         steps = _list_steps(rewritten)
         for rows in steps:
             self._request(self._steps, rows, version, timeout_ms=timeout_ms)
@@ -229,7 +235,7 @@ class Rollups:
             self._request(self._rollups, rollup, version, timeout_ms=timeout_ms)
 
     def _request_lists(self, lists: Sequence[Rollup], version: str, *, timeout_ms: int) -> None:
-        """Request builds of lists: at once while there is room for many, and then only of lists asked for again.
+        """Request builds of key lists. If there is little room, build only lists that are requested a second time.
 
         A question with its threshold inside its sums has lists of its own.
         """
@@ -241,7 +247,7 @@ class Rollups:
                 self._request(self._steps, rows, version, timeout_ms=timeout_ms)
 
     def _note_wish(self, wish: str) -> int:
-        """Count a wish for a rollup, and return how often it was wished for, as far as remembered."""
+        """Count a request for a rollup, and return how often it was requested, as far as remembered."""
         with self._lock:
             self._wished[wish] = self._wished.pop(wish, 0) + 1
             while len(self._wished) > _MOST_WISHED:
@@ -289,7 +295,7 @@ class Rollups:
         return [one for one in found if one is not None and one.relation is not None and not one.is_useless]
 
     def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
-        """Remove a rollup or step. The caller holds the lock. A running build drops its own relation."""
+        """Drop a rollup or step from the cache. The caller holds the lock. A running build drops its own relation."""
         del shelf.kept[_make_name(kept.rollup)]
         relation = kept.relation
         if relation is not None:
@@ -305,12 +311,12 @@ class Rollups:
 
 
 def _list_steps(rewritten: Rewritten) -> list[Rollup]:
-    """Return the steps of a statement that can be kept. Return none for a statement that is read in blocks."""
+    """Return the steps of a statement that can be kept. Return none for a statement that reads key blocks."""
     return [] if rewritten.blocks else [step.rows for step in rewritten.steps if step.rows is not None]
 
 
 def _list_read(apart: Rewritten) -> list[Rollup]:
-    """Return the steps that a statement reads by name. All of them must exist before it is run."""
+    """Return the steps that a statement reads by name. All of them must be built before it runs."""
     return [step.rows for step in apart.steps if step.rows is not None and step.name in apart.body]
 
 
@@ -320,7 +326,7 @@ def _name_relations(several: Sequence[_Kept]) -> dict[str, str]:
 
 
 def _make_name(rollup: Rollup) -> str:
-    """Return a name for the rows of a step in one table. Tables that share a step may have different versions."""
+    """Return a name for one step's rows in one table. Tables that share a step may have different versions."""
     return f"{rollup.name} {rollup.table}"
 
 

@@ -1,4 +1,4 @@
-"""The open source of a policy, shared by successive services."""
+"""The open source of a policy. Reloaded policies with the same source share it."""
 
 import threading
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from proxy.sources.open import Source, SparkLogin, choose_dialect, find_database
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
-    """Open the source that a policy names, in one of `workers` processes. Raise KH008."""
+    """Open the source of a policy, as one of `workers` serving processes. Raise KH008."""
     source = policy.source
     try:
         settings = make_engine_settings(source, directory=policy.directory, workers=workers)
@@ -39,13 +39,13 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
 
 
 def is_same_source(one: Policy, other: Policy) -> bool:
-    """Return True if two policies name the same source. Relative names count from each policy's folder."""
+    """Return True if two policies name the same source. Relative paths start at each policy's folder."""
     return one.source == other.source and _find_file(one) == _find_file(other)
 
 
 @dataclass(frozen=True, slots=True)
 class NoSource:
-    """The placeholder for a source, for commands that read only the ledger."""
+    """A placeholder for a source, used by commands that read only the ledger."""
 
     dialect: Dialect
 
@@ -54,10 +54,10 @@ class NoSource:
 
 
 class SharedSource:
-    """An open source that is closed after its last user.
+    """A source that several policies share. It is closed when the last of them leaves it.
 
-    It knows the other open sources of earlier and later policies. Unless `is_opened`, it is not opened and has only a
-    dialect. Raise KH008.
+    It knows the other open sources of earlier and later policies. If `is_opened` is false, it is never opened and has
+    only a dialect. The constructor raises KH008.
     """
 
     def __init__(
@@ -73,18 +73,18 @@ class SharedSource:
         self._all_open.append(self)
 
     def is_of(self, policy: Policy) -> bool:
-        """Return True if a policy names this source."""
+        """Return True if the policy names this source."""
         return is_same_source(policy, self._policy)
 
     def following_source(self, policy: Policy) -> "SharedSource":
-        """Return the source of a reloaded policy: one that is open already, or a new one."""
+        """Return the source for a reloaded policy: one that is already open, or a newly opened one."""
         for known in tuple(self._all_open):
             if known.is_of(policy) and known._join():
                 return known
         return SharedSource(policy, workers=self._workers, beside=self._all_open)
 
     def clashes_with(self, policy: Policy) -> bool:
-        """Return True if the policy's source is a file that is open with other settings."""
+        """Return True if the policy's database file is already open with other settings."""
         return any(known._clashes_with(policy) for known in tuple(self._all_open))
 
     def _clashes_with(self, policy: Policy) -> bool:
@@ -93,13 +93,13 @@ class SharedSource:
         )
 
     def _join(self) -> bool:
-        """Count one more user. Return False if the source has no user any more."""
+        """Count one more user. Return False if the source was closed after its last user."""
         with self._lock:
             self._users += bool(self._users)
             return bool(self._users)
 
     def leave(self) -> None:
-        """Count one user less."""
+        """Count one user less, and close the source after the last one."""
         with self._lock:
             self._users -= 1
             is_last = not self._users

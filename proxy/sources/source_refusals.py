@@ -1,4 +1,4 @@
-"""The refusals of sources. An analyst learns only that a source failed. The owner, who opens it, learns why."""
+"""The refusals of sources. An analyst learns only that a source failed. The owner learns why."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,9 @@ _FILE = re.compile(r"(?:\(SELECT .* FROM )?read_(?:csv|parquet)\('((?:[^']|'')*)
 
 
 class SourceFailed(KeyholeError):
-    """KH501, the same for every failure. `why` is for the log.
+    """The error KH501, with the same text for every failure. `why` is only for the log.
 
-    If `is_unread`, a column or key was missing, and no row was read.
+    If `is_unread`, a column or key was missing, so no row was read.
     """
 
     def __init__(self, why: str, *, is_unread: bool = False) -> None:
@@ -26,14 +26,14 @@ class SourceFailed(KeyholeError):
 
 
 def report_failed_question(why: str) -> KeyholeError:
-    """Return the error for an analyst if a question fails in the source. Only the log has the cause."""
+    """Return the analyst's error for a question that failed in the source. The cause is only in the log."""
     return SourceFailed(why)
 
 
 def report_missing_column() -> KeyholeError:
-    """Return the error for a question or release that was given back.
+    """Return the error for a question or release whose reservation was released.
 
-    The source lacks columns that it would read, or no longer keeps a key unique.
+    The source lacks a column of the question, or no longer keeps a key unique. No row was read.
     """
     return KeyholeError(
         "KH501",
@@ -44,7 +44,7 @@ def report_missing_column() -> KeyholeError:
 
 
 def report_unreachable_source() -> KeyholeError:
-    """Return the error for an analyst when the source does not answer before a reservation, whatever the cause."""
+    """Return the analyst's error for a source that does not answer, before anything was reserved."""
     return KeyholeError(
         "KH501",
         "the source cannot be reached",
@@ -64,7 +64,7 @@ def refuse_after_failures(most: int) -> KeyholeError:
 
 
 def refuse_file_of_rows(file: Path) -> KeyholeError:
-    """Return the error for an owner whose source is a file of rows, such as CSV, instead of a database."""
+    """Return the owner's error for a `source.url` that names a file of rows, such as CSV, not a database."""
     return KeyholeError(
         "KH008",
         f"{file.name} is a file of rows and no DuckDB database",
@@ -74,7 +74,7 @@ def refuse_file_of_rows(file: Path) -> KeyholeError:
 
 
 def report_unknown_relation(relation: str) -> KeyholeError:
-    """Return the error for the owner if a relation's columns cannot be found. A file is named by its path."""
+    """Return the owner's error for a relation that the source cannot find. A file is named by its path."""
     if found := _FILE.match(relation):
         path = found[1].replace("''", "'")
         return KeyholeError(
@@ -90,7 +90,7 @@ def report_unknown_relation(relation: str) -> KeyholeError:
 
 
 def report_missing_grant(relation: str, role: str) -> KeyholeError:
-    """Return the error for the owner when the source has a relation that its reader may not select from."""
+    """Return the owner's error for a relation that the database role may not select from."""
     return KeyholeError(
         "KH006",
         f'the role "{role}" may not select any column of {relation} in the source',
@@ -99,7 +99,7 @@ def report_missing_grant(relation: str, role: str) -> KeyholeError:
 
 
 def report_unreadable_rows(relation: str) -> KeyholeError:
-    """Return the error for the owner when a public table cannot be copied."""
+    """Return the owner's error for a public table that cannot be copied."""
     return KeyholeError(
         "KH006",
         f"the rows of the public table {relation} cannot be read",
@@ -108,7 +108,7 @@ def report_unreadable_rows(relation: str) -> KeyholeError:
 
 
 def report_uncopyable_value(relation: str, column: str) -> KeyholeError:
-    """Return the error for the owner if a public table has a value that the shadow cannot store."""
+    """Return the owner's error for a public table with a value that the shadow cannot store."""
     return KeyholeError(
         "KH006",
         f'column "{column}" of the public table {relation} has a value that cannot be copied',
@@ -119,7 +119,7 @@ def report_uncopyable_value(relation: str, column: str) -> KeyholeError:
 
 
 def refuse_unknown_url() -> KeyholeError:
-    """Return the refusal of a `source.url` of another kind."""
+    """Return the refusal of a `source.url` that names no known kind of source."""
     return KeyholeError(
         "KH008",
         "source.url is neither a DuckDB nor a PostgreSQL one",
@@ -128,7 +128,7 @@ def refuse_unknown_url() -> KeyholeError:
 
 
 class DatabaseUnopened(KeyholeError):
-    """KH008 of a DuckDB source that cannot be opened. `why` is for the log."""
+    """The error KH008 for a DuckDB database that cannot be opened. `why` is only for the log."""
 
     def __init__(self, database: Path | None, *, detail: str, why: str) -> None:
         super().__init__(
@@ -151,7 +151,7 @@ def report_unreachable_postgres(*, detail: str) -> KeyholeError:
 
 
 def report_full_postgres(*, detail: str) -> KeyholeError:
-    """Return the error for a PostgreSQL source without a connection left."""
+    """Return the error for a PostgreSQL source with no free connection."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source takes no more connections",
@@ -162,7 +162,7 @@ def report_full_postgres(*, detail: str) -> KeyholeError:
 
 
 def report_late_postgres() -> KeyholeError:
-    """Return the error for a PostgreSQL source that can be reached, but gave no connection in time."""
+    """Return the error for a PostgreSQL source that was reached, but gave no connection in time."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source gave no connection in time",
@@ -171,7 +171,7 @@ def report_late_postgres() -> KeyholeError:
 
 
 def report_unknown_encoding() -> KeyholeError:
-    """Return the error for a PostgreSQL source whose texts have no known encoding."""
+    """Return the error for a PostgreSQL source whose text encoding is unknown."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source does not say which letters its text has",

@@ -1,7 +1,7 @@
-"""The folder into which DuckDB spills data: one for each process, made when it is needed.
+"""The folder in which DuckDB spills data. Each process has one, created when it is needed.
 
-Guarantee: it is removed when the process ends. That of a killed process is removed by the next process that opens a
-source with the same parent folder.
+Guarantee: the folder is removed when the process ends. If the process is killed, the next process that opens a source
+with the same parent folder removes it.
 """
 
 import atexit
@@ -20,8 +20,8 @@ _TOKEN_BYTES = 8  # so that nobody else can have made the folder before
 def make_spill_folder(parent: Path | None) -> Path:
     """Return the folder of this process in `parent`, or in the system's temporary folder. Raise OSError.
 
-    DuckDB makes it when it needs it, with the process's umask, which the `keyhole` command sets. All sources of a
-    process share it: DuckDB opens a file a second time only with the same settings.
+    DuckDB creates the folder when it needs one, with the process's umask, which the `keyhole` command sets. All sources
+    of a process share it: DuckDB opens a file a second time only with the same settings.
     """
     where = Path(tempfile.gettempdir()) if parent is None else parent.resolve(strict=True)
     own = f"{_PREFIX}-{_find_process_namespace()}-"
@@ -35,7 +35,7 @@ def make_spill_folder(parent: Path | None) -> Path:
 
 
 def _find_process_namespace() -> int:
-    """Return the namespace of process numbers. Containers may share a folder and have numbers of their own."""
+    """Return the id of the process namespace. Containers may share a folder and yet number processes separately."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:

@@ -1,4 +1,4 @@
-"""The address of a Spark server, with its login: `source.url`, token and certificates as one value."""
+"""The address of a Spark server: its URL, token and certificates as one value."""
 
 import re
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _HEADER = re.compile(r"x-[a-z0-9-]+")  # what clouds want to be told besides the
 
 @dataclass(frozen=True, slots=True)
 class SparkAddress:
-    """A server's host and port, whether it is spoken to in TLS and by whose certificates, and who speaks."""
+    """A server's host and port, with the user, token, request headers and TLS settings of the connection."""
 
     host: str
     port: int
@@ -28,7 +28,7 @@ class SparkAddress:
 
     @property
     def endpoint(self) -> str:
-        """Host and port as gRPC wants them."""
+        """The host and port as gRPC writes them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
@@ -38,13 +38,13 @@ class SparkAddress:
 
 
 def parse_address(url: str, *, token: str | None = None, authority: Path | None = None) -> SparkAddress:
-    """Return the address that a policy gives.
+    """Return the server's address from a policy's URL, token and certificate file.
 
-    `sc://host:port/;use_ssl=true;user_id=NAME;x-HEADER=VALUE`; a `token` may stand there, too. What else Spark's own
-    clients read there is refused: a `session_id` would share a session with others.
+    `sc://host:port/;use_ssl=true;user_id=NAME;x-HEADER=VALUE`; a `token` may be in the URL, too. Other options of
+    Spark's own clients are refused. A `session_id`, for example, would share a session with other clients.
 
     Raises:
-        KeyholeError: KH008, which never repeats the token.
+        KeyholeError: KH008. Its text never contains the token.
     """
     try:
         parts = urlsplit(url)

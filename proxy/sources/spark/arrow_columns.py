@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def read_key_column(column: "pa.ChunkedArray") -> Any:
-    """Return the values of a key: an array of numbers or moments if all are there, else a list with None."""
+    """Return a key column's values: a numpy array if none is missing, otherwise a list with None."""
     import pyarrow as pa
 
     kind = column.type

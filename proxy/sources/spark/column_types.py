@@ -1,4 +1,4 @@
-"""Spark's types by PostgreSQL's names for them."""
+"""The translation of Spark's type names to PostgreSQL's."""
 
 import re
 
@@ -29,7 +29,8 @@ def make_source_column(
 ) -> SourceColumn:
     """Return a relation's column with PostgreSQL's type name.
 
-    A text with a collation other than by bytes is marked. `char(n)` is a type that Keyhole does not compute with.
+    A text column whose collation does not compare bytes is marked. `char(n)` gets a type that Keyhole does not compute
+    with.
 
     Parameters:
         simple: Spark's one-line name of the type.

@@ -1,4 +1,4 @@
-"""Sessions at a Spark server: the only module that imports its client.
+"""The sessions at a Spark server. Only this module imports Spark's client.
 
 By default the client waits without limit and retries for minutes. Here every wait is limited: after the limit the
 channel is closed, which ends all calls on it.
@@ -48,7 +48,7 @@ def import_client() -> Any:
 
 
 class SparkSession:
-    """One session at the server, on a channel of its own. The constructor makes no call.
+    """A session at the server, with its own channel. The constructor sends nothing.
 
     Raises:
         KeyholeError: KH008 if the client library is not installed.
@@ -64,14 +64,14 @@ class SparkSession:
         self._closed = threading.Event()
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Set settings of the session."""
+        """Change settings of the session at the server."""
         from pyspark.sql.connect import proto
 
         pairs = [proto.KeyValue(key=name, value=value) for name, value in settings.items()]
         self._client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
 
     def read_settings(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """Return the server's values of settings. A setting that it does not have is None."""
+        """Return the server's values of these settings. The value is None for a setting that the server lacks."""
         from pyspark.sql.connect import proto
 
         wanted = proto.ConfigRequest.GetOption(keys=list(names))
@@ -86,13 +86,13 @@ class SparkSession:
             self._session.catalog.setCurrentDatabase(database)
 
     def read(self, sql: str, *, on_schema: Callable[[], None] | None = None) -> Iterator["pa.Table"]:
-        """Yield the rows of a query as they come, in tables of some megabytes at most, by one request.
+        """Run one query, and yield its rows as they arrive, in tables of a few megabytes.
 
-        It must be a query: it is sent as a plan and not as a command, which could do more.
+        The SQL must be a query. It is sent as a plan, since a command could do more than read.
 
         Parameters:
-            on_schema: called when the server has sent the columns of the rows, while it still computes them. At the
-                latest it is called after the last row.
+            on_schema: called when the server has sent the result's columns, usually before it has computed the rows. It
+                is called after the last row at the latest.
         """
         import pyarrow as pa
 
@@ -106,25 +106,25 @@ class SparkSession:
             on_schema()
 
     def read_rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a small statement, by column."""
+        """Run a query with a small result. Return each row as a dict by column name."""
         return [row for part in self.read(sql) for row in part.to_pylist()]
 
     def read_tuples(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small statement as tuples, so that columns may share a name."""
+        """Run a query with a small result. Return each row as a tuple, so that two columns may share a name."""
         return [
             row for part in self.read(sql) for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
         ]
 
     def read_fields(self, relation: str) -> Any:
-        """Return the fields of a relation, as the client's own types."""
+        """Return the columns of a relation, in the client library's own types."""
         return self._query(f"SELECT * FROM {relation}").schema.fields
 
     def list_files(self, relation: str) -> list[str]:
-        """Return the server's names of a relation's files. Return none if it does not name them."""
+        """Return the server's names of a relation's files, or an empty list if the server does not tell."""
         return sorted(self._query(f"SELECT * FROM {relation}").inputFiles())
 
     def _query(self, sql: str) -> Any:
-        """Return the client's frame of a query, without a request to the server.
+        """Return a query as the client library's DataFrame, without sending anything to the server.
 
         The client's own `sql` would send the text for analysis.
         """
@@ -134,7 +134,7 @@ class SparkSession:
         return DataFrame(SQL(sql, [], {}, []), self._session)
 
     def add_view(self, name: str, rows: "pa.Table") -> None:
-        """Make a temporary view of these rows in this session."""
+        """Create a temporary view with these rows in this session."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
@@ -205,7 +205,7 @@ class SparkSession:
 
 
 def explain_failure(error: Exception) -> str:
-    """Return the error of the server or the network, for the owner: without a request's headers."""
+    """Return a server's or network's error as text for the owner, without the headers of a request."""
     cause: BaseException | None = error
     while cause is not None:
         details: Callable[[], object] | None = getattr(cause, "details", None)

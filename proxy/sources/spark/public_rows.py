@@ -1,4 +1,4 @@
-"""Reading the rows of a public table at Spark. A refusal says why, for the owner, and names no value."""
+"""The reading of a public table's rows at Spark. A refusal tells the owner why, and names no value."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,11 +25,11 @@ def read_public_rows(
     *,
     most: int,
 ) -> tuple[Row, ...]:
-    """Return the rows, sorted by all columns. If there are more than `most`, return any `most` + 1 of them.
+    """Return the table's rows, sorted by all columns. If there are more than `most`, return any `most` + 1 of them.
 
     Raises:
-        KeyholeError: KH006 if the reader may not select these columns, or the engine cannot read the rows. Also if a
-            column has a value that cannot be copied. The column is named.
+        KeyholeError: KH006 if the user may not select these columns, or the engine cannot read the rows. KH006 with the
+            column's name if a value cannot be copied.
     """
     kinds = {column.name: read_sql_type(column.declared) for column in schema}
     if not set(columns) <= set(kinds):

@@ -1,6 +1,6 @@
-"""Opening Spark sessions in which SQL has the meaning that Keyhole assumes.
+"""The opening of Spark sessions in which SQL has the meaning that Keyhole assumes.
 
-Guarantee: each returned session is at the policy's engine and has every required setting, which was read back. Test
+Guarantee: each returned session belongs to the policy's engine. Every required setting was set and read back. Test
 statements without a table returned the results that these settings promise. The session is new, and not shared.
 """
 
@@ -39,9 +39,9 @@ told, known to it or not."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPlace:
-    """A server with its expected engine (None: any), and the catalog and database for unqualified names.
+    """A Spark server with its expected engine (None: any), and the catalog and database for unqualified names.
 
-    `settings` are the owner's. The meaning of the SQL depends on the `required` ones.
+    `settings` were chosen by the owner. `required` are settings on which the meaning of Keyhole's SQL depends.
     """
 
     address: SparkAddress
@@ -71,7 +71,7 @@ def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
 
 
 def check_session(session: SparkSession, *, engine: str | None, required: Mapping[str, str]) -> None:
-    """Raise KH008 if the session's SQL would have another meaning than Keyhole assumes."""
+    """Check that the session's engine and settings give SQL the meaning that Keyhole assumes. Raise KH008 if not."""
     kept = _reach(lambda: session.read_settings(tuple(required)))
     told = _try_constants(session)
     found = find_engine(session) if isinstance(told, KeyholeError) else _name_engine(told[0])
@@ -89,7 +89,7 @@ def check_session(session: SparkSession, *, engine: str | None, required: Mappin
 
 
 def find_engine(session: SparkSession) -> str:
-    """Return the name of the engine that answers: `spark`, `sail`, or the server's own name. Raise KH008."""
+    """Return the name of the session's engine: `spark`, `sail`, or the server's own name. Raise KH008."""
     ((version,),) = (row.values() for row in _reach(lambda: session.read_rows("SELECT version() AS version")))
     return _name_engine(version)
 

@@ -22,14 +22,14 @@ _KEPT = 8  # relations, some tens of megabytes each where they have a million ro
 
 
 class SparkPins:
-    """A cache of recently used pinned relations as Arrow tables. Safe to share."""
+    """A cache of recently used pinned relations as Arrow tables. It is safe to share among threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: OrderedDict[str, pa.Table] = OrderedDict()
 
     def get(self, relation: PinnedRelation) -> "pa.Table":
-        """Return the relation's rows."""
+        """Return the relation's rows as an Arrow table."""
         with self._lock:
             made = self._made.get(relation.name)
             if made is None:

@@ -23,7 +23,7 @@ def refuse_malformed_url(problem: str) -> KeyholeError:
 
 
 def report_unusable_authority(name: str, *, detail: str) -> KeyholeError:
-    """Return the error for an unreadable file of certificates."""
+    """Return the error for a certificate file that cannot be read."""
     return KeyholeError(
         "KH008",
         f"source.ca, {name}, cannot be read",
@@ -33,7 +33,7 @@ def report_unusable_authority(name: str, *, detail: str) -> KeyholeError:
 
 
 def refuse_plain_token() -> KeyholeError:
-    """Return the refusal of a token that would be sent unencrypted."""
+    """Return the refusal of a token that would be sent without encryption."""
     return KeyholeError(
         "KH008",
         "the token would go to the Spark server unencrypted",
@@ -66,7 +66,7 @@ def refuse_unknown_engine(found: str) -> KeyholeError:
 
 
 def refuse_unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
-    """Return the refusal of a server that does not keep a setting on which the meaning of the SQL depends."""
+    """Return the refusal of a server that ignores a setting on which the meaning of the SQL depends."""
     return KeyholeError(
         "KH008",
         f"the Spark source does not keep a setting that answers depend on: {name}",
@@ -104,6 +104,6 @@ def refuse_unread_view(relation: str) -> KeyholeError:
 
 
 def report_empty_catalog() -> KeyholeError:
-    """Return the error for a server whose catalog is empty, as Sail's is in each new session."""
+    """Return the error for a server whose catalog is empty. Sail's catalog is empty in each new session."""
     hint = "Name what is to be in the policy: --table 'parquet.`/data/visits`', once for each."
     return KeyholeError("KH006", "the source lists no table", hint=hint)

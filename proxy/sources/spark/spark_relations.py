@@ -26,12 +26,12 @@ _VALUE_BYTES = 4  # of one value in a compressed file, about
 
 
 def quote_name(name: str) -> str:
-    """Return a name as Spark's SQL quotes it."""
+    """Return a name quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def list_relations(session: SparkSession, *, database: str | None) -> tuple[str, ...]:
-    """Return the tables and views of a database, or of all in the current catalog.
+    """Return the tables and views of a database, or of the whole current catalog.
 
     Relations of the current database are named without it.
     """
@@ -49,7 +49,7 @@ def list_relations(session: SparkSession, *, database: str | None) -> tuple[str,
 
 
 def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ...]:
-    """Return the relation's columns by PostgreSQL's type names."""
+    """Return the relation's columns, with their types by PostgreSQL's names."""
     return tuple(
         make_source_column(
             field.name, simple=field.dataType.simpleString(), nullable=field.nullable, metadata=dict(field.metadata)
@@ -59,10 +59,10 @@ def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ..
 
 
 def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
-    """Return the relation's identity, by its whole name, or its path.
+    """Return the stored tables and files that a relation reads.
 
-    Two relations have a base in common if they read the same table of the catalog, or the same file. Raise KH006 for a
-    view whose text cannot be followed.
+    Tables are named by catalog and files by path, so two relations can be compared. Raise KH006 for a view whose text
+    cannot be followed.
     """
     known = _describe(relation, session)
     leaves = {one.name for one in _follow(known, session)}
@@ -75,12 +75,12 @@ def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
 
 
 def read_state(relation: str, session: SparkSession) -> str:
-    """Return a digest of the names of the relation's files. It is constant if the server names none."""
+    """Return a digest of the names of the relation's files. The digest is constant if the server names no file."""
     return sha256("\n".join(_list_files(relation, session)).encode()).hexdigest()
 
 
 def estimate_rows(relation: str, session: SparkSession) -> int:
-    """Return the number of rows of the relation in the engine's own plan, or an estimate from its bytes."""
+    """Return the engine's estimate of the relation's number of rows, or an estimate from its size in bytes."""
     plan = _read_first(session.read_rows(f"EXPLAIN COST SELECT * FROM {relation}")[0])
     if (rows := _ROWS.search(plan)) is not None:
         return int(float(rows[1]))
@@ -91,7 +91,7 @@ def estimate_rows(relation: str, session: SparkSession) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _DescribedRelation:
-    """A relation by its whole name. A view has its text, and the place where its names are looked up."""
+    """A relation by its full name. For a view, `view` is its SQL and `place` is where its names are looked up."""
 
     name: str
     view: str | None = None
@@ -120,7 +120,7 @@ def _describe(relation: str, session: SparkSession) -> _DescribedRelation:
 
 
 def _follow(known: _DescribedRelation, session: SparkSession) -> Iterator[_DescribedRelation]:
-    """Yield the tables and files under a relation."""
+    """Yield the tables and files that a relation reads."""
     waiting, seen = [known], {known.name}
     while waiting:
         one = waiting.pop()
@@ -137,7 +137,7 @@ def _follow(known: _DescribedRelation, session: SparkSession) -> Iterator[_Descr
 
 
 def _list_named(view: _DescribedRelation) -> Iterator[str]:
-    """Yield the relations that a view's text names, with their place."""
+    """Yield the relations that a view's text names, with the schema in which each name is looked up."""
     try:
         tree = sqlglot.parse_one(view.view or "", read="spark")
     except SqlglotError:

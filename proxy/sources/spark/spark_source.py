@@ -1,4 +1,4 @@
-"""Spark as a source: one session a turn, whose settings no analyst can change, and whose statements only read."""
+"""Spark as a source: one read-only session for each turn. No analyst can change its settings."""
 
 import threading
 import time
@@ -48,10 +48,10 @@ _ROWS_S = 600.0  # for all rows of a public table, which the owner waits for
 
 
 class SparkSource:
-    """A Spark server, read through sessions that end with the question.
+    """A Spark server, read through sessions that end with their question.
 
     Parameters:
-        place: the server, its engine, and where names are looked up.
+        place: the server, its engine, and the catalog and database for unqualified names.
         dialects: the SQL of each engine, by its name.
         questions: the number of questions that are answered at the same time.
 
@@ -73,7 +73,7 @@ class SparkSource:
         self.dialect: Dialect = dialects[self.engine]
 
     def relations(self) -> tuple[str, ...]:
-        """Return tables and views of the policy's database, or of all in the catalog."""
+        """Return the names of tables and views, in the policy's database or in the whole catalog."""
         return self._run_for_owner(lambda session: list_relations(session, database=self._place.database))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
@@ -84,7 +84,7 @@ class SparkSource:
         return columns
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the relation's identity, by its whole name or its path. Raise KH006 and KH008."""
+        """Return the stored tables and files that a relation reads. Raise KH006 and KH008."""
         return self._read_shape(relation, lambda session: identify_relation(relation, session))
 
     def state(self, relation: str) -> str:
@@ -102,13 +102,13 @@ class SparkSource:
         """Do nothing: each statement finds the tables that are there."""
 
     def estimate_rows(self, relation: str) -> int:
-        """Return an estimate of the relation's rows, by the engine's own plan. Raise KH006 and KH008."""
+        """Return the engine's estimate of the relation's number of rows. Raise KH006 and KH008."""
         return self._read_shape(relation, lambda session: estimate_rows(relation, session))
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """Return the rows of a public table, sorted by all columns; `most` and one if it has more.
+        """Return the rows of a public table, sorted by all columns. Raise KH006 and KH008.
 
-        Raise KH006, KH008.
+        If the table has more than `most` rows, return `most` + 1 of them.
         """
         schema = self.schema(relation)
         return self._run_for_owner(
@@ -116,7 +116,7 @@ class SparkSource:
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return exact rows, for the owner alone. Raise KH006 and KH008."""
+        """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006 and KH008."""
         return self._read_shape(
             relation,
             lambda session: tuple(tuple(map(convert_value, row)) for row in session.read_tuples(sql)),
@@ -125,7 +125,7 @@ class SparkSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Hold one of a fixed number of turns, with a tested session. Raise KH501, with nothing reserved."""
+        """Hold one of a fixed number of turns, each with a tested session. Raise KH501; nothing was reserved then."""
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise refuse_without_turn()
@@ -215,14 +215,14 @@ class SparkSource:
             session.close()
 
     def rollups(self) -> Mapping[str, int]:
-        """Return none: nothing is written to the server."""
+        """Return an empty mapping, since nothing is written to the server."""
         return {"ready": 0, "building": 0, "useless": 0}
 
     def settle(self) -> None:
-        """Do nothing: nothing is prepared."""
+        """Do nothing, since no rollup is built."""
 
     def close(self) -> None:
-        """End the unused sessions."""
+        """Close the unused sessions."""
         with self._lock:
             left, self._ready = self._ready, []
         for session in left:
