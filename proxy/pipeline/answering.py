@@ -1,4 +1,4 @@
-"""The pipeline for sessions: it takes whole statements, and returns SQL and arrays for the shadow."""
+"""The pipeline as sessions use it. It takes whole statements, and returns SQL and arrays of keys for the shadow."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,11 @@ _EXPLAINED = 'SELECT u.line::{type} AS "QUERY PLAN" FROM unnest(${number}::text[
 
 @dataclass(frozen=True, slots=True)
 class PlannedStatement:
-    """A planned statement. `columns` gives, for each array, the place of its relation in `embedded`, and its column."""
+    """A statement whose questions are planned, with the analyst and the settings.
+
+    `columns` has an entry for each array of the answer: the index of its question or relation in `embedded`, and the
+    index of its column.
+    """
 
     embedded: tuple[tuple[Asked, Plan] | EmbeddedRelation, ...]
     columns: tuple[tuple[int, int], ...]
@@ -74,13 +78,13 @@ class PlannedStatement:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStatement:
-    """An EXPLAIN statement with its answer, which was made when it was planned."""
+    """An EXPLAIN statement with its answer. The answer was made during planning."""
 
     lines: tuple[str, ...]
 
 
 class StatementAnswerer:
-    """The `Asker` over an open service, with `monitors` to read its monitors. All methods are thread-safe.
+    """The implementation of `Asker` over an open service. `monitors` reads monitors. All methods are thread-safe.
 
     After a reload, this service refuses every question with KH411.
     """
@@ -103,13 +107,13 @@ class StatementAnswerer:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The `keyhole.*` settings with their values at the start of a session."""
+        """The `keyhole.*` settings, each with its value at the start of a session."""
         catalog = self._service.catalog
         own = {setting.name: setting.find_initial(catalog.defaults) for setting in ALL_SETTINGS}
         return {**own, **stored_parameters.list_settings(catalog)}
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
-        """Return the statements of a text, and which of them Keyhole answers. Short texts are cached."""
+        """Split a text into statements, and mark those that Keyhole answers. Results for short texts are cached."""
         return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._read_parts(sql)
 
     def _read_parts(self, sql: str) -> tuple[StatementPart, ...]:
@@ -119,7 +123,7 @@ class StatementAnswerer:
         )
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        """Return the question in a prepared text as a statement. Return None if the shadow answers it."""
+        """Return the question in a prepared statement's text. Return None if the shadow answers the statement."""
         return self._held[in_sql](sql)
 
     def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
@@ -128,9 +132,9 @@ class StatementAnswerer:
         )
 
     def _classify(self, text: str) -> Statement:
-        """Return the kind of a statement under some value of `keyhole.numbers` that accepts it.
+        """Return the kind of a statement, read with any value of `keyhole.numbers` that accepts it.
 
-        The value in force is known only when it runs.
+        The session's own value of that setting is known only when the statement runs.
         """
         return self._try_numbers(lambda numbers: self._classified[numbers](text))
 
@@ -155,7 +159,10 @@ class StatementAnswerer:
             raise error.shift_position(offset=offset) from None
 
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
-        """Return the casts of client parameters in a statement's questions. Return none for a refused statement."""
+        """Return the casts of parameters in a statement's questions, such as `$1::date`.
+
+        Return none if the statement will be refused.
+        """
         try:
             found = self._classify(statement)
         except KeyholeError:
@@ -171,7 +178,7 @@ class StatementAnswerer:
         )
 
     def prepare(self, request: Request) -> Prepared:
-        """Plan one statement; nothing is spent."""
+        """Plan one statement, and charge nothing."""
         with self._service.hold_open(), read_very_long_alone(request.statement, analyst=request.analyst):
             try:
                 return self._prepare_outer(request)
@@ -231,7 +238,7 @@ class StatementAnswerer:
             return False
 
     def _classify_bound(self, request: Request) -> Statement:
-        """Return the kind of a statement under its settings, with the values of parameters in its keys."""
+        """Return the kind of a statement, read with its settings and with its parameters' values in its keys."""
         numbers = choose_numbers(request.settings, self._service.catalog.defaults)
         try:
             return self._classified[numbers](request.statement)
@@ -244,7 +251,7 @@ class StatementAnswerer:
         return asked, pipeline.prepare(self._service, asked)
 
     def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
-        """Answer everything inside the statement: reserve, run, decide, commit."""
+        """Answer every question in a planned statement: reserve, run, decide, commit. Return the keys as arrays."""
         match prepared.plan:
             case ExplainedStatement(lines=lines):
                 return ReleasedArrays(arrays=(lines,), notices=())
@@ -311,7 +318,7 @@ class StatementAnswerer:
 
 
 def read_part(text: str, offset: int, statement: Statement | UnboundKeys) -> StatementPart:
-    """Return a classified statement of a text, in the form for a session."""
+    """Return one classified statement of a text as the part that a session handles."""
     return StatementPart(
         text=text,
         offset=offset,
@@ -326,9 +333,10 @@ def read_part(text: str, offset: int, statement: Statement | UnboundKeys) -> Sta
 
 
 def explain_questions(service: Service, questions: Sequence[Asked], *, form: ExplainFormat) -> tuple[str, ...]:
-    """Return EXPLAIN's lines for each question of a statement, as if it were asked first, and for their total price.
+    """Return EXPLAIN's lines for each question of a statement, and for their total cost.
 
-    `form` is "text" for about ten lines a question, "verbose" for all details, or "json".
+    Each question is explained as if it were asked first. `form` is "text" for about ten lines a question, "verbose" for
+    all details, or "json".
     """
     planned = [(one, pipeline.prepare(service, one)) for one in questions]
     together = explain_together(service, planned) if len(planned) > 1 else None
@@ -349,7 +357,7 @@ def explain_questions(service: Service, questions: Sequence[Asked], *, form: Exp
 
 
 def explain_question(service: Service, asked: Asked, *, form: ExplainFormat) -> tuple[str, ...]:
-    """Return EXPLAIN's lines for a question, with the rest of its budget. Nothing is spent, and no data is touched."""
+    """Return EXPLAIN's lines for a question and its remaining budget. Nothing is charged, and no data is read."""
     return explain_questions(service, (asked,), form=form)
 
 
@@ -367,12 +375,12 @@ def _describe_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[s
 
 
 def explain_as_document(service: Service, asked: Asked) -> dict[str, object]:
-    """Plan a question, and return the plan as a JSON document with the rest of its budget."""
+    """Plan a question, and return the plan and the remaining budget as a JSON document."""
     return describe_plan(service, asked, pipeline.prepare(service, asked))
 
 
 def describe_plan(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
-    """Return a planned question as a JSON document, with the rest of its budget now."""
+    """Return a planned question and its remaining budget as a JSON document."""
     return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
 
 

@@ -1,4 +1,4 @@
-"""A test of whether a question waits for the owner's approval, without asking it."""
+"""The check whether a question would wait for the owner's approval."""
 
 from accountant.charges import Charge
 from accountant.errors import LedgerError, NotApproved
@@ -11,7 +11,7 @@ from proxy.pipeline.question_refusals import refuse_unapproved
 
 
 def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
-    """Return the need for approval that would refuse the question now (KH308 or KH318). Return None if there is none.
+    """Return the approval for which the question would be refused now, as KH308 or KH318. Return None if it needs none.
 
     Guarantee: the result follows from the ledger, the policy and the public data version alone, as asking itself does.
     Nothing is spent. Raise KH502.
@@ -36,10 +36,10 @@ def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
 
 
 def _choose_compared_charge(service: Service, claim: Claim) -> Charge | None:
-    """Return the charge that is compared with the approval limit.
+    """Return the charge that decides whether a question needs approval.
 
-    In the pipeline's order it is the charge of a stored answer, of a question on earlier noise, or of one with new
-    noise. Return None if the analyst has paid for the answer already.
+    In the pipeline's order: the charge of reading a stored answer, of continuing earlier noise, or of drawing new
+    noise. Return None if the analyst has already paid for the answer.
     """
     name = claim.asked.analyst.name
     try:

@@ -1,6 +1,6 @@
-"""The claim of a planned question: what the ledger charges for it, and within which caps.
+"""The claim of a planned question: its charge to the ledger, and the caps that apply.
 
-Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
+Every public key of the question is charged, even one without rows. A filter on further key columns (`WHERE month = ...
 GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. This holds only
 for columns of which a privacy unit has one value. A customer with rows at two hours is counted in `WHERE hour = 9` and
 again in `WHERE hour = 10`, so both answers reveal something about the same customer in the same group. If the rows of
@@ -91,7 +91,7 @@ def make_claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> C
 
 
 def find_charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
-    """Return the family and the cells to which a question on data version `version` is charged."""
+    """Return the family and the cells that the ledger charges for a question on data version `version`."""
     cells, remaining = _find_cells(question)
     table = question.table
     unchanging = {make_label(column) for column in table.columns if column.immutable}
@@ -107,17 +107,17 @@ def find_charged_keys(question: Question, *, version: str) -> tuple[Family, Cell
 
 
 def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
-    """Return the claim on the data version that the question's table has now. Raise KH302."""
+    """Return the question's claim on its table's current data version. Raise KH302."""
     return make_claim(plan, service.catalog, asked=asked, version=service.find_version(plan.question.table))
 
 
 def check_same_data(service: Service, claim: Claim, *, is_paid: bool) -> None:
-    """Refuse a question whose table has another data version by now. Call it before reserving and after reading.
+    """Refuse a question if its table's data version has changed since the claim was made.
 
-    Guarantee: every answer was read between two moments at which its table had the charged version. Otherwise a row
-    that moved from one version to the next could be read in the new one and charged in the old one. The refusal depends
-    on the clock, the owner's declarations and the current files alone. A live table has a version for each question,
-    and is read in one statement.
+    Call it before reserving, and again after reading.\n\nGuarantee: every answer was read between two moments at which
+    its table had the charged version. Otherwise a row that moved from one version to the next could be read in the new
+    one and charged in the old one. The refusal depends on the clock, the owner's declarations and the current files
+    alone. A live table has a version for each question, and is read in one statement.
 
     Raises:
         KeyholeError: KH501. If `is_paid`, it says that the reserved loss stays spent.
@@ -127,15 +127,15 @@ def check_same_data(service: Service, claim: Claim, *, is_paid: bool) -> None:
 
 
 def identify_question(plan: Plan, catalog: Catalog) -> str:
-    """Return the ledger's identity of a question, a SHA-256.
+    """Return the SHA-256 digest by which the ledger identifies a question.
 
-    It covers the question's meaning, the policy, the pinned data and the source.
+    The digest covers the question's meaning, the policy, the pinned data and the source.
     """
     return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
 
 
 def count_groups_of_unit(plan: Plan) -> int:
-    """Return the number of keys whose losses add up for one privacy unit, at most.
+    """Return the largest number of keys whose losses add up for one privacy unit.
 
     It is the number of groups that a unit can be in, or 1 if the loss of a key is that of the whole question. For a
     ranking without early looks it is at most the number of returned groups, or twice that if a unit may raise some
@@ -150,12 +150,12 @@ def count_groups_of_unit(plan: Plan) -> int:
 
 
 def count_losses_in_cell(plan: Plan) -> int:
-    """Return how many times the loss of one key is charged to a cell."""
+    """Return how many times a cell is charged the loss of one key."""
     return find_cell_reach(plan.question).count_losses(count_groups_of_unit(plan))
 
 
 def find_worst_amounts(plan: Plan) -> Amounts:
-    """Return the worst-case cost of a plan to a cell and to a unit, with new noise or on earlier noise."""
+    """Return the worst-case loss of a plan to one cell and to one unit, with new noise or on earlier noise."""
     of_key = convert_to_nano(plan.worst_case_epsilon)
     return Amounts(
         count_losses_in_cell(plan) * of_key, count_groups_of_unit(plan) * of_key if plan.question.table.unit else 0
@@ -163,7 +163,7 @@ def find_worst_amounts(plan: Plan) -> Amounts:
 
 
 def find_worst_curve(plan: Plan) -> Curve | None:
-    """Return the loss of one unit in Rényi divergences, if all of the question's noise is drawn at its finest rates.
+    """Return one unit's loss as a curve of Rényi divergences, if all noise is drawn at the finest rates at once.
 
     Return None if that is not known: for rows, rankings, and mechanisms that read other noise than one path per
     functional and group. These are charged by their pure loss alone.
@@ -177,15 +177,16 @@ def find_worst_curve(plan: Plan) -> Curve | None:
 
 
 def find_amounts(plan: Plan, losses: Epsilons) -> Amounts:
-    """Return the largest loss of any cell, and the loss of a whole unit.
+    """Return the largest loss of any cell, and the total loss of one unit, from the loss of each key.
 
-    `losses` are per key, in epsilon. A unit's loss is the sum of the G largest ones, or the loss of the whole question.
+    `losses` has the loss of each key, in epsilon. A unit that can be in G groups loses at most the sum of the G largest
+    losses, or the loss of the whole question.
     """
     return _find_amounts(plan, _convert_to_nanos(losses))
 
 
 def find_spent(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
-    """Return the ex-post cost of a run, with its newly revealed part if it continued earlier noise."""
+    """Return the loss that a run really had, including the part that it newly revealed of earlier noise."""
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
     if claim.charge.path_continuation is None or outcome.fresh is None:
         return all_of_it
@@ -195,7 +196,7 @@ def find_spent(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -
 def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
     """Return the loss of each key by its decision and its ranking together, rounded up.
 
-    It is capped at the worst case of both.
+    The loss is capped at the worst case of both together.
     """
     added: Epsilons = np.minimum(np.nextafter(decided + ranking.epsilon, np.inf), claim.plan.worst_case_epsilon)
     return np.where(ranking.epsilon > 0.0, added, decided)
@@ -235,7 +236,7 @@ def _find_amounts(plan: Plan, losses: NanoArray) -> Amounts:
 
 
 def _apply_own_cap(given: Limits, epsilon: float | None) -> Limits:
-    """Return the caps with the session's own `keyhole.max_epsilon` on one question."""
+    """Return the caps, with the cap on one question lowered to the session's own `keyhole.max_epsilon`."""
     if epsilon is None:
         return given
     least = min(given.per_query_nano or MOST_NANO_PER_CHARGE, int(epsilon * NANO))
@@ -244,9 +245,9 @@ def _apply_own_cap(given: Limits, epsilon: float | None) -> Limits:
 
 @lru_cache(maxsize=_QUESTIONS)
 def _find_cells(question: Question) -> tuple[Cells, Condition]:
-    """Return the charged cells, and the part of the filter that they do not express.
+    """Return the charged cells, and the conditions of the filter that do not narrow them.
 
-    A question without groups costs nothing. It is charged zero on the whole domain.
+    A question without groups costs nothing: the whole domain is charged zero.
     """
     everywhere = find_cell_reach(question).reaches_other_groups
     columns = {
@@ -265,22 +266,22 @@ def _find_cells(question: Question) -> tuple[Cells, Condition]:
 
 
 def _list_charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
-    """Return the charged values of a key, as text for the ledger."""
+    """Return the values of a key that are charged, as text for the ledger."""
     if is_class(column):
         return tuple(format_value(value) for value, _ in list_members(column, values))
     return format_values(values)
 
 
 def is_class(column: Column) -> bool:
-    """Return True if a key's values are classes of those of another key, whose cells are charged."""
+    """Return True if a key groups values of another key into classes. The values of that other key are charged."""
     return isinstance(column.derivation, Lookup) and column.derivation.has_classes
 
 
 def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
-    """Return the charged values of a key, each with the place of the question's value that it belongs to.
+    """Return the charged values of a key, each with the index of the question's value to which it belongs.
 
-    A group that is a class of key values is charged to each value in it. So each value has one budget, whatever classes
-    it is in.
+    If a group is a class of several key values, each of these values is charged. So each value has one budget, whatever
+    classes it is in.
     """
     places = {value: index for index, value in enumerate(values)}
     if isinstance(column.derivation, Lookup) and column.derivation.has_classes:
@@ -290,7 +291,7 @@ def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value
 
 
 def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
-    """Return the label of a key and the values of its domain to which a conjunct restricts rows, if any."""
+    """Return the key that a condition restricts, and the values that it allows. Return None if it restricts no key."""
     match conjunct:
         case Compare(column=name, operator="=", value=value):
             wanted: tuple[Value, ...] = (value,)
@@ -308,9 +309,9 @@ def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ..
 
 
 def arrange_by_question(cells: Booleans, claim: Claim) -> Booleans:
-    """Return, by group of the question, if any of its charged cells is marked.
+    """Return an array over the question's groups: True where any of a group's charged cells is marked.
 
-    This is the inverse of the order in which losses are charged. The result has the shape of the question's keys.
+    `cells` is in the ledger's order of cells. The result has the shape of the question's keys.
     """
     question, charged = claim.plan.question, claim.charge.cells
     names = [name for name, _ in charged.columns]
@@ -336,7 +337,10 @@ def arrange_by_question(cells: Booleans, claim: Claim) -> Booleans:
 
 
 def _arrange_by_cell(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
-    """Return losses in the question's key order, rearranged and repeated to the order of the charged cells."""
+    """Return the losses of the question's keys in the ledger's order of cells.
+
+    A loss is repeated for each cell of its key.
+    """
     names = tuple(make_label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):

@@ -1,4 +1,4 @@
-"""The waits of a question: for an equal question of its analyst that is under way, and for the source.
+"""The waiting of a question: for its turn at the source, or for the same question that its analyst already asked.
 
 Guarantee: a waiting question holds no connection, lock or turn that another question needs, and has spent nothing. It
 only ever waits for questions of the same analyst.
@@ -24,10 +24,10 @@ _PART = 4  # a look after every quarter of the time waited so far
 def answer_in_turn(
     service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "WaitPolicy"], Answer]
 ) -> Answer:
-    """Return the answer that the question alone decides, the stored answer, or the result of `answer_anew`.
+    """Return the constant answer or the stored answer, if there is one. Otherwise return the result of `answer_anew`.
 
-    If its analyst has the same question under way, wait for that one's answer. If the data version has changed by then,
-    it counts as another question.
+    If the same analyst's equal question is being answered, wait for its answer. If the data version changes meanwhile,
+    the question counts as a different one.
     """
     claim = claim_now(service, plan, asked)
     if not plan.reads_data:
@@ -44,7 +44,7 @@ def answer_in_turn(
 
 
 class WaitPolicy:
-    """The limit on a question's waits before it reserves: `timeout_ms` in total, from construction on."""
+    """The limit on a question's waiting before it reserves: `timeout_ms` in total, counted from construction."""
 
     def __init__(self, asked: Asked, *, timeout_ms: int) -> None:
         self._asked = asked
@@ -74,10 +74,11 @@ class WaitPolicy:
 
     @contextmanager
     def wait_for_first(self) -> Iterator[None]:
-        """Run the block, and end it after a short wait if it finds its question under way or just answered.
+        """Run the block. If the block raises `Repeated`, suppress the error and wait a short time.
 
-        The caller then runs the block again. Raise KH409 as soon as the question is withdrawn. Raise KH501 once its
-        time is up and the block has run once more, as there may be an answer by then.
+        `Repeated` means that the same question is being answered or was just answered. The caller then runs the block
+        again. Raise KH409 as soon as the question is withdrawn. Raise KH501 if the block has run once more after the
+        time limit.
         """
         try:
             yield

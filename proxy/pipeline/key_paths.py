@@ -1,7 +1,8 @@
-"""Noise paths with their keys: selecting a later question's part, adding its values, and storing them as bytes.
+"""Noise paths with their keys: selecting a later question's part, adding new values, and storing the path as bytes.
 
-Two levels of a path are public. Up to `reserved` its values were paid for, revealed or not. Up to `revealed` all of
-them were revealed. Which values between them were revealed depends on the noise. A path has no true aggregate.
+Two levels of a path are public. All values up to `reserved` were paid for, revealed or not. All values up to `revealed`
+were revealed. Which values between the two levels were revealed depends on the noise. A path contains no true
+aggregate.
 """
 
 import json
@@ -34,7 +35,7 @@ class UnknownPath(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPath:
-    """One functional's noise path over a grid of keys. `axes` are the keys' identities, each with its values as text.
+    """One functional's noise path over a grid of keys. `axes` has each key column's identity, with its values as text.
 
     `path.values` has shape (rates, keys), with keys in row-major order of the axes. `reserved` and `revealed` count
     levels per key, as `path.reached` does: revealed <= reached <= reserved.
@@ -60,10 +61,10 @@ class KeyPath:
     def from_run(
         question: Question, functional: int, path: NoisePath, *, top: Fraction, is_all_revealed: bool
     ) -> "KeyPath":
-        """Return the path of a question with new noise, reserved up to the rate `top`.
+        """Return the path of a question that drew new noise, with budget reserved up to the rate `top`.
 
-        It has values of the functional itself: the question's offsets per key are added back. `is_all_revealed` means
-        that the mechanism reveals all of it.
+        The path has values of the functional itself, so the question's offsets per key are added back.
+        `is_all_revealed` means that the mechanism reveals the whole path.
         """
         axes = tuple(sorted(_list_axes(question.keys)))
         here = _find_places(question.keys, axes)
@@ -81,12 +82,12 @@ class KeyPath:
         )
 
     def covers(self, other: "KeyPath") -> bool:
-        """Return True if every key of the other path is on this one."""
+        """Return True if this path has every key of the other path."""
         mine = {name: frozenset(values) for name, values in self.axes}
         return all(frozenset(values) <= mine.get(name, frozenset()) for name, values in other.axes)
 
     def find_places(self, keys: KeySpace) -> Integers | None:
-        """Return the place of each key, in row-major order, on the path. Return None if one is missing."""
+        """Return the index of each key on the path, with keys in row-major order. Return None if a key is missing."""
         return _find_places(keys, self.axes)
 
     def select_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
@@ -104,10 +105,10 @@ class KeyPath:
         top: Fraction,
         is_all_revealed: bool,
     ) -> "KeyPath":
-        """Return the whole path after a question has continued it at some keys, up to the rate `top` at most.
+        """Return the whole path after a question continued it at some keys, up to the rate `top` at most.
 
-        `path` is the question's own path after its run. `is_all_revealed` means that its mechanism reveals everything
-        up to `top`.
+        `path` is the question's own path after its run. `here` are the indices of its keys. `is_all_revealed` means
+        that its mechanism reveals everything up to `top`.
         """
         known = len(self.path.rates)
         assert path.rates[:known] == self.path.rates, "rates are added above the path"
@@ -141,7 +142,7 @@ class KeyPath:
 
 
 def from_bytes(stored: bytes) -> KeyPath:
-    """Parse a path of `to_bytes`. Raise `UnknownPath` for any other bytes."""
+    """Parse a path from the bytes of `KeyPath.to_bytes`. Raise `UnknownPath` for any other bytes."""
     try:
         end = 4 + int.from_bytes(stored[:4], "little")
         head = json.loads(stored[4:end])
@@ -170,7 +171,7 @@ def _list_axes(keys: KeySpace) -> Axes:
 
 
 def _find_places(keys: KeySpace, axes: Axes) -> Integers | None:
-    """Return the row-major places in a grid of axes, for the keys in their own row-major order."""
+    """Return, for the keys in row-major order, their row-major indices in the grid of the axes."""
     wanted: Mapping[str, tuple[str, ...]] = dict(_list_axes(keys))
     if wanted.keys() != {name for name, _ in axes}:
         return None
@@ -188,7 +189,7 @@ def _find_places(keys: KeySpace, axes: Axes) -> Integers | None:
 
 
 def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers | None:
-    """Return the place of each wanted value among all values. Return None if one is missing."""
+    """Return the index of each wanted value among all values. Return None if one is missing."""
     if wanted == values:
         return np.arange(len(values), dtype=np.int64)
     number = {value: index for index, value in enumerate(values)}
@@ -198,7 +199,7 @@ def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Inte
 
 
 def _shift_path(path: NoisePath, question: Question, functional: int, *, adds_back: bool) -> NoisePath:
-    """Return the path minus the functional's offsets, or plus them if `back`. Unrevealed values stay zero."""
+    """Return the path minus the functional's offsets, or plus them if `adds_back`. Unrevealed values stay zero."""
     taken = question.functionals[functional].offsets
     if taken is None:
         return path

@@ -1,4 +1,4 @@
-"""A compact sequence of very many released keys: each text is stored once a column, and each key has its number."""
+"""A compact sequence of very many released keys. Each column stores each text once, and a number per key."""
 
 import base64
 import zlib
@@ -19,11 +19,11 @@ _AT_ONCE = 1 << 16  # keys made tuples at a time: memory against turns
 
 
 class KeyRows(Sequence[Key]):
-    """An immutable sequence of keys, which are built on access.
+    """An immutable sequence of keys. Each key is built when it is accessed.
 
     Parameters:
-        texts: by column, the texts that occur in it, and perhaps others.
-        places: by column, the number of each key's text. All columns have the same length.
+        texts: for each column, all texts that occur in it, and perhaps more.
+        places: for each column and key, the index of the key's text. All columns have the same length.
     """
 
     __slots__ = ("places", "texts")
@@ -69,11 +69,14 @@ class KeyRows(Sequence[Key]):
 
     @property
     def arrays(self) -> tuple[Key, ...]:
-        """The keys by column, one tuple each. Keys with the same text share one object."""
+        """The keys by column, one tuple for each column. Equal texts share one object."""
         return tuple(tuple(_list_texts(known, at)) for known, at in zip(self.texts, self.places, strict=True))
 
     def pack(self) -> Mapping[str, Any]:
-        """Return the keys for JSON: by column, the texts that occur, in their order, and the packed numbers."""
+        """Return the keys for JSON.
+
+        Each column has the texts that occur, in the order of `texts`, and the keys' numbers packed as text.
+        """
         columns = tuple(zip(self.texts, self.places, strict=True))
         texts, places = zip(*run_in_order(_pack_column, columns, threads=count_threads()), strict=True)
         return {"texts": texts, "places": places}
@@ -95,7 +98,10 @@ def _list_texts(known: Sequence[str], places: Places) -> Iterator[str]:
 
 
 def unpack_rows(packed: Mapping[str, Any], *, count: int) -> KeyRows:
-    """Parse `count` keys of `pack`. Raise ValueError, KeyError or zlib.error for any other input."""
+    """Parse `count` keys from the result of `KeyRows.pack`.
+
+    Raise ValueError, KeyError or zlib.error for other input.
+    """
     texts = tuple(map(tuple, packed["texts"]))
     places = tuple(_unpack(one, count) for one in packed["places"])
     return KeyRows(texts, places)

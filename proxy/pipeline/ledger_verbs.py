@@ -1,4 +1,4 @@
-"""The pipeline's use of the ledger: reserve, commit, and return answers that were released before.
+"""The pipeline's use of the ledger: reserve, commit, and return stored answers.
 
 The ledger and the public data version alone decide if a stored answer is returned. Every failure of the ledger has the
 same message (KH502).
@@ -62,7 +62,7 @@ def _refuse_ledger_errors(service: Service, claim: Claim) -> Iterator[None]:
 
 
 def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> KeyholeError:
-    """Store a question that waits for approval, and return its refusal: KH308, or KH318 if it was declined before.
+    """Store a question for the owner's approval, and return its refusal: KH308, or KH318 if it was declined before.
 
     The question's text is stored for the owner as far as the policy keeps texts. If the ledger cannot store it, the
     refusal is the same.
@@ -74,12 +74,12 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
 
 
 def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
-    """Return the stored answer to the same question on the same data version, and charge its reading.
+    """Return the stored answer to the same question on the same data version, and charge the analyst for reading it.
 
-    Return None if there is none. An analyst who has paid for it reads it again at no cost. Another analyst's own
-    balances are charged with the loss of its release; otherwise a cap per analyst would be no privacy bound. Raise
-    KH306, KH502, and KH307 if the mechanism had stopped without an answer. Raise `Repeated` if the analyst has the same
-    question under way.
+    Return None if there is no stored answer. An analyst who has paid for the answer reads it again at no cost. Another
+    analyst's own balances are charged the loss of its release. Otherwise a cap per analyst would not bound what that
+    analyst learns. Raise KH306, KH502, and KH307 if the mechanism had stopped without an answer. Raise `Repeated` if
+    the analyst's same question is being answered.
     """
     name, longest = claim.asked.analyst.name, _find_longest_flight(service)
     with _refuse_ledger_errors(service, claim):
@@ -101,9 +101,10 @@ def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
 
 
 def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
-    """Return a stored answer to a question, on the data version of its release.
+    """Return a stored answer to a question. The answer has the data version of its release.
 
-    Return None if the policy has changed since, so that the plan is another question's. Raise KH307.
+    Return None if the policy has changed, so that the plan now is another question. Raise KH307 if the mechanism had
+    stopped without an answer.
     """
     claim = charging.make_claim(plan, service.catalog, asked=asked, version=stored.charge.family.version)
     return _make_stored_answer(plan, stored, reused=reused) if claim.charge.question == stored.charge.question else None
@@ -131,7 +132,7 @@ def _rename_columns(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
 
 
 def answer_from_noise(service: Service, on_paths: QuestionOnPaths | None) -> Answer | None:
-    """Answer from stored noisy values that are publicly known to be complete, and charge the analyst's own balances.
+    """Answer from stored noisy values, if all needed values are publicly known. Charge the analyst's own balances.
 
     No data is read. Return None if some values may be missing, or if the balances do not cover the reading. Raise
     KH502, and `Repeated`.
@@ -184,7 +185,7 @@ def make_answer(
     stored: str,
     payment: Payment | None,
 ) -> Answer:
-    """Return the answer with its released keys. Raise KH307 if the mechanism stopped without one."""
+    """Return an `Answer` with these released keys. Raise KH307 if the mechanism stopped without any."""
     if isinstance(released, Denial):
         raise report_stopped_mechanism(plan)
     return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored, payment=payment)
@@ -192,7 +193,7 @@ def make_answer(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaidQuestion:
-    """A question with its reservation. It runs on the noise paths `on_paths`, or with new noise if that is None."""
+    """A question whose budget is reserved. It runs on the noise paths `on_paths`, or with new noise if that is None."""
 
     reservation: Reservation
     claim: Claim
@@ -200,30 +201,33 @@ class PaidQuestion:
 
     @property
     def noise(self) -> str | None:
-        """Return the text of the NOTICE on which earlier questions share its noise."""
+        """Return the text of the NOTICE about earlier questions that share its noise, or None."""
         on_paths = self.on_paths
         return None if on_paths is None else _capitalise(write_shared_noise(on_paths.describe_noise(is_revealed=False)))
 
     @property
     def is_drawn_at_once(self) -> bool:
-        """Return True if units are charged by its Rényi curve. All of its noise is then drawn and revealed at once."""
+        """Return True if a unit is charged by the question's Rényi curve.
+
+        Then all noise is drawn and revealed at once.
+        """
         return self.reservation.charge.renyi is not None
 
     @property
     def as_charged(self) -> Plan:
-        """The plan with the loss that is shown to its analyst."""
+        """The plan with the worst-case loss that its analyst is shown."""
         return _set_worst_case(self.claim.plan, self.claim.charge)
 
 
 def reserve(service: Service, claim: Claim, on_paths: QuestionOnPaths | None) -> PaidQuestion:
-    """Reserve the worst case durably. Only then may data be touched.
+    """Reserve the worst-case loss durably in the ledger. Data may be read only after this.
 
-    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502. Raise `Repeated`, so that a question asked twice at
-    once is paid once.
+    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502. Raise `Repeated` if the analyst's same question is
+    being answered, so that it is paid once.
 
-    If the balances do not cover a question that continues noise paths, it is refused and not tried with new noise: its
-    cost follows from revealed values. It is tried with new noise if another question took a path first. It is also
-    tried if analysts have caps, as only public amounts count then.
+    A question that continues noise paths is refused if the balances do not cover it. New noise is not tried then, since
+    the cost of continuing follows from revealed values. New noise is tried if another question took a path first, or if
+    analysts have caps, as only public amounts count then.
     """
     paid = _reserve(service, claim, on_paths)
     charge = paid.claim.charge
@@ -273,13 +277,13 @@ def _make_reservation(service: Service, claim: Claim) -> Reservation:
 
 
 def _find_longest_flight(service: Service) -> timedelta:
-    """Return the longest time from a reservation to its commit."""
+    """Return the longest possible time from a reservation to its commit."""
     return timedelta(milliseconds=service.catalog.statement_timeout_ms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunResult:
-    """The result of a run: the released answer, its ex-post loss, and noise paths for later questions, by identity."""
+    """The result of a run: the released answer, its actual loss, and noise paths for later questions, by name."""
 
     released: KeySet | Denial
     spent: Spent
@@ -299,9 +303,10 @@ class RunResult:
 
 
 def commit(service: Service, reservation: Reservation, result: RunResult) -> None:
-    """Commit the run's loss in the place of the worst case, and store the answer and noise paths, in one transaction.
+    """Commit the run's actual loss instead of the reserved worst case. Store the answer and noise paths.
 
-    Raise KH502 if the ledger fails. The answer is then withheld, and the reservation stays spent.
+    All of this is one transaction. If the ledger fails, raise KH502. The answer is then withheld, and the reservation
+    stays spent.
     """
     try:
         service.ledger.commit(reservation, result.spent, result.released.to_bytes(), paths=result.paths)
@@ -317,9 +322,9 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
 
 @contextmanager
 def release_if_unread(service: Service, reservation: Reservation) -> Iterator[None]:
-    """Release the reservation if the block, which reads the source, finds a column missing before reading any row.
+    """Release the reservation if the block finds a column missing before it has read any row.
 
-    Raise KH501. Raise KH502 if the ledger fails; the reservation then stays spent.
+    Then raise KH501. Raise KH502 if the ledger fails; the reservation stays spent in that case.
     """
     try:
         yield
@@ -335,7 +340,7 @@ def release_if_unread(service: Service, reservation: Reservation) -> Iterator[No
 
 
 def make_new_answer(service: Service, paid: PaidQuestion, result: RunResult) -> Answer:
-    """Return the answer after its commit. Raise KH307 if the mechanism stopped without one."""
+    """Return the answer to a question whose run was committed. Raise KH307 if the mechanism stopped without one."""
     claim = paid.claim
     return make_answer(
         paid.as_charged,
@@ -349,7 +354,7 @@ def make_new_answer(service: Service, paid: PaidQuestion, result: RunResult) -> 
 
 
 def _set_worst_case(plan: Plan, charge: Charge) -> Plan:
-    """Return the plan with the worst case that was reserved for the answer, if it was decided on noise paths."""
+    """Return the plan with the worst case that was reserved for it, if it was decided on noise paths."""
     if (
         find_worst_amounts(plan).epsilon_nano == charge.epsilon_nano
         and charge.path_continuation is None

@@ -1,4 +1,4 @@
-"""The inputs and outputs of the pipeline."""
+"""The input and output values of the pipeline."""
 
 import json
 import re
@@ -49,12 +49,12 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as an analyst put it.
+    """A question as an analyst asked it, with everything that affects its answer.
 
     `settings` are the `keyhole.*` settings in force. `casts` are the values of casts of `parameters`. `today` is the
-    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. With an `attempt` it can spend only
-    while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order` is the
-    order of the answer, if no shadow sorts it.
+    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. `attempt` identifies a retried HTTP
+    request: the question can spend only while this attempt holds the request. `withdrawn` is set once nobody waits for
+    the answer. `order` is the order of the answer's keys, if no shadow sorts them.
     """
 
     question: EmbeddedQuestion
@@ -73,7 +73,7 @@ class Asked:
         return settings.read_accuracy(self.settings, catalog.defaults)
 
     def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
-        """Return the question bound to a catalog, at the given accuracy. Raise KH1xx to KH4xx."""
+        """Bind the question to a catalog at the given accuracy, and return it. Raise KH1xx to KH4xx."""
         return ask(
             self.question,
             catalog,
@@ -85,13 +85,13 @@ class Asked:
         )
 
     def check_not_withdrawn(self) -> None:
-        """Raise KH409 if the question is withdrawn."""
+        """Raise KH409 if nobody waits for the answer any more."""
         if self.withdrawn is not None and self.withdrawn.is_set():
             raise make_cancellation_error()
 
 
 def read_bare_question(sql: str, catalog: Catalog) -> EmbeddedQuestion:
-    """Return the question of a text without an outer query, for callers without a shadow. Raise KH1xx."""
+    """Parse a text that is one question without an outer query. Raise KH1xx for any other text."""
     question, order = read_ordered_question(sql, catalog)
     if order:
         raise refuse_outer_query(sql, catalog)
@@ -101,9 +101,9 @@ def read_bare_question(sql: str, catalog: Catalog) -> EmbeddedQuestion:
 def read_ordered_question(
     sql: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None] | None = None
 ) -> tuple[EmbeddedQuestion, KeyOrder]:
-    """Return the question of a text, and the order of its ORDER BY over keys, if it has one. Raise KH1xx and KH2xx.
+    """Parse a text that is one question, and return it with the order of its ORDER BY over keys.
 
-    `parameters` are the values of parameters that its keys may contain.
+    `parameters` are the values of parameters in the text. Raise KH1xx and KH2xx.
     """
     statements = split_statements(sql)
     if len(statements) != 1:
@@ -131,10 +131,10 @@ def read_ordered_question(
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The only released answer: the keys that passed, as PostgreSQL's text, in the key space's order.
+    """The only answer that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order.
 
-    Each key is followed by the truths of the question's predicates. The keys of a ranking are in its order, and each is
-    followed by its place first.
+    Each row has a key, and then the truth values of the question's selected predicates. The rows of a ranking are in
+    ranking order, with the rank right after the key.
     """
 
     columns: tuple[str, ...]
@@ -144,9 +144,10 @@ class KeySet:
     def from_passed(
         plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = (), ranking: Ranking | None = None
     ) -> "KeySet":
-        """Return the keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these.
+        """Return the key set of all keys for which `passed` is true.
 
-        `predicates` are their truths.
+        `passed` has a value per key of the plan's key space. `predicates` has an array of truth values for each
+        selected predicate. With a `ranking`, the keys are in ranking order.
         """
         space = plan.question.keys
         where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
@@ -175,14 +176,14 @@ class KeySet:
 
     @staticmethod
     def make_constant(plan: Plan) -> "KeySet":
-        """Return the answer to a formula that is always or never true: all keys or none, without looking at data."""
+        """Return the answer to a formula that is always true (all keys) or never true (none). No data is read."""
         size = plan.question.keys.size
         passed, *predicates = (evaluate_formula(one, _no_literal, keys=size) for one in plan.question.formulas)
         return KeySet.from_passed(plan, passed, predicates, rank_in_public(plan, passed))
 
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:
-        """One tuple per key column, as they enter the shadow."""
+        """The rows by column, one tuple for each column, as the shadow receives them."""
         if isinstance(self.keys, KeyRows):
             return self.keys.arrays
         return tuple(tuple(map(itemgetter(place), self.keys)) for place in range(len(self.columns)))
@@ -198,9 +199,9 @@ class KeySet:
 
 
 def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
-    """Return the keys of a ranking in their order and their places.
+    """Return the keys of a ranking in ranking order, and their ranks.
 
-    If all keys that passed are rows of the answer, the unranked ones follow, with the place after the last.
+    If every key that passed is in the answer, the unranked keys follow with the rank after the last one.
     """
     ranked = plan.question.ranked
     places = ranking.places.tolist()
@@ -213,7 +214,7 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
 
 
 def _clear_publicly_false(plan: Plan, number: int, truth: Booleans) -> Booleans:
-    """Return the decided truths of a predicate, set to false for keys at which public values alone make it false."""
+    """Return a predicate's truth values, set to false for each key where public values already make it false."""
     space, false_at = plan.question.keys, plan.question.false_at
     if not false_at or not false_at[number]:
         return truth
@@ -229,15 +230,15 @@ def _no_literal(_: Cut) -> Booleans:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """The result of a mechanism that looked at the data and stopped without an answer, instead of a key set."""
+    """The result of a mechanism that read the data and stopped without an answer."""
 
     def to_bytes(self) -> bytes:
-        """Return the denial as bytes for the ledger. Asking again returns the same at no cost."""
+        """Return the denial as bytes for the ledger. Asking again returns the same denial at no cost."""
         return json.dumps({"format": KEY_SET_FORMAT, "denied": True}, separators=(",", ":")).encode()
 
 
 def from_bytes(stored: bytes) -> KeySet | Denial:
-    """Parse the form of both `to_bytes`."""
+    """Parse a key set or a denial from the bytes of `to_bytes`."""
     document = json.loads(stored)
     if document["format"] not in (1, KEY_SET_FORMAT, PACKED_FORMAT):
         raise ValueError("a stored answer of an unknown format")
@@ -259,11 +260,11 @@ def from_bytes(stored: bytes) -> KeySet | Denial:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A released key set with its plan and its public data version.
+    """A released key set, with its plan and its public data version.
 
-    `reused` is True if it was released before, and nothing was spent on the shared balances this time. `noise` says
-    which earlier questions share its noise, if any. `stored` is the reservation under which the ledger stores the key
-    set, None if the question alone decides it. `payment` is its cost this time, None if no balance counts it.
+    `reused` is True if the key set was released before, so that the shared balances were not charged now. `noise` is a
+    sentence about earlier questions that share its noise. `stored` is the reservation under which the ledger stores the
+    key set, or None for a constant answer. `payment` is the cost this time, or None if no balance counts it.
     """
 
     plan: Plan
@@ -276,13 +277,14 @@ class Answer:
 
     @staticmethod
     def make_constant(plan: Plan, *, version: str) -> "Answer":
-        """Return the answer that the question alone decides."""
+        """Return the answer that follows from the question alone, without reading data."""
         return Answer(plan=plan, keys=KeySet.make_constant(plan), version=version, reused=False)
 
     def make_head(self) -> dict[str, Any]:
-        """Return the answer's JSON document without the keys.
+        """Return the answer's JSON document without the keys: promise, cost, data version, reuse.
 
-        It has their promise and cost, the data version, and says if the answer is a repetition and shares noise.
+        The promise is the error rates of the keys. Reuse says if the answer is a repetition, or shares noise with
+        earlier questions.
         """
         return {
             "guarantee": write_guarantee_json(self.plan),
@@ -294,7 +296,7 @@ class Answer:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the readable names of the key set's columns: truths by the names that were given to the predicates."""
+        """The names of the key set's columns for people. Predicates have the names that the question gave them."""
         names = self.plan.asked.predicate_names
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
@@ -305,12 +307,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """One statement of a text, which starts at character `offset`. `is_intercepted`: Keyhole answers it itself.
+    """One statement of a text, starting at character `offset`. `is_intercepted` means that Keyhole answers it.
 
-    `prepares` is the name under which the shadow keeps a question, whose text must then be sent alone. `executing` is
-    an EXECUTE: the text that the shadow has under its name decides who answers. `beforehand` are statements without
-    effect that must succeed in the shadow first. `copied` is the query of a COPY, which is answered. `listens` is the
-    channel of a LISTEN, which the shadow runs. `spelled` is the text for the shadow, if it differs.
+    `prepares` is the name that a PREPARE gives to a question; its text must then be sent alone. `executing` is set for
+    an EXECUTE: the statement that the shadow has under its name decides who answers. `beforehand` are statements
+    without effect that must first succeed in the shadow. `copied` is the answered query inside a COPY. `listens` is the
+    channel of a LISTEN, which the shadow runs. `spelled` is the text for the shadow, if it differs from the client's.
     """
 
     text: str
@@ -325,7 +327,7 @@ class StatementPart:
 
     @property
     def shadow_text(self) -> str:
-        """The text that the shadow reads, to find its types."""
+        """The text that is sent to the shadow to find the statement's types."""
         return self.spelled or self.text
 
     @property
@@ -337,7 +339,7 @@ class StatementPart:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One statement for planning, with everything in the session that affects its meaning.
+    """One statement to plan, with everything in the session that affects its meaning.
 
     `settings` are the `keyhole.*` settings in force. `parameters` are numbered from 1. `is_utc` is True if the
     session's TimeZone is UTC. `casts` are the values of casts of parameters, as PostgreSQL computed them.
@@ -353,11 +355,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A planned statement: the SQL for the shadow, and the plan for releasing its answer.
+    """A planned statement: the SQL for the shadow, and the plan by which its answer is released.
 
-    `sql` takes the client's parameters under their own numbers, then as many parameters of type text[] as `arrays`.
-    Its columns have the original's names and types. `tag` replaces the shadow's command tag (EXPLAIN). Before anything
-    is released, `sql` must run in the shadow without keys, and then `rehearsal`, if it is not empty.
+    `sql` takes the client's parameters under their own numbers, followed by `arrays` parameters of type text[]. Its
+    columns have the names and types of the client's statement. `tag`, if set, replaces the shadow's command tag, as for
+    EXPLAIN. Before anything is released, `sql` must run in the shadow without keys, and then the statements of
+    `rehearsal`.
     """
 
     sql: str
@@ -369,7 +372,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedArrays:
-    """The arrays for `Prepared.sql`, in order, and the sentences a client shows beside the rows."""
+    """The array parameters for `Prepared.sql`, in order, and the sentences that the client gets as NOTICEs."""
 
     arrays: tuple[tuple[str | None, ...], ...]
     notices: tuple[str, ...]

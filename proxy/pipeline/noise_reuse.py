@@ -1,10 +1,10 @@
-"""The reuse of earlier questions' noise: finding it, planning a question on it, and storing what a run adds.
+"""The reuse of earlier questions' noise: find stored noise, plan a question on it, and store what a run adds.
 
-A question about functionals with stored noisy values costs everybody only the difference, or nothing if the stored
-values suffice. Its analyst's own balances are charged in full, no matter who paid before. The ledger and the public
-data version alone decide if noise is reused, never its values. So the data are read unless all needed values are
-publicly known to exist. If analysts have caps, levels that some keys may not have reached count as if they had.
-References: docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
+If the ledger has noisy values of a question's functionals, the shared balances pay only for additional values, or
+nothing. The analyst's own balances are charged in full, no matter who paid before. Only the ledger and the public data
+version decide if noise is reused, never the noisy values. So the data is read unless all needed values are publicly
+known to exist. If analysts have caps, a level that only some keys may have reached counts as reached. References:
+docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
 """
 
 from collections.abc import Mapping
@@ -47,8 +47,8 @@ _MOST_IN_FULL = 2
 class NoiseMemory:
     """The stored noise for a question's functionals.
 
-    `names` has the name of each functional's path, in order (None: no other question could use it). `stored` has the
-    stored paths, by name.
+    `names` has the name of each functional's noise path, in order, or None if no other question could use the path.
+    `stored` maps a name to the stored path.
     """
 
     names: tuple[str | None, ...]
@@ -59,13 +59,13 @@ class NoiseMemory:
 class QuestionOnPaths:
     """A question planned on stored noise paths.
 
-    `claim` has its plan on these paths, its cost to the analyst (all that it reads), and its cost to everybody
-    (`claim.charge.path_continuation`).
+    `claim` has the plan on these paths, and the cost to the analyst, who pays for all values that are read.
+    `claim.charge.path_continuation` is the cost to the shared balances.
 
-    `paths` has the continued paths, by functional. `key_places` has the places of the question's keys on each of them.
-    `earlier_questions` is the number of questions that drew or read that noise. `are_paths_free` is false while another
-    question continues some of it, or died doing so. `is_revealed` is True if everything that the question could read is
-    already revealed, whatever the data. `new_noise_cost` is its cost with new noise.
+    `paths` maps a functional to its continued path, and `key_places` to the indices of the question's keys on that
+    path. `earlier_questions` counts the questions that drew or read the noise. `are_paths_free` is false while another
+    question continues one of the paths, or if it crashed doing so. `is_revealed` is True if everything that the
+    question could read is already revealed, whatever the data. `new_noise_cost` is the question's cost with new noise.
     """
 
     claim: Claim
@@ -79,13 +79,13 @@ class QuestionOnPaths:
 
     @property
     def shared_cost(self) -> Amounts:
-        """The most that it costs the shared balances, as far as the asking analyst may know."""
+        """The largest cost to the shared balances, as far as the analyst may know it."""
         charge = self.claim.charge
         return charge.known_amounts if self.claim.limits.separates_analysts else charge.shared_amounts
 
     @property
     def is_continued(self) -> bool:
-        """Return True if the stored noise is refined, and False if new noise is drawn.
+        """Return True if the question refines the stored noise, and False if it draws new noise.
 
         The choice follows from questions and reservations, never from revealed values. If new noise were drawn just
         when the known values leave a question open, the answers of both kinds together would be wrong too often. The
@@ -101,19 +101,19 @@ class QuestionOnPaths:
 
     @property
     def states(self) -> tuple[PathState, ...]:
-        """The states of the continued paths, as they were found in the ledger."""
+        """The states of the continued paths in the ledger, when they were looked up."""
         continuing = self.claim.charge.path_continuation
         return () if continuing is None else continuing.paths
 
     @property
     def reading_claim(self) -> Claim:
-        """The claim for reading revealed values: it charges the analyst's own balances alone."""
+        """The claim for reading only revealed values. It charges only the analyst's own balances."""
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, path_continuation=None))
 
     def describe_noise(self, *, is_revealed: bool, fits: bool = True) -> SharedNoise:
-        """Return the shared noise for EXPLAIN and the NOTICE.
+        """Return a description of the shared noise for EXPLAIN and the NOTICE.
 
-        `is_revealed` means that all values of the question are revealed, so the data are not read.
+        `is_revealed` means that all values of the question are already revealed, so no data is read.
         """
         return SharedNoise(
             earlier_questions=self.earlier_questions,
@@ -126,16 +126,16 @@ class QuestionOnPaths:
 
 
 def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, QuestionOnPaths | None]:
-    """Return the stored noise for a question's functionals, and the question planned on it if its analyst wants that.
+    """Return the stored noise for a question's functionals, and the question planned on that noise.
 
-    Raises KH502.
+    The second result is None if no noise is usable, or if its analyst wants new noise. Raise KH502.
     """
     memory = recall_paths(service, claim)
     return memory, lay_on_earlier_noise(claim, memory, is_wanted=settings.allows_reuse(claim.asked.settings))
 
 
 def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
-    """Return the stored noise for a question's functionals on its data version. Return none for a ranking.
+    """Look up the stored noise for a question's functionals on its data version. A ranking has none.
 
     Raise KH502.
     """
@@ -155,12 +155,12 @@ def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
 
 
 def recall_for(memory: NoiseMemory, plan: Plan, service: Service) -> NoiseMemory:
-    """Return the same stored noise for a plan with another accuracy. Paths that only this plan needs are missing."""
+    """Return the stored noise that a plan with another accuracy can use. Paths that were not looked up are missing."""
     return replace(memory, names=identify_paths(plan.question, digest=service.catalog.digest))
 
 
 def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, is_wanted: bool) -> QuestionOnPaths | None:
-    """Return the question planned on stored noise. Return None if no noise is usable, or its analyst wants new noise.
+    """Plan a question on stored noise. Return None if no noise is usable, or its analyst wants new noise.
 
     `claim` is the claim of the question with new noise.
     """
@@ -210,10 +210,10 @@ def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, is_wanted: bool) 
 
 
 def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:
-    """Return the outcome from stored values that are publicly known to be complete. Return None if some may be missing.
+    """Decide a question from stored values, if all of them are publicly known to exist. Otherwise return None.
 
-    If some may be missing, the data are read even if the stored values would suffice. Otherwise rates, reservations and
-    paths held after a failure, which later questions see, would depend on noisy values.
+    If some values may be missing, the data is read, even if the stored values would suffice. Otherwise rates,
+    reservations and held paths, which later questions see, would depend on noisy values.
     """
     if on_paths is None or not on_paths.is_revealed:
         return None
@@ -223,7 +223,7 @@ def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outc
 def decide(
     plan: Plan, on_paths: QuestionOnPaths | None, values: Integers, *, is_drawn_at_once: bool, noise: Noise
 ) -> Outcome:
-    """Decide a reserved question on noise paths, or with new noise if `on_paths` is None.
+    """Decide a reserved question from its true aggregates, on noise paths, or with new noise if `on_paths` is None.
 
     `is_drawn_at_once` means that all of its noise is revealed, as a charge by Rényi curve assumes.
     """
@@ -244,9 +244,9 @@ def decide(
 
 
 def _may_keep_paths(plan: Plan) -> bool:
-    """Return True if some functional has a path that is small enough to be stored.
+    """Return True if some functional's path is small enough to be stored.
 
-    Otherwise the run keeps no paths in memory.
+    If none is, the run keeps no paths in memory.
     """
     fewest = min((len(test.looks) + 1 for test in plan.calibration.tests if test.rate), default=1)
     return plan.question.keys.size * fewest <= MOST_VALUES
@@ -255,11 +255,11 @@ def _may_keep_paths(plan: Plan) -> bool:
 def list_left_paths(
     plan: Plan, on_paths: QuestionOnPaths | None, outcome: Outcome, memory: NoiseMemory, *, is_drawn_at_once: bool
 ) -> Mapping[str, bytes]:
-    """Return the noise paths of a run of `plan` for the ledger, by identity.
+    """Return the noise paths that the ledger stores after a run of `plan`, by name.
 
-    A continued path is stored whole, with the keys that were not asked about. A new path is stored if there is none, or
-    if it goes as far as the stored one and has all of its keys and more. A path that was drawn at once also replaces
-    one that goes less far and can no longer be continued.
+    A continued path is stored whole, with the keys that the question did not ask about. A new path is stored if the
+    ledger has none. It is also stored if it reaches the stored path's rate and has all of its keys and more. A path
+    that was drawn at once also replaces a path that reaches a lower rate and can no longer be continued.
     """
     kept: dict[str, bytes] = {}
     for functional, path in enumerate(outcome.paths):
@@ -284,10 +284,10 @@ def make_left_path(
     *,
     is_drawn_at_once: bool,
 ) -> KeyPath | None:
-    """Return the path of one functional to store, from the `path` of a run of `plan` and the stored path `before`.
+    """Return the path of one functional to store after a run. Return None if the stored path `before` stays.
 
-    Return None if the stored path stays. The choice follows from rates and keys, never from values. `is_drawn_at_once`
-    means that all of it was revealed.
+    `path` is the path of the run of `plan`. The choice follows from rates and keys, never from values.
+    `is_drawn_at_once` means that the whole path was revealed.
     """
     test, all_told = plan.calibration.tests[functional], is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
@@ -306,9 +306,9 @@ def make_left_path(
 def _find_unreserved_loss(
     continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]
 ) -> Epsilons:
-    """Return the loss per key of the levels above those that were reserved before.
+    """Return, for each key, the loss of those levels that no earlier question has reserved.
 
-    It is public: it does not depend on which of them were revealed.
+    This loss is public, as it does not depend on which levels were revealed.
     """
     task = continuation.calibration.task
     keys = next(iter(here.values())).size
@@ -324,14 +324,17 @@ def _find_unreserved_loss(
 
 
 def _find_loss_above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
-    """Return, by number of known levels, the epsilon from these levels up to the test's last rate, rounded up."""
+    """Return an array: for each number of known levels, the epsilon of all later levels up to the test's last rate.
+
+    Values are rounded up.
+    """
     return np.array(
         [round_up_to_float(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)]
     )
 
 
 def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
-    """Return True if it is public that every value which the question could read is revealed."""
+    """Return True if every value that the question could read is publicly known to be revealed."""
     tests = continuation.calibration.tests
     if any(test.rate and functional not in paths for functional, test in enumerate(tests)):
         return False

@@ -1,4 +1,4 @@
-"""Counting and logging how questions end, for the operator."""
+"""The counts and log entries of how questions end, for the operator."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,7 +15,7 @@ _PAID = ("KH307", "KH5", "KH9")
 
 
 def observe(answer: AnswerStage) -> AnswerStage:
-    """Return `answer` wrapped to count and log how each question ends. The wrapper changes nothing else."""
+    """Return `answer` wrapped so that each question's end is counted and logged. The wrapper changes nothing else."""
 
     @wraps(answer)
     def answer_observed(service: Service, plan: Plan, asked: Asked) -> Answer:

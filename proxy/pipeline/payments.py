@@ -1,4 +1,4 @@
-"""The payment of a question, shown to the analyst: its charge, and what the balances have left."""
+"""The payment of a question, as its analyst sees it: the charge, and the remaining balances."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,16 +23,16 @@ _PAYERS = {
 
 
 def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
-    """Return the cost of a charge with the rest of the balances. Return None if no balance counts the charge.
+    """Return the cost of a charge, with the remaining balances. Return None if no balance counts the charge.
 
-    Guarantee: the rest is the one that EXPLAIN and `keyhole.budget` show to the same analyst. It is for a further
-    question with new noise, which counts towards every balance. The charge of a stored answer or of earlier noise may
-    count towards the analyst's own alone.
+    Guarantee: EXPLAIN and `keyhole.budget` show the same analyst the same remaining balances. These are for a further
+    question with new noise, which every balance counts. The charge for a stored answer or for earlier noise may count
+    only towards the analyst's own balances.
 
     Parameters:
         claim: the question as it was asked, with the limits in force.
-        room: the rest of the balances that the charge counts towards.
-        anew: the rest of all balances, for such a question with new noise.
+        room: what remains of the balances that count the charge.
+        anew: what remains of all balances, for a further question with new noise.
     """
     plan, most_nano = claim.plan, claim.limits.per_query_nano
     counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
@@ -53,10 +53,10 @@ def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom
 
 
 def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment | None:
-    """Return the payment of a charge that was just made, with the rest of the balances now.
+    """Return the payment of a charge that was just made, with the balances that remain now.
 
-    Return None if no balance counts the charge. Return None too if the ledger fails, since the answer is charged and
-    sent all the same.
+    Return None if no balance counts the charge. Return None too if the ledger fails, because the answer is already
+    charged and is sent anyway.
     """
     another = replace(charge, path_continuation=None)
     try:
@@ -68,10 +68,10 @@ def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment
 
 
 def find_room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
-    """Return the rest of all balances for a charge, even if it counts towards the analyst's own alone.
+    """Return what remains of all balances for a charge, even of those that do not count it.
 
     Parameters:
-        room: the rest of the balances that it counts towards.
+        room: what remains of the balances that count the charge.
 
     Raises:
         LedgerError: if the ledger does not answer.
@@ -101,10 +101,10 @@ def _describe_unit_form(charge: Charge, room: Headroom, balances: Sequence[Balan
 def _count_further(
     charge: Charge, balances: Sequence[BalanceLeft], curve: Curve | None, *, most_nano: int | None
 ) -> tuple[int | None, BalanceScope | None]:
-    """Return how many further questions with this charge fit, and the limiting balance.
+    """Return how many further questions with this charge fit, and the balance that limits them.
 
-    All of them count by their curve, or all by their pure loss. The number is None without a limit, and so is the
-    balance.
+    All further questions are charged by their curve, or all by their pure loss. Both results are None if no balance
+    limits them.
     """
     needed = {
         Payer.GROUP: charge.epsilon_nano,

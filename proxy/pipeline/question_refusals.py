@@ -25,7 +25,7 @@ from proxy.report.terminal import make_visible
 
 
 def refuse_statement_count() -> KeyholeError:
-    """Return the refusal of a text of several statements, or of none, where one question is expected."""
+    """Return the refusal of a text that is not exactly one statement."""
     return KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
 
 
@@ -34,7 +34,7 @@ _FROM = re.compile(rf"\bFROM\s+(?:{_NAME}\.)?{_NAME}(?![\w.]|\s*[()])", re.IGNOR
 
 
 def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
-    """Return the refusal of a statement that is more than a question, or of an unknown table, without a shadow."""
+    """Return the refusal of a statement around a question, or of an unknown table, for callers without a shadow."""
     known = {(schema, name) for name in catalog.names for schema in ("", "public")}
     known |= {(schema, one.name) for one in catalog.source_names for schema in ("", one.schema)}
     if (named := _FROM.search(text)) is not None:
@@ -56,7 +56,7 @@ def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
 
 
 def refuse_computed_keys(question: EmbeddedQuestion) -> KeyholeError | None:
-    """Return the refusal of a question whose keys PostgreSQL must compute for display, without a shadow.
+    """Return the refusal of a question whose keys PostgreSQL would have to compute, for callers without a shadow.
 
     Return None for any other question.
     """
@@ -72,7 +72,7 @@ def refuse_computed_keys(question: EmbeddedQuestion) -> KeyholeError | None:
 
 
 def refuse_stored_question(name: str) -> KeyholeError:
-    """Return KH106 for a statement over a stored question, without a shadow."""
+    """Return KH106 for a statement over a stored question, for callers without a shadow."""
     return KeyholeError(
         "KH106",
         f'"{name}" is a stored question',
@@ -82,7 +82,7 @@ def refuse_stored_question(name: str) -> KeyholeError:
 
 
 def refuse_ranking_places() -> KeyholeError:
-    """Return KH106 for a statement that reads the places of a ranking, without a shadow."""
+    """Return KH106 for a statement that selects the ranks of a ranking, for callers without a shadow."""
     return KeyholeError(
         "KH106",
         "windows, DISTINCT ON and OFFSET read the places of a ranking",
@@ -104,11 +104,11 @@ def refuse_uncountable_cost(plan: Plan) -> KeyholeError:
 def refuse_over_budget(
     over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, is_session_cap: bool
 ) -> KeyholeError:
-    """Return the ledger's refusal in words, with what would fit. It depends on ledger, policy and question alone.
+    """Return the refusal of a question that the balances do not cover, with what would fit instead.
 
     Parameters:
         is_session_cap: True if the cap on one question is the session's own.
-        short: the groups that are short, in words, or "".
+        short: the groups that lack budget, in words, or "".
     """
     needed, least = write_distinguishable(over.needed_nano, over.left_nano)
     limit = name_limit(over.scope, is_session_cap=is_session_cap)
@@ -157,7 +157,7 @@ def refuse_joint_cost(
 ) -> KeyholeError:
     """Return the refusal of a statement whose questions do not fit together.
 
-    It names the first question that does not fit after the ones before it.
+    The text names the first question that does not fit after the earlier ones.
 
     Parameters:
         place: the number of that question, counted from 1, and the number of all.
@@ -170,7 +170,7 @@ def refuse_joint_cost(
 
 
 def refuse_slow_question(expected: ExpectedTime) -> KeyholeError:
-    """Return the refusal of a question that would run into the timeout, and stay charged.
+    """Return the refusal of a question that would reach the timeout and still be charged.
 
     It depends on question, policy and pins alone.
     """
@@ -185,7 +185,7 @@ def refuse_slow_question(expected: ExpectedTime) -> KeyholeError:
 
 
 def _choose_timeout(expected: ExpectedTime) -> str:
-    """Return the timeout that the owner can set, with room for the error of the expected time.
+    """Return the timeout that the owner should set, with a margin for the error of the expected time.
 
     Return "" if no allowed timeout is long enough.
     """
@@ -219,7 +219,7 @@ def refuse_unapproved(waiting: NotApproved) -> KeyholeError:
 
 
 def refuse_duplicate() -> KeyholeError:
-    """Return the refusal of a question whose analyst already has it under way, after waiting too long for that one."""
+    """Return the refusal of a question that waited too long for the same question of its analyst."""
     return KeyholeError(
         "KH501",
         "the same question, which you asked before, is still being answered",
@@ -229,7 +229,7 @@ def refuse_duplicate() -> KeyholeError:
 
 
 def report_unwritten_reading() -> KeyholeError:
-    """Return the error for an analyst if the ledger fails while a reading of stored noise is charged."""
+    """Return the analyst's error if the ledger fails while the reading of stored noise is charged."""
     return KeyholeError(
         "KH502",
         "the ledger is not available",
@@ -240,7 +240,7 @@ def report_unwritten_reading() -> KeyholeError:
 
 
 def refuse_changed_data(*, is_paid: bool) -> KeyholeError:
-    """Return the refusal of a question whose data version has changed by now."""
+    """Return the refusal of a question whose table's data version changed while it was being answered."""
     return KeyholeError(
         "KH501",
         "the data version changed while the question was answered",
@@ -251,7 +251,7 @@ def refuse_changed_data(*, is_paid: bool) -> KeyholeError:
 
 
 def report_stopped_mechanism(plan: Plan) -> KeyholeError:
-    """Return the refusal if the mechanism looked at the data and stopped without an answer.
+    """Return the refusal of a question whose mechanism read the data and stopped without an answer.
 
     It depends on noisy values, and is charged.
     """

@@ -1,4 +1,4 @@
-"""The ranking of a question's keys: the last step, which orders the keys that passed its formula."""
+"""The ranking of a question's keys, the last step. It orders the keys that passed the question's formula."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from planner.rankings.mean_scores import compute_scores
 
 
 def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ranking | None:
-    """Return the ranking of the keys that passed; None if the question ranks nothing.
+    """Rank the keys that passed, with new noise. Return None if the question has no ranking.
 
     Guarantee: only values of keys that passed are used, and none if the mechanism stopped without an answer. Its noise
     is drawn for this question alone and stored for no other.
@@ -29,7 +29,7 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
 
 
 def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
-    """Return the ranking if it follows without data: of at most one key, or with LIMIT 0. Return None otherwise."""
+    """Return the ranking if no data is needed: of at most one key, or with LIMIT 0. Return None otherwise."""
     if plan.ranking is None:
         return None
     members, partition = np.flatnonzero(passed), _find_partitions(plan)
@@ -41,6 +41,6 @@ def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
 
 
 def _find_partitions(plan: Plan) -> Integers | None:
-    """Return the number of each key's partition in the ranking. Return None if there is only one partition."""
+    """Return the partition number of each key in the ranking. Return None if there is only one partition."""
     ranked = plan.question.ranked
     return None if ranked is None or not ranked.partition else plan.question.keys.number_values(ranked.partition)

@@ -1,8 +1,8 @@
-"""The rehearsal of a list of questions: what they would be charged, asked one after the other. Nothing is charged.
+"""The rehearsal of a list of questions: the charge of each, if they were asked one after the other. Nothing is charged.
 
-Each question takes the way of `proxy/pipeline/stages.py` up to its reservation, over a copy of the balances: a stored
-answer, revealed noise, continued noise, or new noise. The paths that it leaves for later questions follow from its
-plan, since rates and reservations are public, whatever the noise.
+Each question goes through the stages of `proxy/pipeline/stages.py` up to its reservation, on a copy of the balances. It
+uses a stored answer, revealed noise, continued noise or new noise. Its plan alone decides the noise paths that it
+leaves for later questions, since rates and reservations are public.
 
 Guarantee: questions that fit here, asked in this order, are answered as long as nobody else asks, the owner approves
 those that need it, and policy and data version stay. At its worst, each is charged to its analyst exactly the quoted
@@ -51,7 +51,7 @@ Question: TypeAlias = tuple[Asked, Plan] | KeyholeError
 
 
 class DecisionBasis(StrEnum):
-    """The source of a question's decision, such as a stored answer or new noise."""
+    """The source from which a question is decided, such as a stored answer or new noise."""
 
     NOTHING = "the question itself"
     STORED = "its stored answer"
@@ -66,8 +66,8 @@ class Quote:
     """The price of one question of a list.
 
     `own` is the charge to its analyst. `shared_cost` is the largest charge to the shared balances. `short` is the
-    balance that does not cover it, None if it fits. If `is_list_budget`, that is the list's own budget. If
-    `needs_approval`, the owner has to approve it. `refusal` is set if it could not be planned.
+    balance that does not cover the question, or None if it fits. If `is_list_budget`, that balance is the list's own
+    budget. If `needs_approval`, the owner has to approve the question. `refusal` is set if it could not be planned.
     """
 
     plan: Plan | None
@@ -82,7 +82,7 @@ class Quote:
 
     @property
     def fits(self) -> bool:
-        """Return True if it would be answered."""
+        """Return True if the question would be answered."""
         return self.refusal is None and self.short is None
 
 
@@ -90,8 +90,8 @@ class Quote:
 class RehearsedList:
     """The quotes of a whole list.
 
-    `total` is the largest charge of all fitting questions together to one group and to one unit, on the shared
-    balances. `left` has the rest of the tightest balance of each kind afterwards.
+    `total` is the largest charge to one group and to one unit on the shared balances, for all fitting questions
+    together. `left` has the tightest balance of each kind, with what remains of it afterwards.
     """
 
     quotes: tuple[Quote, ...]
@@ -101,20 +101,21 @@ class RehearsedList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownQuestion:
-    """The stored noise for one question, and its stored answer, as they are in the ledger now."""
+    """The ledger's stored noise and stored answer for one question."""
 
     memory: NoiseMemory
     stored: StoredAnswer | None
 
 
 class Rehearsals:
-    """The rehearsals of lists on the balances of one moment, when it was constructed.
+    """A rehearsal of lists of questions on the balances at construction time.
 
-    `most_nano` is the list's own budget: the most that it may add to a group's loss (None: as much as the caps admit).
+    `most_nano` is the list's own budget: the largest loss that the list may add to one group, in 1e-9 epsilon. None
+    means that only the caps limit it.
     """
 
     def __init__(self, service: Service, tables: frozenset[str], *, most_nano: int | None) -> None:
-        """Open a rehearsal on the current balances. Raise KH502."""
+        """Read the current balances from the ledger. Raise KH502."""
         try:
             self._balances = service.ledger.rehearse(tables)
         except LedgerError:
@@ -130,7 +131,7 @@ class Rehearsals:
         )
 
     def find_known(self, claim: Claim) -> KnownQuestion:
-        """Return the stored noise and answer of a question from the ledger. Raise KH502."""
+        """Look up the stored noise and answer of a question in the ledger. Raise KH502."""
         memory = reuse.recall_paths(self.service, claim)
         name, fingerprint = claim.asked.analyst.name, claim.charge.question
         try:
@@ -140,9 +141,9 @@ class Rehearsals:
         return KnownQuestion(memory, stored)
 
     def rehearse(self, questions: Sequence[Question], known: Mapping[int, KnownQuestion | None]) -> RehearsedList:
-        """Rehearse the questions in their order. One that does not fit is not charged. Raise KH502.
+        """Quote the questions in their order. One that does not fit is not charged. Raise KH502.
 
-        `known` has results of `find_known`, by a question's place. Missing ones are looked up.
+        `known` maps a question's index to the result of `find_known`. Missing results are looked up.
         """
         run = self._begin()
         return RehearsedList(
@@ -150,7 +151,7 @@ class Rehearsals:
         )
 
     def quote(self, questions: Iterable[Question]) -> Iterator[Quote]:
-        """Yield the quotes of `rehearse` one by one. Raise KH502."""
+        """Yield the same quotes as `rehearse`, one by one. Raise KH502."""
         run = self._begin()
         for one in questions:
             yield self._ask(run, one, None)
@@ -158,9 +159,9 @@ class Rehearsals:
     def can_answer_all(
         self, questions: Iterable[Question], known: Mapping[int, KnownQuestion | None], *, counting: frozenset[int]
     ) -> bool:
-        """Return True if the questions at the places `counting` would all be answered, as in `rehearse`. Raise KH502.
+        """Return True if all questions with an index in `counting` would be answered. Raise KH502.
 
-        It stops at the first one that would not.
+        Questions are rehearsed as in `rehearse`, up to the first of them that would not be answered.
         """
         run = self._begin()
         return all(
@@ -187,9 +188,10 @@ class Rehearsals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LeftPath:
-    """The bounds of a path after a rehearsed question.
+    """The bounds of a noise path after a rehearsed question.
 
-    In `lowest` each key has reached only the level that every run reaches. In `charged` it has the reserved one.
+    In `lowest` each key has reached only the level that every run reaches. In `charged` each key has reached its
+    reserved level.
     """
 
     stored: StoredPath
@@ -199,7 +201,7 @@ class _LeftPath:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """The rehearsal of one list: `balances` with the ledger's earlier charges, `unspent_balances` without them."""
+    """The rehearsal of one list. `balances` includes the ledger's earlier charges, and `unspent_balances` does not."""
 
     balances: Rehearsal
     unspent_balances: Rehearsal
@@ -246,10 +248,10 @@ class _Run:
         return quote
 
     def _continue(self, claim: Claim, memory: NoiseMemory, on_paths: QuestionOnPaths, low: NoiseMemory) -> Quote:
-        """Rehearse a question on earlier noise.
+        """Rehearse a question that continues earlier noise.
 
-        Its cost to everybody is that of the newly reserved levels. While it is open, the ledger charges more: all that
-        may be left to reveal at a key that reached only the lowest level.
+        Its cost to the shared balances is the loss of newly reserved levels. Until it is committed, the ledger charges
+        more: all levels that are left to reveal at a key that reached only the lowest level.
         """
         high = self._recall_noise(memory, claim.version, is_lowest=False)
         charged = reuse.lay_on_earlier_noise(claim, high, is_wanted=True)
@@ -323,7 +325,7 @@ class _Run:
             )
 
     def _recall_noise(self, memory: NoiseMemory, version: str, *, is_lowest: bool) -> NoiseMemory:
-        """Return the stored noise for a question's functionals, with that of the questions before it in the list."""
+        """Return the stored noise for a question's functionals, including noise of earlier questions in the list."""
         stored = dict(memory.stored)
         for name in memory.names:
             if name is not None and (name, version) in self.paths:
@@ -347,7 +349,7 @@ class _Run:
 
     @property
     def left(self) -> tuple[BalanceLeft, ...]:
-        """The tightest balance of each kind, over all groups of the questions so far."""
+        """The tightest balance of each kind, over all groups of the questions so far, with what remains of it."""
         found: dict[str, BalanceLeft] = {}
         for charge, limits in self.charges:
             for one in self.balances.find_headroom(replace(charge, path_continuation=None), limits).balances:
@@ -366,7 +368,7 @@ def _without_cap(limits: Limits) -> Limits:
 
 
 def _make_new_noise_charge(charge: Charge, everybody: Amounts) -> Charge:
-    """Return a charge of the same amount for everybody that continues no path."""
+    """Return a charge of the same amounts to the shared balances that continues no path."""
     return replace(
         charge,
         epsilon_nano=everybody.epsilon_nano,
@@ -385,9 +387,9 @@ def _leave_paths(
     *,
     is_drawn_at_once: bool,
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
-    """Return the paths that a run of `plan` would store, by name: at their lowest, and as charged.
+    """Return the paths that a run of `plan` would store, by name: each at its lowest, and as charged.
 
-    The value is None for a continued path that is too large to be stored again, which is then removed. This is
+    The value is None for a continued path that has become too large to be stored, so the ledger removes it. This is
     `noise_reuse.list_left_paths` without a run.
     """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}

@@ -26,7 +26,7 @@ from proxy.sources.public_moments import PublicMoments
 
 
 def prepare(service: Service, asked: Asked) -> Plan:
-    """Plan a question from public inputs alone. Nothing is spent. Raise KH1xx to KH4xx."""
+    """Plan a question from public inputs alone. Nothing is charged. Raise KH1xx to KH4xx."""
     accuracy = asked.read_accuracy(service.catalog)
     with service.measure_stage(Stage.PARSE):
         question = asked.read_question(service.catalog, accuracy)
@@ -35,7 +35,7 @@ def prepare(service: Service, asked: Asked) -> Plan:
 
 
 def check_time(service: Service, plan: Plan) -> None:
-    """Refuse a question that would run into the source's timeout, before it waits or reserves. Raise KH319."""
+    """Refuse a question that would reach the source's timeout, before it waits or reserves. Raise KH319."""
     expected = expect_time(plan, service.catalog)
     if expected is not None and expected.is_too_long:
         raise refuse_slow_question(expected)
@@ -45,8 +45,8 @@ def check_time(service: Service, plan: Plan) -> None:
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     """Answer a planned question, and return its keys.
 
-    A refusal (KH3xx) spends nothing. A failure after the reservation leaves it spent (KH5xx). A mechanism that stops
-    without an answer has spent the loss of its looks (KH307).
+    A refusal (KH3xx) charges nothing. After a failure that follows the reservation (KH5xx), the reserved loss stays
+    spent. If the mechanism stops without an answer (KH307), the loss of its looks stays spent.
     """
     asked.check_not_withdrawn()
     return answer_in_turn(service, plan, asked, _answer_from_data)

@@ -1,4 +1,4 @@
-"""A cache for functions of texts, with limits on the texts' number and length.
+"""A cache for functions of one text, which limits the number and length of the kept texts.
 
 Guarantee: however many different long texts a client sends, only a few of them are kept.
 """
@@ -16,8 +16,8 @@ _LONG_TEXTS = 4  # a statement, and what is cut out of it, while it is being rea
 def remember_texts(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Return a decorator that caches a pure function of a text.
 
-    It keeps the results of the last `entries` short texts. It keeps those of the last four texts longer than
-    `SHORT_CHARACTERS`, since one statement needs the same result several times.
+    The cache keeps the results for the last `entries` short texts, and for the last four texts longer than
+    `SHORT_CHARACTERS`. One statement needs the same result several times.
     """
 
     def decorator(function: Callable[[str], T]) -> Callable[[str], T]:

@@ -1,8 +1,8 @@
 """The joint cost of one statement's questions, and the check that all of them fit one after the other.
 
-Each question has its own noise. So a group that is in several is charged for each of them, and a unit too
-(docs/proofs/cells.md, "Several groupings in one statement"). Noise paths that one question leaves for the next are
-taken into account.
+Each question has its own noise. A group or unit that is in several questions is therefore charged for each of them
+(docs/proofs/cells.md, "Several groupings in one statement"). Noise that one question leaves for the next is taken into
+account.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from proxy.pipeline.rehearsal import Quote, Rehearsals
 
 @dataclass(frozen=True, slots=True)
 class StatementCost:
-    """The total cost of a statement's questions: the largest loss of one group and of one unit (`unit_text`).
+    """The total cost of a statement's questions: the largest loss of one group, and of one unit (`unit`).
 
-    `short` is the number of the first question that does not fit after the ones before it, None if all fit. `unit` is
-    None if each row is a unit.
+    `short` is the number of the first question that does not fit after the earlier ones, or None if all fit. `unit` is
+    None if each row is its own privacy unit. `unit_text` is the unit's name in sentences.
     """
 
     count: int
@@ -56,7 +56,7 @@ class StatementCost:
 
 
 def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> StatementCost:
-    """Return the total cost of a statement's questions if they were asked now. Nothing is spent. Raise KH502."""
+    """Return the total cost of a statement's questions, if they were asked now. Nothing is charged. Raise KH502."""
     rehearsed = _begin(service, questions).rehearse(questions, {})
     together = rehearsed.total
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}
@@ -70,7 +70,7 @@ def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) 
 
 
 def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> None:
-    """Refuse a statement if its questions, at their worst case, do not all fit one after the other.
+    """Refuse a statement if its questions, each at its worst case, do not all fit one after the other.
 
     Guarantee: the result depends on the questions, the policy and the ledger alone. Nothing is spent.
 
@@ -95,7 +95,10 @@ def _begin(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> Rehears
 def _refuse(
     service: Service, questions: Sequence[tuple[Asked, Plan]], quote: Quote, number: int, *, is_spent: bool
 ) -> None:
-    """Raise the refusal of a question that does not fit. Do nothing if nothing is spent before it: asking refuses."""
+    """Raise the refusal of a question that does not fit.
+
+    If nothing was spent before it, do nothing: asking will refuse.
+    """
     if quote.refusal is not None:
         raise quote.refusal
     if quote.short is None or not is_spent:

@@ -1,6 +1,6 @@
-"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone.
+"""The rows of the virtual relations under `keyhole.`. They follow from the ledger, the policy and the session alone.
 
-A `MonitorReader` gives the rows about monitors.
+A `MonitorReader` returns the rows about monitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,35 +24,35 @@ VirtualRow: TypeAlias = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class RelationRows:
-    """The rows of a relation, in its columns' order, and the sentences a client shows beside them."""
+    """The rows of a relation, with values in column order, and sentences that the client gets as NOTICEs."""
 
     rows: tuple[VirtualRow, ...]
     notices: tuple[str, ...] = ()
 
 
 class MonitorReader(Protocol):
-    """The analysts' view of monitors. Every method may be called from any thread, and raises KH502."""
+    """Monitors as analysts see them. Every method may be called from any thread, and may raise KH502."""
 
     def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
-        """Raise KH605, with the place of its name, unless the analyst may read the monitor."""
+        """Raise KH605 unless the analyst may read the monitor. `position` is where the text names it."""
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
-        """Return the rows of a monitor's relation: its alerts. Raise KH306, KH605."""
+        """Return a monitor's alerts, as the rows of its relation. Raise KH306 and KH605."""
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
-        """Return the rows of `keyhole.monitors`: those that the analyst may read."""
+        """Return the rows of `keyhole.monitors`: the monitors that the analyst may read."""
 
     def list_alerts(self, *, analyst: str) -> RelationRows:
-        """Return the rows of `keyhole.alerts`: of those that the analyst may read. Raise KH306."""
+        """Return the rows of `keyhole.alerts`: the alerts of monitors that the analyst may read. Raise KH306."""
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
-        """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
+        """Return EXPLAIN's lines for a query of the monitor's relation. Raise KH605."""
 
 
 def list_virtual_rows(
     service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]
 ) -> tuple[VirtualRow, ...]:
-    """Return the rows of the relation `keyhole.` + `name` that `analyst` may see, in the relation's column order."""
+    """Return the rows of the relation `keyhole.` + `name` that `analyst` may see. Values are in column order."""
     match name:
         case "budget":
             return tuple(line.list_summary() for line in budget.list_summary(service, analyst))
@@ -108,7 +108,7 @@ def _list_queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
 
 
 def _list_answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
-    """Yield one analyst's own questions that ran, each with its cost, rounded up."""
+    """Yield one row for each of the analyst's own answered questions, with its cost, rounded up."""
     for asked in service.read_questions(analyst):
         if asked.status not in ("committed", "read"):
             continue

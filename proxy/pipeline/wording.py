@@ -1,4 +1,4 @@
-"""The wording of a question in the ledger, for people: its text as far as the policy keeps it, and its promise."""
+"""The wording of a question in the ledger, for people: its promise, and its text as far as the policy keeps texts."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ _EACH_ITS_OWN = "its own for each aggregate"
 
 
 def make_wording(service: Service, plan: Plan, asked: Asked) -> Wording:
-    """Return the wording that is stored with a question's charge, for good.
+    """Return the wording that the ledger stores for good with a question's charge.
 
     Guarantee: unless the policy keeps texts in full, it contains no value that the analyst compares rows with. The text
     is redacted as in `question_text`, and a tolerance that names aggregates is not quoted.

@@ -1,4 +1,6 @@
-"""Alternatives that still fit where a question does not: other settings, groups and aggregates, each really planned.
+"""Alternatives to a question that does not fit the budget: other settings, groups and aggregates.
+
+Each is really planned.
 
 May refuse: KH301, KH302, KH305, KH306, KH309, KH502, as asking would.
 May import: `proxy.pipeline` beside it, but not `answering` or `stages`.

@@ -1,4 +1,4 @@
-"""The hints of refusals for budget: cheaper questions that fit, each of them really planned.
+"""The hints of a refusal for lack of budget: cheaper questions that fit. Each of them is really planned.
 
 If no setting suffices and no other groups have budget, only the data owner can help. The hint then has the owner's
 commands.
@@ -41,7 +41,7 @@ _OF_ANALYSTS = (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNI
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """The advice on a refused question: settings of which each one suffices, and the text of the hint."""
+    """The advice on a refused question: settings, each of which makes it fit, and the text of the hint."""
 
     settings: tuple[str, ...] = ()
     hint: str = ""
@@ -49,7 +49,7 @@ class _Advice:
 
 
 def find_left(service: Service, claim: Claim) -> QuestionBalance:
-    """Return the balances for a question, with advice that would make it fit if it does not fit now."""
+    """Return the remaining budget for a question. If the question does not fit, add advice on what would fit."""
     plan = claim.plan
     room = _find_room(service, claim)
     stored = _find_stored(service, claim)
@@ -61,7 +61,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     memory = reuse.recall_paths(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
-        """Return the noise that the question would share with earlier ones, and True if it fits so."""
+        """Return the noise that the question would share with earlier ones. Return None if it would draw new noise."""
         other = replace(plan, question=question, calibration=calibration)
         amounts = find_worst_amounts(other)
         charge = replace(
@@ -105,7 +105,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
 
 
 def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
-    """Return the answer that asking would return again, if there is one. Raise KH502."""
+    """Return the stored answer that asking would return again, with its cost. Return None without one. Raise KH502."""
     name = claim.asked.analyst.name
     try:
         found = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
@@ -128,7 +128,7 @@ def _find_room(service: Service, claim: Claim) -> Headroom:
 
 
 def _find_least(room: Headroom, claim: Claim) -> int:
-    """Return the largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
+    """Return the largest worst-case loss of a group, in 1e-9 epsilon, that the balances still cover."""
     plan = claim.plan
     return room.find_largest(
         count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), uses_curve=claim.charge.renyi is not None
@@ -136,10 +136,10 @@ def _find_least(room: Headroom, claim: Claim) -> int:
 
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
-    """Return advice on a question that does not fit, with the smallest changes of the answer first.
+    """Return advice on a question that does not fit. The smallest changes of the answer come first.
 
-    Larger groups come first, then another aggregate, less accuracy, and last fewer groups. All of them were planned and
-    fit.
+    Larger groups come first, then another aggregate, less accuracy, and last fewer groups. Every piece of advice was
+    planned, and fits.
     """
     plan, asked, catalog = claim.plan, claim.asked, service.catalog
     shortage = _find_shortage(service, claim)
@@ -171,10 +171,10 @@ def _spell_offers(
 ) -> Iterator[str]:
     """Yield the offers as statements to run.
 
-    An offer that would use up the balance says so, and adds a tolerance that uses half of it.
+    If an offer would use up the whole balance, its text says so and adds a tolerance that uses half of it.
 
     Parameters:
-        left: the largest worst case of a group that the balances admit, without the cap on one question.
+        left: the largest worst-case loss of a group that the balances cover, without the cap on one question.
     """
     alone = [offer for offer in offers if len(offer.settings) == 1]
     empties = any(offer.epsilon > ALL * left for offer in offers)
@@ -194,7 +194,7 @@ def _find_shortage(service: Service, claim: Claim) -> OverBudget | None:
 
 
 def _offer_without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
-    """Return an offer to lift the session's own cap on one question, if the question fits otherwise."""
+    """Return an offer to lift the session's own cap on one question, if the question then fits."""
     if settings.read_max_epsilon(claim.asked.settings) is None:
         return ()
     asked = replace(claim.asked, settings={**claim.asked.settings, "keyhole.max_epsilon": None})
@@ -204,14 +204,14 @@ def _offer_without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
 
 
 def _offer_separate_noise(plan: Plan, epsilon: float) -> tuple[Offer, ...]:
-    """Return an offer of noise that no other question can reuse, if that makes the question fit."""
+    """Return an offer of noise that no other question can reuse, if the question then fits."""
     if plan.sharing is None or plan.sharing.epsilon_in_blocks > epsilon:
         return ()
     return (Offer(("keyhole.reuse = off",), plan.sharing.epsilon_in_blocks, 1.0),)
 
 
 def _spell_owner_commands(claim: Claim, shortage: OverBudget | None) -> str:
-    """Return the owner's commands, in words, for the case that nothing an analyst can change suffices."""
+    """Return the owner's commands as text, if nothing that the analyst can change makes the question fit."""
     nothing = "No setting makes this question fit, and there are no other groups: only the data owner can help."
     if shortage is None:
         return nothing

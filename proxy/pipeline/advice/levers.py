@@ -1,4 +1,6 @@
-"""The offers that make a question cheaper: other settings, or a larger guard. Each one is planned before it is shown.
+"""The changes that make a question cheaper: other settings, or a larger minimum group size.
+
+Each is planned before it is shown.
 
 Each of `keyhole.min_rows` (for means), `keyhole.tolerance` and `keyhole.fnr` is tried alone, the smallest change of the
 answer first. If none suffices, two are tried together. A count that bounds group sizes may get a larger number. No
@@ -42,7 +44,10 @@ _Accurately: TypeAlias = Callable[[Accuracy], Question]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Settings that together make a question fit, with its worst case then, and the factor by which they change."""
+    """Settings that together make a question fit.
+
+    `epsilon` is the worst-case loss then, `factor` the size of the change.
+    """
 
     settings: tuple[str, ...]
     epsilon: float
@@ -50,12 +55,12 @@ class Offer:
 
     @property
     def statements(self) -> str:
-        """Return the statements to run."""
+        """Return the SET statements of these settings."""
         return " ".join(f"SET {setting};" for setting in self.settings)
 
     @property
     def text(self) -> str:
-        """The settings in EXPLAIN's words."""
+        """The settings as EXPLAIN writes them."""
         return " and ".join(self.settings)
 
     @property
@@ -65,7 +70,7 @@ class Offer:
 
 
 def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """Return settings with which a question costs at most the target, or is affordable for another reason.
+    """Return settings with which a question fits a target: a largest cost, or another condition.
 
     Larger groups come first, then a wider tolerance, then more misses.
 
@@ -95,10 +100,10 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
-    """Return the smallest tolerance that reaches the target, replacing all others.
+    """Return the smallest single tolerance with which the question fits the target. It replaces all other tolerances.
 
-    It is a percentage of each threshold. It is a percentage of the declared bounds if it was that before, or if a
-    threshold is 0. It is at most twice the old tolerance if that suffices, else at most `MOST_TOLERANCE`.
+    The tolerance is a percentage of each threshold. It is a percentage of the declared bounds if the old tolerance was
+    one, or if a threshold is 0. Try up to twice the old tolerance first, then up to `MOST_TOLERANCE`.
     """
     accuracy = asked.read_accuracy(catalog)
     default = parse_tolerances(accuracy.tolerance).default
@@ -153,7 +158,10 @@ def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, 
 
 
 def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
-    """Return an offer of tolerances for differences: their amounts at a fixed price, times the smallest factor."""
+    """Return an offer of larger tolerances for differences.
+
+    All amounts are multiplied by the smallest sufficient factor.
+    """
     if not plan.asked.priced_differences:
         return None
 
@@ -172,13 +180,13 @@ def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Pl
 
 
 def _find_tolerance_rows(plan: Plan) -> int | None:
-    """Return the largest group size on which a tolerance of the question depends. Return None if none does."""
+    """Return the largest group size on which one of the question's tolerances depends, or None."""
     rows = max((functional.rows for functional in plan.question.functionals), default=1)
     return rows if rows > 1 else None
 
 
 def _find_rows(plan: Plan, catalog: Catalog) -> int:
-    """Return the declared approximate number of rows of the table, as the largest possible group."""
+    """Return the declared approximate number of rows of the table. No group can be larger."""
     size = find_size(plan.question.table, dict(catalog.sizes))
     return _MOST_ROWS if size is None else int(size[0])
 
@@ -193,9 +201,9 @@ def _find_group_size(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, targ
 
 
 def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """Return an offer of two changes by the smallest sufficient factor: a wider tolerance, and one other setting.
+    """Return an offer of two changes by the smallest sufficient factor: a wider tolerance and one other setting.
 
-    The other one is larger groups for means, else more misses.
+    The other setting is a larger group size for means, and otherwise a higher rate of misses.
     """
     rows = _find_tolerance_rows(plan)
     if sum(1 for formula in plan.question.formulas for _ in list_literals(formula)) > _MOST_LITERALS:
@@ -227,9 +235,9 @@ def _find_percentage(tolerance: str) -> Decimal:
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:
-    """Return the question's text with a larger number in the count that bounds group sizes.
+    """Return the question's text with a higher minimum in its condition on group size.
 
-    Return None if no number suffices, or if the text does not have it as one number.
+    Return None if no minimum makes the question fit, or if the text does not write the minimum as one number.
     """
     guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _list_numbers(atom.guard)]
     if len({number for _, number in guards}) != 1:
@@ -252,7 +260,7 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
 
 
 def _list_numbers(guard: str) -> Iterator[int]:
-    """Yield the numbers that a count is compared with."""
+    """Yield the numbers in a condition that a count is compared with."""
     written = guard.rpartition(" ")[2]
     if written.isdigit():
         yield int(written)

@@ -1,6 +1,7 @@
-"""Alternatives to a refused question: about groups with enough budget, or about units instead of rows.
+"""Alternatives to a refused question: groups with enough budget, or counts of units instead of rows.
 
-Naming the groups that are short reveals nothing new: EXPLAIN shows the analyst the rest for each single group as well.
+Naming the groups that lack budget reveals nothing new. EXPLAIN also shows the analyst each single group's remaining
+budget.
 """
 
 from dataclasses import dataclass, replace
@@ -23,9 +24,9 @@ _MOST_NAMED = 5  # groups that a message names; it counts the others
 
 @dataclass(frozen=True, slots=True)
 class ShortGroups:
-    """The groups whose balances do not cover a question, in words, and the fitting question about all others, if any.
+    """The groups whose balances do not cover a question, in words, and the same question about all other groups.
 
-    `question` is None if there is no such question, or if its text cannot be written.
+    `question` is None if that question would not fit either, or if its text cannot be written.
     """
 
     names: str
@@ -33,7 +34,10 @@ class ShortGroups:
 
 
 def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
-    """Return the groups that are short. Return None if all are, or if all groups share one balance. Raise KH502."""
+    """Return the groups whose balances do not cover a question. Raise KH502.
+
+    Return None if no group's balance covers it, or if all groups share one balance.
+    """
     short = _list_short(refused, shortage)
     if short is None:
         return None
@@ -41,9 +45,9 @@ def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortG
 
 
 def find_units(service: Service, refused: Claim) -> str | None:
-    """Return the question with privacy units counted instead of rows, if that fits. Return None otherwise.
+    """Return a question that counts privacy units instead of rows, if that one fits. Return None otherwise.
 
-    A unit changes such a count by one, whatever its rows. Raise KH502.
+    One unit changes a count of units by at most one, however many rows it has. Raise KH502.
     """
     question = refused.plan.asked
     if len(question.table.unit) != 1:
@@ -53,7 +57,7 @@ def find_units(service: Service, refused: Claim) -> str | None:
 
 
 def name_short(refused: Claim, shortage: OverBudget) -> str:
-    """Return the groups that are short, in words. Return "" if all are, or if all groups share one balance."""
+    """Return the groups that lack budget, in words. Return "" if all do, or if all groups share one balance."""
     short = _list_short(refused, shortage)
     return "" if short is None else _spell_groups(refused, short)
 
@@ -75,10 +79,10 @@ def _spell_groups(refused: Claim, short: Booleans) -> str:
 
 
 def _ask_about_others(service: Service, refused: Claim, short: Booleans) -> str | None:
-    """Return the question without those values of one key that have short groups.
+    """Return the question without some values of one key, so that no group is left that lacks budget.
 
-    The key that leaves the most groups is chosen. Return None if no groups are left, the text cannot be written, or it
-    does not fit.
+    Choose the key that leaves the most groups. Return None if no groups are left, if the text cannot be written, or if
+    the question still does not fit.
     """
     keys = refused.plan.question.keys
     found: list[tuple[int, int, Booleans]] = []
