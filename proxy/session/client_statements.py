@@ -1,4 +1,4 @@
-"""The client's prepared statements and portals that Keyhole must answer, and the names that PREPARE gave questions."""
+"""The prepared statements and portals of a client that Keyhole must answer, by name."""
 
 from dataclasses import dataclass
 from sys import getsizeof
@@ -24,11 +24,12 @@ _MOST_SAVEPOINTS = 10_000  # ten times what a session may hold by default; beyon
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A prepared statement of the client that Keyhole must answer, as the shadow described it.
+    """A client's prepared statement that Keyhole must answer.
 
-    `text` is what the client sent. Its portals are made from `stand_in`, another statement of the shadow with the text
-    `stand_in_text`. `in_sql` is True for a statement of PREPARE. A client that binds it has not sent its text by Parse,
-    so error positions would mean nothing to it.
+    `text` is the client's text, and `described` is the shadow's description of parameters and columns. `stand_in` names
+    another statement in the shadow, with the text `stand_in_text`; the client's portals are made from it. `in_sql` is
+    True if PREPARE made the statement. The client then has not sent this text by Parse, so error positions in it would
+    mean nothing.
     """
 
     part: StatementPart
@@ -40,13 +41,13 @@ class Statement:
 
     @property
     def held_bytes(self) -> int:
-        """Return the size of its texts in memory, in bytes."""
+        """Return the memory of the statement's texts, in bytes."""
         return sum(map(getsizeof, (self.part.text, self.text, self.stand_in_text)))
 
 
 @dataclass(frozen=True, slots=True)
 class Portal:
-    """A bound statement that Keyhole must answer and has not answered yet.
+    """A client's portal on a statement that Keyhole must answer, and has not answered yet.
 
     `read_by` are the settings by which its parameters were read. It is None if no setting changes what they mean.
     `executed` is True for EXECUTE: positions in its text mean nothing to the client.
@@ -59,10 +60,10 @@ class Portal:
 
 
 class PossibleNames:
-    """A set of names of prepared statements, in any encoding and of any length. It answers "maybe" or "no".
+    """A set of prepared statements' names that answers "maybe" or "no". Names may be in any encoding.
 
-    Guarantee: every name that was added, and not dropped since, is found. If one of several names that PostgreSQL may
-    take for the same is found, all are. Once there are more than `most`, every name is found.
+    Guarantee: every name that was added, and not removed, is found. Names that PostgreSQL may treat as the same are
+    found together. Once there are more than `most` names, every name is found.
     """
 
     def __init__(self, *, most: int) -> None:
@@ -85,22 +86,22 @@ class PossibleNames:
                 self._keys.clear()
 
     def discard(self, name: bytes) -> None:
-        """Remove a name, unless PostgreSQL may take it for another name of the set."""
+        """Remove a name, unless PostgreSQL may treat it as the same as another name in the set."""
         if name.isascii() and len(name) < _NAME_BYTES:
             self._keys.discard(name)
 
     def keep_only(self, names: set[bytes]) -> None:
-        """Drop every name that is not among these."""
+        """Remove every name that is not in `names`."""
         keys = {_shorten_name(name) for name in names}
         self._keys = keys if self._all else self._keys & keys
         self._all = len(self._keys) > self._most
 
 
 class ClientStatements:
-    """The client's statements and portals that Keyhole answers, by the names that PostgreSQL keeps.
+    """The client's statements and portals that Keyhole answers, by the names that the client gave them.
 
-    An entry may outlive its statement: SQL forgets statements too, and transactions end. A caller therefore checks that
-    the shadow still has it. The shadow itself refuses to run a statement that it has forgotten.
+    An entry may outlive its statement, because SQL also deallocates statements and transactions end portals. A caller
+    therefore checks that the shadow still has the statement. The shadow refuses to run one that it no longer has.
     """
 
     def __init__(self, relay: ShadowRelay, exchange: ShadowExchange, text: ClientText) -> None:
@@ -120,7 +121,7 @@ class ClientStatements:
         self._executed = PossibleNames(most=_MOST_NAMES)
 
     def check_parse(self, name: bytes, first_word: str, executing: str | None) -> None:
-        """Refuse (KH102) to prepare a savepoint statement that an EXECUTE could run.
+        """Raise KH102 if the client prepares a savepoint statement under a name that EXECUTE could run.
 
         PostgreSQL 18.4 crashes, with all its sessions, when EXECUTE runs SAVEPOINT, RELEASE or ROLLBACK TO outside a
         transaction. Only the protocol can prepare these statements.
@@ -133,22 +134,22 @@ class ClientStatements:
             self._savepoints.add(name)
 
     def check_execute(self, name: str, *, position: int) -> None:
-        """Refuse (KH102) an EXECUTE of a name that may belong to a prepared savepoint statement."""
+        """Raise KH102 for EXECUTE of a name that may belong to a prepared savepoint statement."""
         if name in self._savepoints:
             raise refuse_executed_savepoint(position)
 
     async def forget_savepoints(self) -> None:
-        """Forget the savepoint statements that the shadow has not kept. Raise ShadowFailed."""
+        """Forget the names of savepoint statements that the shadow no longer has. Raise ShadowFailed."""
         self._savepoints.keep_only({one.name for one in await self._exchange.list_prepared()})
 
     def note_prepare(self, name: str | bytes) -> None:
-        """Note that PREPARE is about to give a question this name."""
+        """Note that a PREPARE of a question under this name is about to run."""
         self._prepared.add(name)
 
     def note_other_statement(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
-        """Note that the client has named a statement that Keyhole does not answer.
+        """Note that the client prepared a statement under this name that Keyhole does not answer.
 
-        It may be a PREPARE that the client has yet to run.
+        Its text may itself be a PREPARE of a question, which the client may run later.
         """
         self.forget_statement(name)
         self._prepared.discard(name)
@@ -157,21 +158,21 @@ class ClientStatements:
             self._pending[name] = parts[0].prepares
 
     def may_be_question(self, name: str | bytes) -> bool:
-        """Return True if a question may be prepared under a name."""
+        """Return True if a prepared statement with this name may be a question."""
         return name in self._prepared or any(may_be_same_name(held, name) for held in self.statements)
 
     def may_be_prepared(self, name: bytes) -> bool:
-        """Return True if PREPARE may have given a question this name."""
+        """Return True if a PREPARE of a question may have used this name."""
         return name in self._prepared
 
     def keep_question(self, name: bytes, statement: Statement) -> None:
-        """Keep a question that the client has prepared."""
+        """Store a question that the client prepared under this name."""
         self.forget_statement(name)
         self.statements[name] = statement
         self._held_bytes += statement.held_bytes
 
     def forget_statement(self, name: bytes) -> None:
-        """Forget a statement that the client closes, or whose name it prepares again."""
+        """Remove a statement that the client closes, or whose name it prepares again."""
         statement = self.statements.pop(name, None)
         if statement is not None:
             self._held_bytes -= statement.held_bytes
@@ -180,12 +181,12 @@ class ClientStatements:
 
     @property
     def held_bytes(self) -> int:
-        """Return the size of all texts and parameters in memory, in bytes."""
+        """Return the memory of all stored texts and parameters, in bytes."""
         bound = (value for portal in self.portals.values() for value in portal.bound.values)
         return self._held_bytes + sum(map(getsizeof, bound))
 
     def find_fetched_portal(self, parts: tuple[StatementPart, ...]) -> bytes | None:
-        """Return the portal that FETCH or MOVE reads, if that is the whole text and the portal waits for an answer."""
+        """Return the name of the waiting portal that FETCH or MOVE reads, if the text has no other statement."""
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None
         name = read_tokens(parts[0].text)[-1].value.encode()
@@ -193,7 +194,7 @@ class ClientStatements:
         return None if portal is None or portal.statement.part.copied is not None else name
 
     def forget_ended_portals(self) -> None:
-        """Forget the portals whose transaction is over."""
+        """Remove the portals whose transaction has ended."""
         answers = self._relay.answers
         if answers.readies != self._readies and answers.status == b"I":
             self.portals.clear()
@@ -202,14 +203,14 @@ class ClientStatements:
 
     @property
     def is_outdated(self) -> bool:
-        """Return True if the shadow may have forgotten statements since `forget_lost_statements` last ran."""
+        """Return True if the shadow may have lost statements since the last `forget_lost_statements`."""
         return self._relay.answers.forgotten != self._forgotten and bool(self.statements or self._prepared)
 
     async def forget_lost_statements(self) -> None:
-        """Forget the statements that the shadow has lost, if SQL has made it forget any since the last call.
+        """Remove the statements that the shadow no longer has, if SQL may have deallocated any.
 
-        Another statement may have the same name by now. The unnamed statement is always kept. If its stand-in is lost,
-        this prepares it again. Raises ShadowFailed.
+        In the shadow, another statement may have the same name by now. The unnamed statement is always kept. If its
+        stand-in is lost, prepare the stand-in again. Raise ShadowFailed.
         """
         if not self.is_outdated:
             return
@@ -232,15 +233,15 @@ class ClientStatements:
 
 
 def may_be_same_name(one: str | bytes, other: str | bytes) -> bool:
-    """Return True if PostgreSQL may take two names for the same."""
+    """Return True if PostgreSQL may treat two names as the same."""
     return _shorten_name(one) == _shorten_name(other)
 
 
 def _shorten_name(name: str | bytes) -> bytes:
-    """Return a key that all names have in common that PostgreSQL may take for the same.
+    """Return one key for all names that PostgreSQL may treat as the same.
 
-    It is the first bytes of the name if they are ASCII. All other names have one key, as encodings write them
-    differently.
+    The key is the first bytes of the name if they are ASCII. All other names share one key, because each encoding
+    writes them with other bytes.
     """
     raw = (name.encode("utf-8", "replace") if isinstance(name, str) else name)[:_NAME_BYTES]
     return raw if raw.isascii() else b"\xff"

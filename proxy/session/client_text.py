@@ -35,12 +35,12 @@ class ClientText:
         return self._relay.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
 
     def use_reported_encoding(self, encoding: str) -> None:
-        """Use an encoding that the shadow was asked for, until the next ReadyForQuery reports settings again."""
+        """Use an encoding that the shadow has just reported, until the next ReadyForQuery reports settings again."""
         answers = self._relay.answers
         self._learned, self._learned_at = encoding, (answers.readies, answers.executed)
 
     async def refresh_encoding(self) -> None:
-        """Ask the shadow for the encoding, if the client has run something since the last report of settings."""
+        """Ask the shadow for the encoding, if a statement may have changed it since the last report of settings."""
         await self._relay.settle()
         answers = self._relay.answers
         known = answers.told if self._learned_at[0] != answers.readies else self._learned_at[1]
@@ -50,20 +50,20 @@ class ClientText:
 
     @property
     def codec(self) -> codecs.CodecInfo:
-        """Return the codec of the client's encoding. Raise KH404 if Keyhole cannot read SQL safely in it."""
+        """Return the Python codec of the client's encoding. Raise KH404 if SQL cannot be read safely in it."""
         found = find_codec(self.encoding)
         if found is None:
             raise refuse_client_encoding(self.encoding)
         return found
 
     async def decode_statement(self, sql: bytes) -> str:
-        """Decode a statement of the client. Raise KH100, KH404."""
+        """Decode a statement that the client sent. Raise KH100 and KH404."""
         return (await self.make_decoder(sql))()
 
     async def make_decoder(self, sql: bytes) -> Callable[[], str]:
-        """Return a decoder for a client's statement in the current encoding. Raise KH404.
+        """Return a function that decodes the client's statement `sql` in the current encoding. Raise KH404.
 
-        The decoder may be called in any thread and raises KH100.
+        The function may be called in any thread, and raises KH100.
         """
         if sql.isascii():
             return partial(sql.decode, "ascii")
@@ -75,7 +75,7 @@ class ClientText:
         return raw.decode("ascii") if raw.isascii() else self.codec.decode(raw, "replace")[0]
 
     async def convert_name(self, raw: bytes) -> bytes:
-        """Return a name in a message as PostgreSQL keeps it: in PostgreSQL's encoding, cut to its maximal length."""
+        """Return a name as PostgreSQL stores it: in PostgreSQL's encoding, cut to the maximal length."""
         if not raw.isascii():
             await self.refresh_encoding()
             with suppress(KeyholeError, UnicodeDecodeError):  # the shadow refuses it, or nobody can tell

@@ -23,7 +23,7 @@ _ENDINGS: dict[type[FrontendMessage], AnswerEnd] = {
 
 @dataclass(frozen=True, slots=True)
 class SessionCore:
-    """The parts of one session and their helpers, for the simple and the extended protocol alike."""
+    """The parts of one session and their helpers. The simple and the extended protocol share them."""
 
     parts: SessionParts
     reader: StatementReader
@@ -32,7 +32,7 @@ class SessionCore:
     quotas: StatementQuotas
 
     def forward_to_shadow(self, received: ReceivedMessage) -> None:
-        """Send a message to the shadow as the client sent it. The shadow's answer goes to the client."""
+        """Send a client's message unchanged to the shadow. The shadow's answer goes to the client."""
         message = received.message
         ending, text = _ENDINGS.get(type(message)), message.sql if isinstance(message, Parse) else b""
         self.parts.relay.send(
@@ -40,7 +40,10 @@ class SessionCore:
         )
 
     def forward_question(self, message: Parse, received: ReceivedMessage, *, spelled: str) -> None:
-        """Send a question's Parse to the shadow, rewritten if PostgreSQL could not read the client's spelling."""
+        """Send a question's Parse to the shadow.
+
+        Replace its text by `spelled` if PostgreSQL could not parse the client's text.
+        """
         if not spelled:
             self.forward_to_shadow(received)
             return

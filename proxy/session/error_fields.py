@@ -1,4 +1,4 @@
-"""Refusals and notices encoded as messages for PostgreSQL's clients."""
+"""The encoding of refusals and notices as messages for PostgreSQL's clients."""
 
 import codecs
 
@@ -10,9 +10,9 @@ from proxy.wire.backend import Report
 def encode_refusal(
     error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ERROR", hint_in_message: bool = False
 ) -> bytes:
-    """Return an ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
+    """Return a refusal as an ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
 
-    With `hint_in_message` the message ends with the beginning of the hint, for clients that show only the message.
+    With `hint_in_message`, the beginning of the hint is added to the message, for clients that show only the message.
     """
     message = f"{error.code}: {error.message}"
     if hint_in_message and error.hint:
@@ -29,7 +29,10 @@ def encode_refusal(
 
 
 def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_message: bool) -> Report:
-    """Add a hint, in the client's encoding, to an error of PostgreSQL that has none."""
+    """Return an error of PostgreSQL with this hint, in the client's encoding.
+
+    An error that has a hint stays as it is.
+    """
     if report.find_field(b"H"):
         return report
     ending = _encode_text(_format_hint_ending(hint), codec) if hint_in_message else b""
@@ -38,7 +41,7 @@ def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_mess
 
 
 def _format_hint_ending(hint: str) -> str:
-    """Write what a hint says first, as the end of a message."""
+    """Return the beginning of a hint, written so that it can end a message."""
     return f". Hint: {hint.split('  or  ')[0]}"
 
 
@@ -49,13 +52,13 @@ def encode_violation(error: ProtocolViolation) -> bytes:
 
 
 def encode_fatal(message: str, *, sqlstate: str) -> bytes:
-    """Return a FATAL ErrorResponse for an ending that nobody caused by a fault, such as a shutdown."""
+    """Return a FATAL ErrorResponse for a connection that ends without anybody's fault, such as at a shutdown."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", sqlstate.encode()), (b"M", message.encode())
     return Report("E", fields).encode()
 
 
 def encode_notice(sentence: str, *, codec: codecs.CodecInfo) -> bytes:
-    """Return a NoticeResponse."""
+    """Return a NoticeResponse with this sentence."""
     fields = (b"S", b"NOTICE"), (b"V", b"NOTICE"), (b"C", b"00000"), (b"M", _encode_text(sentence, codec))
     return Report("N", fields).encode()
 

@@ -1,4 +1,7 @@
-"""The report of a refused statement to the client. PostgreSQL's own error about the statement comes first."""
+"""The reporting of a refused statement to the client.
+
+PostgreSQL's own error about the statement is sent instead, if any.
+"""
 
 import codecs
 import re
@@ -26,7 +29,7 @@ _SYNTAX = b"42601"
 
 
 class ErrorReporter:
-    """The reporter of one session's refusals."""
+    """The sender of one session's refusals."""
 
     def __init__(self, session: SessionParts) -> None:
         self._session = session
@@ -39,29 +42,29 @@ class ErrorReporter:
 
     @contextmanager
     def use_known_settings(self, settings: Mapping[str, str | None]) -> Iterator[None]:
-        """Report an error of the block by settings that were already read.
+        """Report an error of the block without asking the shadow, by these already known settings.
 
-        The statement's time may be over by then. Asking the shadow again would only give its own timeout error.
+        After a timeout, a request to the shadow would itself fail with a timeout error.
         """
         self.hint_in_message, self._known = _is_on(settings.get(HINT_IN_MESSAGE)), True
         yield
         self._known = False
 
     def note_settings(self, parts: tuple[StatementPart, ...]) -> None:
-        """Note that the client is changing the setting that says how hints are shown.
+        """Note that a statement changes the setting that decides how hints are shown.
 
-        The effect of a ROLLBACK is noticed at the next question or refusal.
+        If a ROLLBACK undoes the change, this is found at the next question or refusal.
         """
         for part in parts:
             if (found := _SETS.match(part.text)) is not None:
                 self.hint_in_message = _is_on(found[1] or self._at_start)
 
     async def report_error(self, error: KeyholeError, text: bytes | None = None) -> None:
-        """Send the error to the client, and fail the shadow's transaction by an error of its own.
+        """Send the error to the client, and make the shadow's transaction fail with an error of its own.
 
-        PostgreSQL's syntax error in the refused text, or the error of a transaction that has failed before, comes
-        first. To find it, the shadow parses the text and never runs it. If Keyhole refuses what a question groups by,
-        PostgreSQL's errors about names, functions and positions come first too.
+        PostgreSQL's own error is sent instead if the text has a syntax error, or if the transaction has already failed.
+        To find that error, the shadow parses the text and never runs it. If Keyhole refuses the grouping of a question,
+        PostgreSQL's errors about names, functions and positions are sent instead, too.
         """
         await self._relay.settle()
         if self._relay.answers.skipping:
@@ -89,7 +92,7 @@ class ErrorReporter:
         self._session.client.write(encode_refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
 
     def _encode_with_hint(self, report: Report, hint: str | None) -> bytes:
-        """Return an error of PostgreSQL with Keyhole's hint, unless it has one of its own."""
+        """Return an error of PostgreSQL, with Keyhole's hint if it has no hint of its own."""
         if hint is not None:
             report = add_hint(report, hint, codec=self._codec, hint_in_message=self.hint_in_message)
         return report.encode()

@@ -1,8 +1,8 @@
 """Parse, Bind, Execute and Close in a session: Keyhole handles questions, and all else goes to the shadow.
 
-Keyhole answers a statement from its Parse on if it is a question. If PREPARE named it, Keyhole answers it from its Bind
-on. Its portal is bound to a stand-in, and is answered by its first Execute or FETCH. `ClientStatements` has the state
-of every such statement and portal. All others are the shadow's alone.
+Keyhole handles a question from its Parse on, or from its Bind on if SQL's PREPARE made it. The question's portal is
+bound to a stand-in statement. The first Execute or FETCH of the portal answers the question. `ClientStatements` has the
+state of every such statement and portal. All others are the shadow's alone.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ from proxy.wire.server_side import ReceivedMessage
 
 
 class ExtendedProtocol:
-    """The handlers of one session's messages of the extended protocol."""
+    """The handler of one session's messages of the extended protocol."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -33,10 +33,10 @@ class ExtendedProtocol:
         self._has_begun = False
 
     async def track_batch(self, message: FrontendMessage) -> None:
-        """Note where batches begin and end. Call it before any message is handled.
+        """Note where a batch of messages begins and ends. Call it before any message is handled.
 
-        PostgreSQL treats the first statement of a batch as it would one alone. The statements after it run as in a
-        transaction. Keyhole's own statements to the shadow therefore go between batches if possible.
+        PostgreSQL runs the first statement of a batch like a single statement, and all later ones as in a transaction.
+        Keyhole therefore sends its own statements to the shadow between batches if possible.
         """
         if isinstance(message, Query | Sync):
             self._has_begun = False
@@ -53,7 +53,10 @@ class ExtendedProtocol:
         self._has_begun = True
 
     async def parse(self, message: Parse, received: ReceivedMessage) -> None:
-        """Prepare a statement. For a question, also prepare a stand-in, to which its portals are bound."""
+        """Handle Parse: prepare a statement.
+
+        For a question, also prepare a stand-in, to which its portals are bound.
+        """
         if message.statement.startswith(OWN_NAMES):
             raise refuse_own_name()
         name = await self._text.convert_name(message.statement)
@@ -97,7 +100,7 @@ class ExtendedProtocol:
         self._held.keep_question(name, Statement(only, text, like, stand_in, stand_in_text))
 
     async def bind(self, message: Bind, received: ReceivedMessage) -> None:
-        """Make a portal. A question's portal is bound to its stand-in."""
+        """Handle Bind: make a portal. A question's portal is bound to its stand-in."""
         if message.statement.startswith(OWN_NAMES) or message.portal.startswith(OWN_NAMES):
             raise refuse_own_name()
         name, portal = await self._text.convert_name(message.statement), await self._text.convert_name(message.portal)
@@ -129,7 +132,7 @@ class ExtendedProtocol:
             self._held.described[portal] = statement.described.rows
 
     async def _find_reading_settings(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
-        """Return the settings by which the parameters of a portal were read; None if all settings read them alike."""
+        """Return the settings that affect how a portal's parameters are parsed, or None if no setting does."""
         if are_independent_of_settings(message, types):
             return None
         answers = self._relay.answers
@@ -138,9 +141,9 @@ class ExtendedProtocol:
         return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
 
     async def _find_sql_prepared(self, sent: bytes, name: bytes) -> Statement | None:
-        """Return the question that PREPARE named and that the client now binds by this name.
+        """Return the question with this name that SQL's PREPARE made.
 
-        Return None for all other names.
+        Return None if the name belongs to any other statement.
         """
         if not name or not self._held.may_be_prepared(name):
             return None
@@ -161,15 +164,16 @@ class ExtendedProtocol:
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
     async def describe(self, message: Describe, received: ReceivedMessage) -> None:
-        """Describe the parameters and columns of a statement, or the columns of a portal.
+        """Handle Describe: send the parameters and columns of a statement, or the columns of a portal.
 
-        For a question's portal also name the tables of its columns. Neither its stand-in nor its answer has these.
+        For a question's portal, also send the source tables of its columns, which neither the stand-in nor the answer
+        has.
         """
         places = self._held.described.get(await self._text.convert_name(message.name)) if message.what == b"P" else None
         self._relay.send(received.raw, ExpectedAnswer(AnswerEnd.DESCRIBE, places=places))
 
     async def execute(self, message: Execute, received: ReceivedMessage) -> None:
-        """Run a portal. The first run of a question's portal answers the question."""
+        """Handle Execute: run a portal. The first run of a question's portal answers the question."""
         if await self._text.convert_name(message.portal) not in self._held.portals:
             self._core.forward_to_shadow(received)
             return
@@ -181,7 +185,7 @@ class ExtendedProtocol:
             self._core.forward_to_shadow(received)
 
     async def close(self, message: Close, received: ReceivedMessage) -> None:
-        """Forget a statement or a portal."""
+        """Handle Close: remove a statement or a portal."""
         if message.what == b"P":
             name = await self._text.convert_name(message.name)
             self._core.quotas.forget_portal(name)

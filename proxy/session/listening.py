@@ -1,8 +1,8 @@
-"""The notifications of monitors in a session. The shadow handles LISTEN, and Keyhole sends what monitors report.
+"""The notifications of monitors in a session. The shadow handles LISTEN, and Keyhole sends the notifications.
 
-Only the shadow knows to which channels a session listens after commits, rollbacks and DISCARD ALL. Keyhole asks it
-whenever that may have changed and the session is idle. As in PostgreSQL, a notification comes while the client is idle
-outside a transaction, or just before a ReadyForQuery that says so.
+Only the shadow knows to which channels a session listens after commits, rollbacks and DISCARD ALL. Keyhole asks the
+shadow whenever the channels may have changed and the session is idle. As in PostgreSQL, a notification comes while the
+client is idle outside a transaction, or just before a ReadyForQuery that says so.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _ASCII = codecs.lookup("ascii")
 
 @dataclass(frozen=True, slots=True)
 class _ChannelQuery:
-    """A request to the shadow for the session's channels, sent when `listened` commands had changed them."""
+    """A request to the shadow for the session's channels. `listened` is the number of LISTEN commands before it."""
 
     answer: ExpectedAnswer
     listened: int
 
 
 class NotificationListener:
-    """The channels of one session of `analyst`. Without a `hub` there are no notifications."""
+    """The notifications for one session of `analyst`. Without a `hub`, there are none."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class NotificationListener:
         self._pending: deque[Change | KeyholeError] = deque()
 
     def begin(self, is_idle: Callable[[], bool]) -> None:
-        """Begin to listen in an open session.
+        """Start sending notifications in an open session.
 
         `is_idle` returns True while the client has nothing running and is in no transaction.
         """
@@ -74,17 +74,17 @@ class NotificationListener:
             self._relay.before_ready, self._relay.on_settled = self._take_notifications, self.update
 
     def end(self) -> None:
-        """Stop listening, at the end of the session."""
+        """Stop sending notifications, at the end of the session."""
         for stop in self._heard.values():
             stop()
         self._heard.clear()
         self._pending.clear()
 
     async def admit_channel(self, channel: str) -> None:
-        """Allow the client to listen to a channel.
+        """Check that the client may LISTEN on a channel, and charge the analyst for the channel's monitor.
 
-        If the channel belongs to a monitor that the analyst may read, this counts as reading it, and is charged.
-        Notifications come from now on, if the shadow agrees. Raise KH306, KH502.
+        Listening to a monitor counts as reading it, so it is charged. Only a monitor that the analyst may read has a
+        channel. Notifications are sent once the shadow has run the LISTEN. Raise KH306 and KH502.
         """
         if self._hub is None:
             return
@@ -93,7 +93,7 @@ class NotificationListener:
             self._admitted[channel.encode()] = found
 
     def update(self) -> None:
-        """Read the shadow's reply about channels, ask for them, or send notifications, whichever is due.
+        """Do the next step that is due: read the shadow's list of channels, request it, or send notifications.
 
         Call it whenever a statement or an answer has ended.
         """
@@ -145,7 +145,7 @@ class NotificationListener:
         self._pending = deque(kept)
 
     def _take_notifications(self) -> bytes:
-        """Return the next notifications as frames, as many as may wait until the client reads them."""
+        """Return the next notifications as frames, up to the number that may wait unread by the client."""
         frames = bytearray()
         while self._knows_channels and self._pending and len(frames) <= _MOST_UNREAD_BYTES:
             told = self._pending.popleft()
@@ -157,9 +157,9 @@ class NotificationListener:
 
 
 def encode_payload(change: Change) -> bytes:
-    """Return the payload of a notification: JSON in ASCII, the same in every encoding.
+    """Return a notification's payload: ASCII JSON, which is the same in every encoding.
 
-    A key that is too long is left out.
+    If a key is too long for a payload, it is left out.
     """
     told = _make_alert_payload(change) if isinstance(change, AlertNotice) else make_clearing_document(change)
     payload = json.dumps(told).encode()

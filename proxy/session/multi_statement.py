@@ -1,8 +1,8 @@
-"""The execution of a simple query whose text cannot go to the shadow unchanged: one statement after the other.
+"""The execution of a simple query that cannot go to the shadow unchanged. Its statements run one after the other.
 
-Each statement runs through the extended protocol. The client sees what PostgreSQL sends for a simple query: all is one
-transaction unless the text says otherwise. A syntax error anywhere stops the whole text, and nothing runs after an
-error.
+Each statement runs through the extended protocol. The client sees the same messages as for PostgreSQL's simple query.
+All statements are one transaction, unless the text has its own BEGIN or COMMIT. A syntax error anywhere stops the whole
+text, and nothing runs after an error.
 """
 
 from planner.parser.lexer import read_tokens
@@ -21,7 +21,10 @@ _SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described o
 
 
 class ScriptRunner:
-    """A runner of one session's texts with questions. Raises ShadowFailed after an error, which the client has seen."""
+    """A runner of texts with several statements, some of them questions.
+
+    Raise ShadowFailed after an error that the client has seen.
+    """
 
     def __init__(self, session: SessionParts, questions: SessionQuestions) -> None:
         self._client = session.client
@@ -32,13 +35,16 @@ class ScriptRunner:
         self._questions = questions
 
     def may_need_splitting(self, parts: tuple[StatementPart, ...]) -> bool:
-        """Return True if a text possibly cannot go to the shadow unchanged."""
+        """Return True if a text possibly cannot go to the shadow unchanged. Ask nothing of the shadow."""
         return any(part.is_intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
             part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
         )
 
     async def needs_splitting(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
-        """Return True if a text cannot go to the shadow unchanged. Ask the shadow what prepared names mean."""
+        """Return True if a text cannot go to the shadow unchanged.
+
+        Ask the shadow which statements EXECUTE would run.
+        """
         if any(part.is_intercepted or part.prepares is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":
@@ -50,7 +56,7 @@ class ScriptRunner:
         return False
 
     async def run(self, parts: tuple[StatementPart, ...], text: bytes) -> None:
-        """Run a text statement by statement, as PostgreSQL would run the whole text."""
+        """Run a text's statements one by one, with the same effects as PostgreSQL's simple query."""
         several = len(parts) > 1
         if several and (error := await self._relay.find_syntax_error(text)) is not None:
             self._exchange.fail_transaction()
@@ -74,7 +80,7 @@ class ScriptRunner:
             ended = part.first_word in _ENDS_TRANSACTION
 
     def _run_part(self, part: StatementPart) -> None:
-        """Run one statement of several that the shadow can answer, as a simple query would."""
+        """Run one statement that the shadow can answer, as a simple query would."""
         at = part.offset
         self._exchange.parse(PART, self._text.encode(part.text), offset=at)
         self._exchange.close(b"P", PART)
@@ -86,9 +92,9 @@ class ScriptRunner:
         self._exchange.close(b"P", PART)
 
     async def _run_failing(self, part: StatementPart) -> None:
-        """Let the shadow refuse a simple query that has parameters.
+        """Send a statement with parameters to the shadow as a simple query, which must fail.
 
-        A simple query can have none. The shadow says so, after any other error in the statement.
+        A simple query cannot have parameters. The shadow reports this error, or any earlier error in the statement.
         """
         await self._exchange.settle()
         failing = ExpectedAnswer(AnswerEnd.QUERY, shown=ERROR, offset=part.offset)

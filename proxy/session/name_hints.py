@@ -1,6 +1,7 @@
-"""Hints for PostgreSQL's errors about names.
+"""The hints that Keyhole adds to PostgreSQL's errors about names.
 
-A hint has the nearest name in the catalogue, the missing quotes or join, or the clause where the expression belongs.
+A hint gives the most similar name in the catalogue, the missing quotes or join, or the clause where the expression
+belongs.
 
 Guarantee: a hint depends on the client's own text and on names that its analyst may read in the catalogue.
 """
@@ -44,10 +45,10 @@ class NameHints:
         self._hint_in_message = hint_in_message
 
     def add_hint_to_error(self, frame: Frame, sent: bytes) -> Frame:
-        """Return an ErrorResponse with a hint. Return it unchanged if it has a hint or Keyhole knows none.
+        """Return an ErrorResponse with a hint added. Return it unchanged if it has a hint, or if no hint is known.
 
         Parameters:
-            sent: the text in which the error's position counts; empty if it is not known.
+            sent: the statement to which the error's position refers, or empty if it is not known.
         """
         report, found = backend.decode(frame), find_codec(self._encoding())
         if not isinstance(report, Report) or found is None:
@@ -107,7 +108,7 @@ class NameHints:
         return self._suggest_join(wanted, text)
 
     def _suggest_value(self, wanted: str, text: str) -> str | None:
-        """Return a hint with a public value of a key, for a word that was written as if it were a column."""
+        """Return a hint that quotes a key's public value, for a word that was written like a column."""
         for table in self._find_named_tables(text):
             for column in table.columns:
                 if column.domain is not None and len(column.domain) <= _MOST_NAMES and wanted in column.domain:
@@ -115,7 +116,7 @@ class NameHints:
         return None
 
     def _suggest_join(self, wanted: str, text: str) -> str | None:
-        """Return a hint with the join that would bring in a column of another table about the same people."""
+        """Return a hint with the join that makes a column of another table about the same people available."""
         for table in self._find_named_tables(text):
             called = re.search(rf"\b{re.escape(table.name)}\s+(?:as\s+)?(\w+)", text, re.IGNORECASE)
             alias = called[1] if called and called[1].lower() not in _AFTER_TABLE else table.name
@@ -125,7 +126,7 @@ class NameHints:
         return None
 
     def _suggest_aggregate(self, wanted: str, text: str, at: int) -> str | None:
-        """Return a hint with the aggregate that HAVING needs in place of a column of single rows."""
+        """Return a hint with an aggregate for HAVING, in place of a bare column."""
         if _HAVING.search(text, 0, at) is None:
             return None
         columns = [column for table in self._find_named_tables(text) for column in table.columns]
@@ -134,7 +135,7 @@ class NameHints:
         return f"HAVING compares aggregates, such as {example}. A condition on rows stands in WHERE."
 
     def _suggest_quotes(self, text: str, at: int) -> str | None:
-        """Return a hint to quote a name that has a blank, at or just before the place of PostgreSQL's syntax error."""
+        """Return a hint to quote a name with a blank, at or just before the position of PostgreSQL's syntax error."""
         lowered = text.lower()
         for name in (*self._list_table_names(), *self._list_named_columns(text)):
             first = lowered.find(name.lower(), max(at - len(name) - 1, 0)) if " " in name else -1
@@ -163,7 +164,7 @@ class NameHints:
 
 
 def _find_nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
-    """Return the most similar name, ignoring case. Return None if no name is similar enough."""
+    """Return the name most similar to `wanted`, ignoring case. Return None if no name is similar enough."""
     known = dict.fromkeys(list(names)[:_MOST_NAMES])
     if wanted in known:
         return wanted

@@ -1,4 +1,4 @@
-"""The parts of one session: its client, its connection to the shadow, and what works between the two."""
+"""The parts of one session: its client, its connection to the shadow, and the objects between the two."""
 
 import asyncio
 from concurrent.futures import Executor
@@ -20,9 +20,9 @@ from proxy.wire.server_side import ServerProtocol
 class SessionParts:
     """The parts of one session, in which `analyst` asks `asker`.
 
-    `client` and `connection` are the client's socket and protocol. `relay` goes to the shadow, and `exchange` sends
-    Keyhole's own messages there. `held` has the client's statements and portals that Keyhole must answer. `listening`
-    brings the notifications of monitors.
+    `client` and `connection` are the client's socket and protocol state. `relay` copies messages to and from the
+    shadow, and `exchange` sends Keyhole's own messages there. `held` has the client's statements and portals that
+    Keyhole must answer. `listening` sends the notifications of monitors.
     """
 
     client: asyncio.StreamWriter
@@ -51,7 +51,7 @@ class SessionParts:
     ) -> "SessionParts":
         """Return the parts of a session that has just been opened in the shadow.
 
-        Questions run in `workers`. The monitors' alerts come from `hub`.
+        Questions run in the threads of `workers`. Alerts of monitors come from `hub`.
         """
         work = QuestionWork(workers)
         exchange = ShadowExchange(relay, setting_names=tuple(asker.settings))

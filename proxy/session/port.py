@@ -1,6 +1,6 @@
-"""The interfaces that a session of the PostgreSQL endpoint needs: an `Asker` and the shadow.
+"""The interfaces that a session needs: an `Asker`, which answers questions, and the shadow.
 
-The `Asker` answers questions and sees nothing else. The shadow answers all other statements.
+The `Asker` gets only questions. The shadow answers all other statements.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,39 +19,44 @@ from proxy.wire.startup import Login
 
 
 class Asker(Protocol):
-    """The pipeline as sessions use it. Every method may be called from a worker thread and raises KeyholeError."""
+    """The pipeline as sessions use it. Every method may be called from a worker thread, and raises KeyholeError."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The `keyhole.*` settings and their defaults, as text."""
+        """The `keyhole.*` settings, each with its default as text."""
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
-        """Split a text into statements and classify them. It is fast and pure, and runs on the event loop.
+        """Split a text into statements, and mark those that Keyhole answers.
 
-        Positions of refusals count in `sql`.
+        The method is fast and has no side effects, so it runs on the event loop. The position of a refusal counts
+        characters of `sql`.
         """
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        """Return the question in a statement that the shadow holds. Return None if the shadow answers the statement.
+        """Return the question in a prepared statement's text. Return None if the shadow answers the statement.
 
-        It is pure. `in_sql` is True if PREPARE made the statement; its text then includes the PREPARE.
+        The method has no side effects. `in_sql` is True if SQL's PREPARE made the statement; the text then begins with
+        PREPARE.
         """
 
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
-        """Return the casts of parameters in a statement's questions, which the shadow must compute. It is pure."""
+        """Return the parameter casts in a statement's questions, such as `$1::date`. The shadow must compute them."""
 
     def prepare(self, request: Request) -> Prepared:
-        """Plan one question that Keyhole has intercepted. Charge nothing."""
+        """Plan a statement that Keyhole answers. Charge nothing."""
 
     def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
-        """Reserve, run, decide and commit. It blocks. Once `withdrawn` is set, reserve nothing more and raise KH409."""
+        """Reserve, run, decide and commit the planned questions, and return the keys as arrays.
+
+        The call blocks. Once `withdrawn` is set, reserve nothing more and raise KH409.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class SessionBacking:
-    """The policy's analysts, the `Asker` that answers them, and a shadow that already shows `catalog`.
+    """The services behind a session: the catalog, the `Asker`, and a shadow that already shows the catalog's tables.
 
-    `using` keeps all of them open while a session lasts.
+    `using` is a context manager that keeps all of them open during a session.
     """
 
     catalog: Catalog
@@ -60,10 +65,10 @@ class SessionBacking:
     using: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def make_startup_settings(self, login: Login) -> dict[str, str]:
-        """Return the shadow session's startup: role, database, defaults of `keyhole.*`, then the client's settings.
+        """Return the shadow session's settings: role, database, `keyhole.*` defaults, and the client's own.
 
-        Raises KH402 and KH403 for settings of Keyhole that SET would refuse. Call it after the login only: the hint
-        names parameters of stored questions.
+        Raise KH402 and KH403 for `keyhole.*` settings that SET would also refuse. Call this only after the login,
+        because a hint names parameters of stored questions.
         """
         for name, value in login.settings:
             if name.lower().startswith(OWN_NAMES):

@@ -6,10 +6,10 @@ from proxy.session.session_refusals import refuse_too_many_held
 
 
 class StatementQuotas:
-    """Upper bounds on what a session holds, counted without asking the shadow.
+    """Counters of the prepared statements, cursors and portals that a session may hold at most in the shadow.
 
-    Some counted names may be gone, or may never have existed. Once a bound is reached, the shadow is asked for the true
-    number.
+    Without asking the shadow, they are upper bounds: some counted names may be gone, or never existed. If a limit is
+    reached, the shadow is asked for the true number.
     """
 
     def __init__(self, session: SessionParts, *, statements: int, portals: int) -> None:
@@ -33,8 +33,8 @@ class StatementQuotas:
     async def make_room(self, parts: tuple[StatementPart, ...], name: bytes = b"") -> bool:
         """Check the quota before a text is sent that prepares statements, declares cursors or is itself named.
 
-        Return True if the shadow was asked. In a failed transaction it cannot be asked. Then only statements that end
-        the transaction can be prepared, and the limits are doubled. Raises KH410, ShadowFailed.
+        Return True if the shadow was asked. It cannot be asked in a failed transaction. Then only statements that end
+        the transaction can be prepared, and the limits are doubled. Raise KH410 and ShadowFailed.
         """
         words = [part.first_word for part in parts]
         statements, cursors = bool(name) + words.count("prepare"), words.count("declare")
@@ -51,14 +51,14 @@ class StatementQuotas:
         return not failed
 
     async def recount(self) -> None:
-        """Ask the shadow for the number of statements and cursors. Raise ShadowFailed."""
+        """Ask the shadow for the number of its prepared statements and cursors. Raise ShadowFailed."""
         await self._held.forget_savepoints()
         self._since = 0
         self._statements = await self._exchange.count_prepared()
         self._cursors = await self._exchange.count_cursors()
 
     def count_portal(self, portal: bytes) -> None:
-        """Count a portal that is about to be made. Raise KH410."""
+        """Count a portal that is about to be made. Raise KH410 if there are too many."""
         answers = self._relay.answers
         if answers.status == b"I" and answers.readies != self._transactions:
             self._transactions = answers.readies
@@ -68,7 +68,7 @@ class StatementQuotas:
         self._portals.add(portal)
 
     def forget_portal(self, portal: bytes) -> None:
-        """Count a portal that the client closes."""
+        """Stop counting a portal that the client closes."""
         self._portals.discard(portal)
 
     def _check_room(self, *, statements: int, cursors: int, room: int) -> None:

@@ -1,8 +1,9 @@
-"""A session after its login: everything passes through to the shadow, except questions.
+"""A client's session after its login. Everything passes through to the shadow, except questions.
 
-A question comes in a simple query or at the first Execute of a portal. It is prepared against the shadow's empty
-tables, planned, and released. Then the shadow runs the rewritten statement, with the released keys as parameters, under
-the client's own portal. The shadow itself handles Describe, Close, row limits, and transactions with their status.
+A question arrives in a simple query, or at the first Execute of a portal. It is prepared on the shadow's empty tables,
+planned, and its answer released. Then the shadow runs the rewritten statement, with the released keys as parameters,
+under the client's own portal. The shadow itself handles Describe, Close, row limits, and transactions with their
+status.
 """
 
 import asyncio
@@ -26,9 +27,10 @@ from proxy.wire.server_side import ConnectionState, ReceivedMessage
 
 
 class Session:
-    """One client's session, which handles its statements in order.
+    """One client's session, which handles its messages in order.
 
-    Very long texts are read in `readers`. `statements` and `portals` are the most that it may hold of each.
+    Very long texts are parsed in the threads of `readers`. `statements` and `portals` are the largest numbers that the
+    session may hold.
     """
 
     def __init__(self, parts: SessionParts, *, readers: Executor, statements: int, portals: int) -> None:
@@ -49,7 +51,7 @@ class Session:
         parts.listening.begin(lambda: not self.is_busy and not self.is_in_transaction)
 
     async def handle(self, received: ReceivedMessage) -> None:
-        """Handle one message of the client. Raise ConnectionError when the shadow is gone."""
+        """Handle one message of the client. Raise ConnectionError if the connection to the shadow is lost."""
         self._handling = True
         try:
             await self._dispatch(received)
@@ -64,7 +66,7 @@ class Session:
             self._parts.listening.update()
 
     async def cancel(self) -> None:
-        """Cancel the running statement, which the client no longer wants.
+        """Cancel the running statement, at the client's request.
 
         Stop waiting for a question, or ask the shadow to cancel.
         """
@@ -73,31 +75,31 @@ class Session:
 
     @property
     def hint_in_message(self) -> bool:
-        """Return True if messages end with their hints, by the settings that are known without asking the shadow."""
+        """Return True if error messages end with their hints, by the settings last reported by the shadow."""
         return self._core.reporter.hint_in_message
 
     @property
     def is_busy(self) -> bool:
-        """Return True if a statement runs."""
+        """Return True if a statement is running."""
         return self._handling or not self._relay.answers.is_settled
 
     @property
     def is_in_transaction(self) -> bool:
-        """Return True if a transaction, or a batch that was not ended by Sync, is open."""
+        """Return True if a transaction is open, or a batch that no Sync has ended."""
         return self._relay.answers.status != b"I" or self._parts.connection.state is not ConnectionState.IDLE
 
     @property
     def longest_ms(self) -> float:
-        """The longest that PostgreSQL's own limit lets a statement of this session run; infinite without a limit."""
+        """The longest time that `statement_timeout` allows a statement of this session; infinite without a limit."""
         return max(read_login_timeout_ms(self._relay.settings), self._core.reader.longest_ms)
 
     @property
     def held_bytes(self) -> int:
-        """Return the bytes in transit, and those of held texts and statements, without the message in progress."""
+        """Return the memory of bytes in transit and of stored texts and statements, without the current message."""
         return self._relay.held_bytes + self._parts.held.held_bytes
 
     def get_idle_seconds(self, now: float) -> float:
-        """Return seconds since the last statement ended, in the loop's time."""
+        """Return the seconds since the last statement ended. `now` is the event loop's time."""
         return 0.0 if self.is_busy else now - max(self._handled_at, self._relay.settled_at)
 
     async def _dispatch(self, received: ReceivedMessage) -> None:

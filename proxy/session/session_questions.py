@@ -1,6 +1,6 @@
-"""The answer to one question in a session: read its settings, plan, prepare in the shadow, release, and run there.
+"""The answering of one question in a session: read settings, plan, prepare in the shadow, release, run there.
 
-The shadow tries everything that may fail by the analyst's own fault before anything is charged.
+Everything that may fail by the analyst's own mistake is tried in the shadow before anything is charged.
 """
 
 import codecs
@@ -37,7 +37,7 @@ _TOO_LARGE = (
 
 
 class AskingWay(Enum):
-    """The way of asking a question: by a simple query or by a portal, as the first statement or after others.
+    """The way in which a question is asked: by a simple query or a portal, as the first statement or a later one.
 
     In a simple query the question's columns are described with its rows. Earlier statements of the same batch decide
     what PostgreSQL takes for a transaction.
@@ -51,9 +51,10 @@ class AskingWay(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """A released answer in the client's encoding: keys as arrays, or in the text of a COPY, which takes no parameters.
+    """A released answer in the client's encoding.
 
-    `keys` is None if the encoding lacks a character of a key.
+    `keys` are array parameters, or text written into a COPY, which takes no parameters. `keys` is None if the encoding
+    lacks a character of a key.
     """
 
     keys: tuple[bytes, ...] | bytes | None
@@ -61,7 +62,7 @@ class _WrittenAnswer:
 
 
 class SessionQuestions:
-    """The questions of one session."""
+    """The handler of one session's questions."""
 
     def __init__(self, session: SessionParts, *, reporter: ErrorReporter) -> None:
         self._reporter = reporter
@@ -75,10 +76,11 @@ class SessionQuestions:
         self._work = session.work
 
     async def answer(self, portal: Portal, execute: Execute, *, how: AskingWay) -> bool:
-        """Answer a question: read the session, plan, prepare, release, run. Charge nothing before `release`.
+        """Answer a question: read settings, plan, prepare in the shadow, release, run.
 
-        Return False, and release nothing, if the portal's name means another statement in the shadow than was bound
-        here.
+        Nothing is charged before `release`.
+
+        Return False and release nothing if the shadow has another portal under that name by now.
         """
         with self._work.register_question() as withdrawn:
             prepared = await self._bind_answer(portal, execute.portal, how=how, withdrawn=withdrawn)
@@ -91,12 +93,12 @@ class SessionQuestions:
         return True
 
     async def answer_fetched(self, portal: Portal, name: bytes) -> None:
-        """Answer a question whose rows SQL is about to fetch from its portal."""
+        """Answer the question of a portal from which SQL's FETCH is about to read."""
         with self._work.register_question() as withdrawn:
             await self._bind_answer(portal, name, how=AskingWay.PORTAL_AFTER, withdrawn=withdrawn)
 
     async def _bind_answer(self, portal: Portal, name: bytes, *, how: AskingWay, withdrawn: Event) -> Prepared | None:
-        """Release the answer and bind it to the portal of that name; return None if the portal was replaced."""
+        """Release the answer and bind it to the portal `name`. Return None if the shadow has another portal there."""
         in_query = how in (AskingWay.ALONE, AskingWay.TOGETHER)
         first_of_batch = how in (AskingWay.ALONE, AskingWay.PORTAL_FIRST) and self._relay.answers.status == b"I"
         bound_to = portal.statement.stand_in_text
@@ -139,7 +141,7 @@ class SessionQuestions:
         return prepared
 
     def _ask_values(self, portal: Portal) -> Callable[[codecs.CodecInfo], GivenValues]:
-        """Ask the shadow for the parameters of a portal. Return a function that reads the reply after `settle`."""
+        """Request a portal's parameters from the shadow. Return a function that parses the reply after `settle`."""
         types = portal.statement.described.types
         if not types:
             return lambda _: GivenValues()
@@ -150,7 +152,7 @@ class SessionQuestions:
     async def _plan_and_release(
         self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
     ) -> tuple[Prepared, _WrittenAnswer]:
-        """Plan, prepare in the shadow, and only then release."""
+        """Plan a question and prepare it in the shadow. Release its answer only if both succeed."""
         part, like = portal.statement.part, portal.statement.described
         try:
             request = Request(
@@ -180,7 +182,10 @@ class SessionQuestions:
             raise error.shift_position(offset=part.offset) from None
 
     def _release_written(self, prepared: Prepared, copied: CopiedQuery | None, withdrawn: Event) -> _WrittenAnswer:
-        """Release, and write the keys for the shadow. This runs in a thread, since millions of keys take seconds."""
+        """Release the answer, and encode its keys for the shadow.
+
+        This runs in a thread, as millions of keys take seconds.
+        """
         released, text = self._asker.release(prepared, withdrawn=withdrawn), self._text.codec
         keys: tuple[bytes, ...] | bytes | None
         try:
@@ -221,7 +226,7 @@ class SessionQuestions:
         return await self._find_executed_question(part.executing) is not None
 
     async def _find_executed_question(self, executing: ExecuteStatement) -> tuple[bytes, str] | None:
-        """Return the name and the question that EXECUTE runs. Return None if there is none, or it is no question."""
+        """Return the name and the text of the question that EXECUTE runs, or None if it runs no question."""
         await self._exchange.settle()
         if not executing.name.isascii():
             await self._text.refresh_encoding()
@@ -233,11 +238,11 @@ class SessionQuestions:
         return None if question is None else (name, question)
 
     def find_question_in(self, kept: PreparedStatement) -> str | None:
-        """Return the question in a prepared statement of the shadow."""
+        """Return the question in a prepared statement of the shadow, or None."""
         return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
     async def _bind_arguments(self, portal: Portal, executing: ExecuteStatement) -> Portal:
-        """Return the question that EXECUTE names, bound to EXECUTE's arguments."""
+        """Return a portal of the question that EXECUTE names, bound to EXECUTE's arguments."""
         found = await self._find_executed_question(executing)
         if found is None:
             raise refuse_replaced_statement(executing.name)
@@ -262,7 +267,7 @@ class SessionQuestions:
 
 
 def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
-    """Return SQL without parameters: a statement whose only parameters are these arrays, with the arrays written in."""
+    """Return a statement's SQL with its array parameters written in as literals. It has no other parameters."""
     parts: list[str] = []
     at = 0
     for token in read_tokens(sql):
@@ -273,7 +278,7 @@ def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
 
 
 def _check_settings_unchanged(portal: Portal, state: SessionState) -> None:
-    """Raise KH106 if settings changed after a portal was bound, so that its parameters may mean something else."""
+    """Raise KH106 if settings that affect a portal's parameters changed after Bind."""
     if portal.read_by not in (None, state.read_by):
         raise refuse_reread_parameters()
 

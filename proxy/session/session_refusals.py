@@ -1,27 +1,27 @@
-"""The texts of a session's refusals. Each depends only on what the client sent and on its own settings."""
+"""The texts of a session's refusals. Each depends only on the client's message and the session's settings."""
 
 from planner.errors import KeyholeError, refuse_unsupported
 
 
 def refuse_client_encoding(encoding: str) -> KeyholeError:
-    """Return the refusal of a client encoding in which one text could be read in two ways."""
+    """Return the refusal of a client encoding in which the same bytes could be read as different SQL."""
     return KeyholeError(
         "KH404", f"the client encoding {encoding} is not supported", hint="SET client_encoding = 'UTF8';"
     )
 
 
 def refuse_invalid_text(encoding: str) -> KeyholeError:
-    """Return the refusal of a statement whose bytes are no text in the client's encoding."""
+    """Return the refusal of a statement whose bytes are not valid in the client's encoding."""
     return KeyholeError("KH100", f"the statement is not valid {encoding}")
 
 
 def refuse_unwritable_text(encoding: str) -> KeyholeError:
-    """Return the refusal of a statement for the shadow with characters that the client's encoding lacks."""
+    """Return the refusal of a statement that the client's encoding cannot express in full."""
     return KeyholeError("KH100", f"the statement cannot be written in {encoding}")
 
 
 def refuse_unwritable_answer(encoding: str) -> KeyholeError:
-    """Return the refusal of keys with characters that the client's encoding lacks."""
+    """Return the refusal of an answer with characters that the client's encoding lacks."""
     return KeyholeError(
         "KH404",
         f"the answer cannot be written in {encoding}",
@@ -31,12 +31,12 @@ def refuse_unwritable_answer(encoding: str) -> KeyholeError:
 
 
 def refuse_function_call() -> KeyholeError:
-    """Return the refusal of the protocol's own function calls."""
+    """Return the refusal of a FunctionCall message, the protocol's fast path."""
     return KeyholeError("KH404", "function calls by protocol message are not served")
 
 
 def refuse_executed_savepoint(position: int | None) -> KeyholeError:
-    """Return the refusal of EXECUTE of a statement that only the protocol can prepare."""
+    """Return the refusal of EXECUTE for a savepoint statement that was prepared by a Parse message."""
     return refuse_unsupported(
         "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
         position=position,
@@ -54,7 +54,7 @@ def refuse_too_many_held(what: str, *, most: int) -> KeyholeError:
 
 
 def refuse_replaced_statement(name: str) -> KeyholeError:
-    """Return the refusal of an EXECUTE whose name means another statement by now."""
+    """Return the refusal of an EXECUTE whose name now belongs to another statement."""
     return KeyholeError(
         "KH106",
         f'the prepared statement "{name}" was replaced after this was parsed',
@@ -63,7 +63,7 @@ def refuse_replaced_statement(name: str) -> KeyholeError:
 
 
 def refuse_reread_parameters() -> KeyholeError:
-    """Return the refusal of parameters in text form that the session's present settings would read differently."""
+    """Return the refusal of text parameters that the session's settings would now parse differently."""
     return KeyholeError(
         "KH106",
         "a setting changed the meaning of the parameters after this portal was bound",
@@ -73,7 +73,7 @@ def refuse_reread_parameters() -> KeyholeError:
 
 
 def refuse_parameter_count(name: str, *, expected: int, given: int) -> KeyholeError:
-    """Return the refusal of an EXECUTE with more or fewer values than its statement takes."""
+    """Return the refusal of an EXECUTE with a wrong number of parameter values."""
     return KeyholeError(
         "KH109",
         f'wrong number of parameters for prepared statement "{name}"',

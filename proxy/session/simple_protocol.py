@@ -1,6 +1,6 @@
 """Simple queries in a session: a text goes to the shadow unchanged, unless one of its statements is a question.
 
-An error ends the text and nothing else. ReadyForQuery follows at once, even inside a batch of the extended protocol.
+An error ends only this text. ReadyForQuery follows at once, even inside a batch of the extended protocol.
 """
 
 from planner.errors import KeyholeError
@@ -25,7 +25,7 @@ class SimpleProtocol:
         self._script = ScriptRunner(core.parts, core.questions)
 
     async def run_query(self, message: Query, received: ReceivedMessage) -> None:
-        """Answer a text of any number of statements."""
+        """Handle a Query message: run all statements of its text."""
         parts: tuple[StatementPart, ...] = ()
         refusal: KeyholeError | None = None
         try:
@@ -58,7 +58,7 @@ class SimpleProtocol:
         self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC))
 
     async def _open_portal(self, name: bytes) -> None:
-        """Answer the question of a portal that FETCH or MOVE is about to read. Drivers read their cursors this way."""
+        """Answer the question of a portal that FETCH or MOVE is about to read. Some drivers read cursors this way."""
         self._held.forget_ended_portals()
         portal = self._held.portals.pop(name, None)
         if portal is not None:

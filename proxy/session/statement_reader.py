@@ -1,4 +1,4 @@
-"""A reader that splits a client's text and finds the statements that Keyhole answers, without delaying others."""
+"""A reader that splits a client's text into statements and finds the questions, without delaying other sessions."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -22,8 +22,8 @@ _LONG_BYTES = 2 * 1024  # shorter texts are read on the event loop, which saves 
 class StatementReader:
     """A reader of one session's texts.
 
-    It reads short texts at once and long ones in `work`. Very long ones are read in `readers`, one at a time in the
-    process.
+    Short texts are parsed at once, and long ones in a worker thread. Very long ones are parsed in `readers`, one at a
+    time in the process.
 
     `longest_ms` is the highest `statement_timeout` that any text may have set.
     """
@@ -39,7 +39,7 @@ class StatementReader:
         self.longest_ms = 0.0
 
     async def read_statements(self, sql: bytes) -> tuple[StatementPart, ...]:
-        """Return the statements of a text. The names of PREPARE or EXECUTE are noted. Raise KeyholeError."""
+        """Return the statements of a text, and note the names that PREPARE or EXECUTE use. Raise KeyholeError."""
         decode = await self._text.make_decoder(sql)
         if len(sql) > _LONG_BYTES:
             beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work

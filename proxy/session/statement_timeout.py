@@ -1,7 +1,7 @@
-"""The longest `statement_timeout` that a client may have set for its statements.
+"""The longest `statement_timeout` that a client may have set.
 
-PostgreSQL alone knows where one statement of a text or a pipeline ends and the next begins. Its own limit therefore
-counts, unless the client has set it higher than the owner's.
+Only PostgreSQL knows where one statement of a text or a pipeline ends and the next begins. PostgreSQL therefore
+enforces the timeout, unless the client may have set a longer one than the owner allows.
 """
 
 import math
@@ -17,15 +17,15 @@ _MILLISECONDS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0
 
 
 def read_login_timeout_ms(settings: Mapping[str, str]) -> float:
-    """Return the longest timeout in the settings of a login."""
+    """Return the longest timeout that the settings of a login set."""
     return max((_parse_ms(value) for name, value in settings.items() if name.lower() == SETTING), default=math.inf)
 
 
 def find_longest_timeout_ms(text: str) -> float:
-    """Return the longest timeout that any part of a text may set, by SET or set_config(); 0 if it sets none.
+    """Return the longest timeout that a text may set by SET or set_config(), or 0 if it sets none.
 
-    Guarantee: the result is not less than PostgreSQL's own, for every text that is not refused. It is infinite if the
-    text switches the limit off, or sets it by a parameter or an expression. Raises KH100.
+    Guarantee: PostgreSQL's timeout is never longer than the result, for every text that is not refused. The result is
+    infinite if the text switches the timeout off, or sets it by a parameter or an expression. Raise KH100.
     """
     if SETTING not in text.lower():  # names cannot be written otherwise: those with escapes are refused
         return 0.0
@@ -36,7 +36,7 @@ def find_longest_timeout_ms(text: str) -> float:
 
 
 def _read_assigned_ms(found: tuple[Token, ...], at: int) -> float:
-    """Return the value that the text assigns to the name there; 0 if it only names or resets the setting."""
+    """Return the timeout assigned to the setting's name at token `at`. Return 0 if it is only named or reset there."""
     following = found[at + 1 : at + 4]
     if not following:
         return 0.0

@@ -1,4 +1,4 @@
-"""The messages of a server: frozen values, their encoding as bytes, and decoders for those that a relay reads."""
+"""The messages that a server sends: frozen values, encoders, and decoders for those that a relay reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ AUTH_OK, AUTH_SASL, AUTH_SASL_CONTINUE, AUTH_SASL_FINAL = 0, 10, 11, 12  # the p
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """A step of authentication: its number and the data of that step."""
+    """A request of the server in the authentication exchange. `step` is the code of the request, `data` its content."""
 
     step: int
     data: bytes = b""
@@ -27,8 +27,8 @@ class Authentication:
 class NegotiateProtocolVersion:
     """The reply to a client that asks for a newer protocol or for unknown `_pq_.` options.
 
-    It names the newest minor version that is served, as a whole version number, and the options that were not
-    understood.
+    `version` is the newest supported protocol version as one number. `options` are the options that the server does not
+    know.
     """
 
     version: int
@@ -42,7 +42,7 @@ class NegotiateProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class ParameterStatus:
-    """The report of a setting's value, which clients keep track of."""
+    """A setting's name and current value, which the server reports to the client."""
 
     name: bytes
     value: bytes
@@ -66,7 +66,10 @@ class BackendKeyData:
 
 @dataclass(frozen=True, slots=True)
 class ReadyForQuery:
-    """The end of an answer: `I` idle, `T` in a transaction, `E` in a failed one."""
+    """The sign that the server waits for the next statement.
+
+    `status` is `I` idle, `T` in a transaction, `E` in a failed one.
+    """
 
     status: bytes
 
@@ -77,7 +80,10 @@ class ReadyForQuery:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """ErrorResponse (`E`) or NoticeResponse (`N`): fields by their one-letter names, in order."""
+    """An ErrorResponse (`kind` is `E`) or NoticeResponse (`N`).
+
+    `fields` are pairs of a one-letter name and a value, in order.
+    """
 
     kind: str
     fields: tuple[tuple[bytes, bytes], ...]
@@ -87,13 +93,13 @@ class Report:
         return make_frame(self.kind, *(name + value + b"\0" for name, value in self.fields), b"\0")
 
     def find_field(self, name: bytes) -> bytes | None:
-        """Return the field of that letter, if present."""
+        """Return the value of the field with this one-letter name. Return None if it is missing."""
         return next((value for letter, value in self.fields if letter == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationResponse:
-    """A notification on a channel. `process` is the number of the session that sent it, or 0 for the server."""
+    """A notification on a channel. `process` identifies the session that sent it, or is 0 for the server."""
 
     process: int
     channel: bytes
@@ -119,13 +125,13 @@ class ColumnField:
 
 @dataclass(frozen=True, slots=True)
 class RowDescription:
-    """The columns of the rows that follow."""
+    """The description of the columns of the rows that follow."""
 
     fields: tuple[ColumnField, ...]
 
     @property
     def signature(self) -> tuple[tuple[bytes, int], ...]:
-        """Names and types of the columns."""
+        """The name and type OID of each column."""
         return tuple((field.name, field.type) for field in self.fields)
 
     def encode(self) -> bytes:
@@ -147,7 +153,7 @@ class DataRow:
 
 @dataclass(frozen=True, slots=True)
 class CommandComplete:
-    """The end of a statement, with its tag."""
+    """The end of a successful statement. `tag` is its command tag, such as `SELECT 3`."""
 
     tag: bytes
 
@@ -158,7 +164,7 @@ class CommandComplete:
 
 @dataclass(frozen=True, slots=True)
 class ParameterDescription:
-    """The parameter types of a statement, by OID."""
+    """The types of a prepared statement's parameters, as OIDs."""
 
     types: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""The client's side of a connection: log in, then hand out the server's frames as they come."""
+"""The client's side of a connection: log in, then return the server's frames as they arrive."""
 
 from enum import Enum, auto
 
@@ -15,7 +15,7 @@ _LOGIN = frozenset(map(ord, "RSKZENv"))
 
 
 class ClientState(Enum):
-    """The state of a client's connection."""
+    """The state of a client's connection to a server."""
 
     LOGIN = auto()
     OPEN = auto()
@@ -23,10 +23,11 @@ class ClientState(Enum):
 
 
 class ClientProtocol:
-    """The client's side of a session without a password, which cuts the server's bytes into frames.
+    """The client's side of a session without a password. It cuts the server's bytes into frames.
 
-    The shadow's socket decides who may connect. `parameters` are the server's ParameterStatus values so far. `key` is
-    what cancels this session. `refusal` is the server's error if it refused the login. Raises ProtocolViolation.
+    Keyhole logs in to the shadow with it; the socket's permissions decide who may connect. `parameters` are the
+    settings that the server has reported. `key` is the secret that cancels a statement of this session. `refusal` is
+    the server's error if it refused the login. Methods raise ProtocolViolation.
     """
 
     def __init__(self) -> None:
@@ -38,26 +39,29 @@ class ClientProtocol:
 
     @property
     def buffered(self) -> int:
-        """The number of bytes that were received and not yet handed out as frames."""
+        """The number of received bytes that `next_frame` has not returned yet."""
         return self._reader.buffered
 
     def encode_startup(self, parameters: dict[str, str]) -> bytes:
-        """Return the first packet."""
+        """Return the bytes of the startup packet."""
         pairs = tuple((name.encode(), value.encode()) for name, value in parameters.items())
         return Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=pairs).encode()
 
     def receive(self, data: bytes) -> None:
-        """Add bytes that came from the server."""
+        """Add bytes that the server sent."""
         self._reader.feed(data)
 
     def log_in(self) -> bool:
-        """Read the replies to the login so far. Return True once it is accepted (`OPEN`) or refused (`CLOSED`)."""
+        """Read the server's replies to the login.
+
+        Return True once the login is accepted (`OPEN`) or refused (`CLOSED`).
+        """
         while self.state is ClientState.LOGIN and (received := self._reader.read_typed(_LOGIN)) is not None:
             self._read_login_message(backend.decode(received))
         return self.state is not ClientState.LOGIN
 
     def next_frame(self) -> Frame | None:
-        """Return the next frame. Adjacent rows come as one frame."""
+        """Return the next complete frame, or None. Adjacent rows are returned as one frame."""
         return self._reader.read_typed()
 
     def _read_login_message(self, message: BackendMessage) -> None:

@@ -1,11 +1,14 @@
-"""A strict reader of typed values in a payload: no value may be missing, and no byte may be left over."""
+"""A strict reader of typed values in a message's payload: no value may be missing, and no byte may be left over."""
 
 from proxy.security.violation import ProtocolViolation
 from proxy.wire.frames import INT16, INT32, UINT32
 
 
 class PayloadReader:
-    """A reading position in a payload, at first `at`. Every method raises ProtocolViolation if bytes are missing."""
+    """A reader of one payload, which starts at byte `at`.
+
+    Every method raises ProtocolViolation if bytes are missing.
+    """
 
     __slots__ = ("_at", "_payload")
 
@@ -29,7 +32,7 @@ class PayloadReader:
         return value
 
     def read_count(self) -> int:
-        """Return a 16-bit count of the items that follow. It is unsigned, as in PostgreSQL."""
+        """Return an unsigned 16-bit number of items that follow."""
         return self.read_int16() & 0xFFFF
 
     def read_string(self) -> bytes:
@@ -47,14 +50,14 @@ class PayloadReader:
         return self._payload[begin : self._at]
 
     def read_value(self) -> bytes | None:
-        """Return a length-prefixed value; length -1 is NULL."""
+        """Return a value whose length is sent before it. Return None for length -1, which means NULL."""
         size = self.read_int32()
         if size < -1:
             raise ProtocolViolation("invalid value length in message")
         return None if size == -1 else self.read_bytes(size)
 
     def read_rest(self) -> bytes:
-        """Return everything that is left."""
+        """Return all remaining bytes."""
         return self.read_bytes(len(self._payload) - self._at)
 
     def _skip(self, size: int) -> int:
@@ -66,6 +69,6 @@ class PayloadReader:
         return begin
 
     def check_end(self) -> None:
-        """Raise an error unless everything has been read."""
+        """Raise ProtocolViolation if any byte was not read."""
         if self._at != len(self._payload):
             raise ProtocolViolation("invalid message format")

@@ -30,6 +30,9 @@ CODECS: dict[str, str] = {
 
 
 def find_codec(client_encoding: str) -> codecs.CodecInfo | None:
-    """Return the codec of that encoding (as ParameterStatus names it), or None if Keyhole has none."""
+    """Return the Python codec of a PostgreSQL encoding, by the name in ParameterStatus.
+
+    Return None if it is not allowed.
+    """
     name = CODECS.get(client_encoding.upper())
     return None if name is None else codecs.lookup(name)

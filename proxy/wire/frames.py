@@ -1,4 +1,4 @@
-"""Frames: a type byte, a four-byte length that counts itself, a payload. The startup packet has no type byte."""
+"""The frames of the protocol: a type byte, a four-byte length that includes itself, and a payload."""
 
 from collections.abc import Container
 from struct import Struct
@@ -19,7 +19,7 @@ _FREED_BYTES = 64 * 1024  # what was handed out of a buffer is freed from here o
 
 
 class Frame(NamedTuple):
-    """One message as it is sent, header included; or a run of DataRow or CopyData messages from a merging reader.
+    """One message with its header, as it is sent. From a merging reader, also a run of DataRow or CopyData messages.
 
     It is a tuple for speed, like `ReceivedMessage`: two of them are made for every message.
     """
@@ -29,12 +29,12 @@ class Frame(NamedTuple):
 
     @property
     def payload(self) -> bytes:
-        """Return the bytes after the header. They are meaningless for a run of rows."""
+        """Return the bytes after the header. Do not use it for a run of rows."""
         return self.raw[5:]
 
 
 def make_frame(kind: str, *parts: bytes) -> bytes:
-    """Return the bytes of a message of that type letter."""
+    """Return the bytes of a message with this type letter, whose payload is the joined `parts`."""
     length = 4 + sum(len(part) for part in parts)
     return b"".join((HEADER.pack(ord(kind), length), *parts))
 
@@ -42,10 +42,10 @@ def make_frame(kind: str, *parts: bytes) -> bytes:
 class FrameReader:
     """A reader that cuts a byte stream into frames. The bytes may arrive in pieces of any size.
 
-    Guarantee: frames that were handed out are not held any more, except for 64 kB.
+    Guarantee: at most 64 kB of frames that were already returned stay in memory.
 
     `limit_bytes` bounds a message's length field, and with it the bytes that a peer can make Keyhole buffer. With
-    `merges_rows`, adjacent complete messages of rows come out as one frame. A relay then copies them at once.
+    `merges_rows`, adjacent complete messages of rows are returned as one frame, so that a relay copies them at once.
     """
 
     def __init__(self, *, limit_bytes: int, merges_rows: bool) -> None:
@@ -62,17 +62,20 @@ class FrameReader:
 
     @property
     def buffered(self) -> int:
-        """Bytes received and not yet handed out."""
+        """The number of received bytes that are not yet returned as frames."""
         return len(self._buffer) - self._start
 
     @property
     def has_frame(self) -> bool:
-        """Return True if a whole message with a type byte has come, even an invalid one."""
+        """Return True if a complete message with a type byte has arrived, even an invalid one."""
         available = len(self._buffer) - self._start
         return available >= 5 and available > UINT32.unpack_from(self._buffer, self._start + 1)[0]
 
     def read_untyped(self) -> bytes | None:
-        """Return the payload of the next packet without a type byte (startup, cancel, encryption), if complete."""
+        """Return the payload of the next packet without a type byte, or None if it is incomplete.
+
+        Startup, cancel and encryption requests are such packets.
+        """
         if self.buffered < 4:
             return None
         (length,) = UINT32.unpack_from(self._buffer, self._start)
@@ -85,7 +88,10 @@ class FrameReader:
         return payload
 
     def read_typed(self, allowed: Container[int] | None = None) -> Frame | None:
-        """Return the next frame if it is complete. Refuse a type that is not `allowed` before its payload has come."""
+        """Return the next frame, or None if it is incomplete. Raise ProtocolViolation for a type that is not `allowed`.
+
+        A type is refused before its payload has arrived.
+        """
         buffer, begin = self._buffer, self._start
         if len(buffer) == begin:
             return None

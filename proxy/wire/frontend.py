@@ -1,4 +1,4 @@
-"""The messages of a client: frozen values, encoders and decoders. Text stays bytes in the client's encoding."""
+"""The messages that a client sends: frozen values, encoders and decoders. Text stays bytes in the client's encoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ GSS_CODE = 1234 << 16 | 5680  # GSSENCRequest
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """The first message: protocol version as (major, minor) and parameters in the order sent."""
+    """The first message of a connection: protocol version as (major, minor), and parameters in the order sent."""
 
     version: tuple[int, int]
     parameters: tuple[tuple[bytes, bytes], ...]
@@ -33,7 +33,10 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionRequest:
-    """A request for encryption (SSLRequest or GSSENCRequest). The server answers it with one byte."""
+    """A request to encrypt the connection: GSSENCRequest if `gss`, otherwise SSLRequest.
+
+    The server answers with one byte.
+    """
 
     gss: bool
 
@@ -44,7 +47,7 @@ class EncryptionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A request to cancel the running statement of another connection."""
+    """A request to cancel the running statement of another connection, with that connection's number and secret."""
 
     process: int
     secret: bytes
@@ -70,7 +73,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A simple query of one or more statements, whose results come as text."""
+    """A simple query: a text of one or more statements, whose results are sent as text."""
 
     sql: bytes
 
@@ -81,7 +84,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A request to prepare a statement. Parameter type 0 leaves the choice of the type to the server."""
+    """A request to prepare a statement. For a parameter of type 0, the server chooses the type."""
 
     statement: bytes
     sql: bytes
@@ -97,8 +100,8 @@ class Parse:
 class Bind:
     """A request to make a portal from a statement and parameter values.
 
-    No format code means text for all values, one code counts for all, and otherwise there is one code for each. The
-    database decides whether formats and values fit the statement.
+    `formats` has the parameters' format codes: none (all are text), one for all, or one for each. The database decides
+    whether formats and values fit the statement.
     """
 
     portal: bytes
@@ -139,7 +142,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """A request to run a portal, for at most `rows` rows. 0 means no limit."""
+    """A request to run a portal, and to return at most `rows` rows. 0 means no limit."""
 
     portal: bytes
     rows: int
@@ -151,7 +154,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """A request to forget a statement (`S`) or portal (`P`)."""
+    """A request to close a prepared statement (`S`) or a portal (`P`)."""
 
     what: bytes
     name: bytes
@@ -163,7 +166,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """The end of a batch: it clears an error and ends an implicit transaction."""
+    """The end of a batch of messages. It ends an error state and an implicit transaction."""
 
     def encode(self) -> bytes:
         """Return the frame."""
@@ -190,7 +193,7 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call by the obsolete fast path. Only its frame is read."""
+    """A function call by the obsolete fast path. Its content is not decoded."""
 
     data: bytes
 
@@ -201,7 +204,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """CopyData, CopyDone or CopyFail (`d`, `c`, `f`). Outside COPY they are read and ignored."""
+    """CopyData, CopyDone or CopyFail (`d`, `c`, `f`). Outside of COPY they are ignored."""
 
     kind: str
     data: bytes

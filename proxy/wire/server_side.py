@@ -1,4 +1,4 @@
-"""The server's side of a connection as a state machine. One table says which message may come in which state."""
+"""The server's side of a connection as a state machine. One table lists the messages that each state allows."""
 
 from enum import Enum, auto
 from typing import NamedTuple
@@ -51,7 +51,7 @@ _KEPT_BYTES = 64 * 1024  # of a longer message the frame is made again where it 
 
 
 class ReceivedMessage(NamedTuple):
-    """A received message. After the login, a short one also has its frame, so that it can be relayed unchanged.
+    """A received message. A short one after the login also has its frame, so that it can be relayed unchanged.
 
     `size` is the frame's length in bytes. `is_ascii` is True if the whole frame is ASCII.
     """
@@ -63,15 +63,15 @@ class ReceivedMessage(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        """The bytes of a message after the login."""
+        """The message's bytes: the received frame, or the message encoded again if its frame was not kept."""
         return self.message.encode() if self.frame is None else self.frame.raw
 
 
 class ServerProtocol:
-    """The server's side of a connection: bytes come in, and messages come out one at a time.
+    """The server's side of a connection. It takes received bytes, and returns messages one at a time.
 
-    One at a time, because an error must make the next messages be skipped. Raises ProtocolViolation. After it the
-    connection is closed and accepts nothing more.
+    After an error, the following messages must be skipped, so only one message is decoded at a time. Methods raise
+    ProtocolViolation; the connection is then closed and accepts nothing more.
     """
 
     def __init__(self) -> None:
@@ -81,22 +81,22 @@ class ServerProtocol:
 
     @property
     def buffered(self) -> int:
-        """The number of received bytes that no returned message has used yet."""
+        """The number of received bytes that are not yet decoded."""
         return self._reader.buffered
 
     def receive(self, data: bytes) -> None:
-        """Add bytes that came from the client."""
+        """Add bytes that the client sent."""
         self._reader.feed(data)
         if self.state in (ConnectionState.STARTUP, ConnectionState.AUTHENTICATING, ConnectionState.OPENING):
             self._limit_unauthenticated()
 
     @property
     def has_more(self) -> bool:
-        """Return True if another message has come already. Call it only while the session is open."""
+        """Return True if another complete message has arrived. Call it only while the session is open."""
         return self._reader.has_frame
 
     def next_message(self) -> ReceivedMessage | None:
-        """Return the next message that must be handled, or None until more bytes come."""
+        """Return the next message to handle. Return None until more bytes arrive."""
         try:
             if self.state is ConnectionState.STARTUP:
                 return self._read_first_message()
@@ -114,7 +114,7 @@ class ServerProtocol:
         return None
 
     def start_encryption(self) -> None:
-        """Expect TLS from the next byte on. Raise ProtocolViolation if an unencrypted byte has come before it."""
+        """Expect only TLS from now on. Raise ProtocolViolation if the client has already sent unencrypted bytes."""
         if self.state is not ConnectionState.STARTUP:
             raise RuntimeError(f"cannot begin TLS in {self.state.name}")
         if self._reader.buffered:
@@ -123,21 +123,21 @@ class ServerProtocol:
         self._encryption_asked = {True, False}
 
     def accept_login(self) -> None:
-        """Accept the credentials; nothing is read until `open_session`."""
+        """Note that the credentials are correct. No message is read until `open_session`."""
         self._change_state(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
 
     def open_session(self) -> None:
-        """Open the session. From now on statements are read."""
+        """Note that the session is open. Statements are read from now on."""
         self._change_state(ConnectionState.OPENING, ConnectionState.IDLE)
         self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
 
     def fail_batch(self) -> None:
-        """Note that an error was sent. In a batch of the extended protocol, drop all messages up to Sync."""
+        """Note that an error was sent. In a batch of the extended protocol, skip all messages up to the next Sync."""
         if self.state is ConnectionState.EXTENDED:
             self.state = ConnectionState.SKIPPING
 
     def close(self) -> None:
-        """Close the connection: nothing more will be read or written."""
+        """Note that the connection is closed. No message is read or sent any more."""
         self.state = ConnectionState.CLOSED
 
     def _read_first_message(self) -> ReceivedMessage | None:

@@ -1,4 +1,4 @@
-"""The requests of a connecting client: its settings, from parameters and from `options`, held against an allow-list."""
+"""The login request of a client. Its settings, from parameters and from `options`, must be on an allow-list."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from proxy.wire.frontend import NEWEST_MINOR, Startup
 class Login:
     """A login: the user, the database and the settings of the session.
 
-    `extensions` are the requested `_pq_.` options; Keyhole knows none of them. `minor` is the protocol's minor version
-    that both sides use from now on.
+    `extensions` are the requested `_pq_.` options, of which Keyhole knows none. `minor` is the minor version of the
+    protocol that both sides use.
     """
 
     user: str
@@ -24,7 +24,10 @@ class Login:
 
 
 def read_login(startup: Startup) -> Login:
-    """Return the login a startup message asks for. Raise KH405 without a user, KH404 for a setting not on the list."""
+    """Return the login that a startup message requests.
+
+    Raise KH405 if it names no user, and KH404 for a setting that is not on the allow-list.
+    """
     user = database = ""
     settings: list[tuple[str, str]] = []
     extensions: list[bytes] = []
@@ -93,7 +96,7 @@ def _parse_options(text: str) -> list[tuple[str, str]]:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split at white space; a backslash makes the next character literal."""
+    """Split a text at white space. A backslash makes the next character literal."""
     words: list[str] = []
     current: list[str] | None = None
     characters = iter(text)
