@@ -1,4 +1,4 @@
-"""Alternatives to a question that does not fit the budget: other settings, groups and aggregates.
+"""Alternatives to a question that does not fit the budget: other settings, groups and aggregates, each really planned.
 
 Each is really planned.
 
