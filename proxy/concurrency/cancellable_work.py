@@ -28,7 +28,7 @@ def make_internal_error() -> KeyholeError:
 
 
 class QuestionWork:
-    """At most one question of a session is at work at a time, even where its client no longer waits for it."""
+    """The work of one session's questions, of which one runs at a time, even if the client no longer waits for it."""
 
     def __init__(self, workers: Executor) -> None:
         self._workers = workers
@@ -39,7 +39,7 @@ class QuestionWork:
 
     @contextmanager
     def register_question(self) -> Iterator[Event]:
-        """Register the block as one question; the event is set once its client wants no answer."""
+        """Register the block as one question, and yield an event that is set once the client wants no answer."""
         self._withdrawn, self._interrupted = Event(), asyncio.get_running_loop().create_future()
         try:
             yield self._withdrawn

@@ -92,7 +92,7 @@ class FairTurns:
 
     @contextmanager
     def take_turn(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
-        """Yield True if the analyst has a turn during the block; it has none if that takes too long."""
+        """Wait for a turn, and hold it during the block. Yield True if it came within the timeout."""
         called = threading.Event()
         with self._lock:
             self._line.join(analyst, called)
@@ -120,7 +120,7 @@ _LONG_TEXTS = FairTurns(1)  # one place: as many readers as there are threads wo
 
 @contextmanager
 def read_very_long_alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
-    """Read or plan a text of an analyst's inside the block: a very long one while nobody else does so.
+    """Wait until a very long text may be read or planned in the block: one runs at a time. A shorter text never waits.
 
     Block until then.
 

@@ -34,7 +34,7 @@ def collect_garbage_seldom() -> None:
 
 @contextmanager
 def freeze_objects() -> Iterator[None]:
-    """Keep everything that exists at the end of the block, modules for the most part: it is never scanned again.
+    """Freeze all objects that exist at the end of the block, mostly modules. They are never scanned again.
 
     Later objects are scanned as usual.
     """
@@ -49,7 +49,7 @@ def freeze_objects() -> Iterator[None]:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Do not look for garbage within the block, which makes millions of objects that all stay."""
+    """Turn garbage collection off within the block, which makes millions of objects that all stay."""
     if not gc.isenabled():
         yield
         return
@@ -61,7 +61,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def end_process(ended: SystemExit) -> NoReturn:
-    """End as Python does: threads have ended, what was registered has been called, what was written is there.
+    """End the process as Python does: wait for threads, run exit handlers and flush output.
 
     But what the process leaves is not taken apart object by object.
     """

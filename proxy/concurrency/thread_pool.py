@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class WorkerPool:
-    """At most `threads` at work, for one analyst at most half of them; what comes meanwhile waits in a fair line.
+    """A pool of `threads` threads, at most half of them for one analyst. Further work waits in a fair queue.
 
     Work runs in its submitter's context, so that log lines know their session.
     """

@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen; port 0 takes a free one."""
+    """The address to listen on. Port 0 lets the system choose a free port."""
 
     host: str
     port: int
@@ -19,7 +19,7 @@ class ListenAddress:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a running Keyhole listens."""
+    """The addresses on which a running Keyhole listens."""
 
     host: str
     port: int
@@ -41,7 +41,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """Where a Keyhole accepts connections: bound already, and maybe shared with other processes."""
+    """The bound sockets on which Keyhole accepts connections. Several processes may share them."""
 
     postgresql: socket.socket
     rest: socket.socket
@@ -49,7 +49,7 @@ class Sockets:
 
 @contextmanager
 def open_sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
-    """Open both sockets while the block runs. Port 0 takes a free one. Raise KH406."""
+    """Open the PostgreSQL and REST sockets while the block runs. Port 0 lets the system choose one. Raise KH406."""
     with (
         open_listening_socket(ListenAddress(host, port)) as postgresql,
         open_listening_socket(ListenAddress(host, rest_port)) as rest,
@@ -59,7 +59,7 @@ def open_sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
 
 @contextmanager
 def open_listening_socket(place: ListenAddress) -> Iterator[socket.socket]:
-    """Open a listening socket while the block runs. Raise KH406 with the address that cannot be had."""
+    """Open a listening socket while the block runs. Raise KH406 with the address if it cannot be bound."""
     try:
         taken = socket.create_server(
             (place.host, place.port), family=socket.AF_INET6 if ":" in place.host else socket.AF_INET

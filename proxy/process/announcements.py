@@ -19,7 +19,7 @@ log = structlog.get_logger("keyhole.serving")
 
 
 def announce_start(addresses: Addresses, *, metrics_ports: Sequence[int | None]) -> None:
-    """Say that Keyhole serves, each worker's metrics on a port of its own."""
+    """Print and log that Keyhole serves, with its addresses and each worker's metrics port."""
     ports = [str(port) for port in metrics_ports if port is not None]
     operator = f", metrics on port {', '.join(ports)}" if ports else ""
     print(f"endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs{operator}", flush=True)
@@ -28,14 +28,14 @@ def announce_start(addresses: Addresses, *, metrics_ports: Sequence[int | None])
 
 
 def announce_end() -> None:
-    """Say that Keyhole ends."""
+    """Print and log that Keyhole stops."""
     notify_service_manager(STOPPING)
     log.info("stopping")
     print("stopping", flush=True)
 
 
 def notify_service_manager(*states: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Tell the service manager, by sd_notify(3): a datagram to the socket that the environment names.
+    """Send states to the service manager by sd_notify(3): a datagram to the socket that the environment names.
 
     Nothing happens where there is none, and nothing fails where it does not listen.
     """
@@ -50,7 +50,7 @@ def notify_service_manager(*states: str, environment: Mapping[str, str] = os.env
 
 @asynccontextmanager
 async def report_alive(*, environment: Mapping[str, str] = os.environ) -> AsyncIterator[None]:
-    """Tell the service manager that the event loop turns, as often as it wants to hear, until the block has ended.
+    """Report to the service manager, as often as it asks, that the event loop still runs, until the block has ended.
 
     Where Keyhole hangs it is silent, and restarted (`WatchdogSec=` of systemd, sd_watchdog_enabled(3)).
     """

@@ -17,7 +17,7 @@ from proxy.shadow.guard import stop_server_with_process
 
 
 class EarlyShadowData:
-    """Data in the making, for the first shadow that asks for them. `close` gives up what no shadow took."""
+    """A data directory that is prepared in a thread for the first shadow. `close` removes it if no shadow took it."""
 
     def __init__(self) -> None:
         self._opened = ExitStack()
@@ -27,7 +27,10 @@ class EarlyShadowData:
 
     @contextmanager
     def hand_over_directory(self) -> Iterator[Path]:
-        """Make the shadow's directory while the block runs. If its data could not be made, the shadow makes its own."""
+        """Yield the prepared directory for a shadow while the block runs.
+
+        If the data could not be made, the shadow makes its own.
+        """
         with self._opened:
             self._making.join()
             yield self._directory
@@ -43,7 +46,7 @@ class EarlyShadowData:
 
 
 def begin_early_data(policy_path: Path, signals: Signals) -> EarlyShadowData | None:
-    """Begin to make data; None if the policy names the operator's own programs.
+    """Start preparing a data directory. Return None if the policy names the operator's own PostgreSQL.
 
     Raise KeyholeError for a policy that cannot be read.
     """
@@ -55,7 +58,10 @@ def begin_early_data(policy_path: Path, signals: Signals) -> EarlyShadowData | N
 
 @contextmanager
 def make_shadow_directory() -> Iterator[Path]:
-    """Make a directory for a shadow while the block runs; whatever uses it ends with this process. Raise OSError."""
+    """Make a directory for a shadow while the block runs.
+
+    A server that uses it ends with this process. Raise OSError.
+    """
     # a shadow holds no data, so it lives in a folder of its own that goes away with it
     with make_own_folder() as folder, stop_server_with_process(folder / "shadow"):
         yield folder / "shadow"

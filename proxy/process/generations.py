@@ -38,7 +38,7 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """An open policy and the shadow that shows its tables. `close` gives up what was opened for them, and may block.
+    """An open policy and the shadow that shows its tables. `close` closes both, and may block.
 
     `binaries` are those that the shadow was started from, where they are the operator's own.
     """
@@ -51,7 +51,7 @@ class Generation:
 
     @staticmethod
     def lend(service: Service, shadow: ShadowAddress) -> "Generation":
-        """Return the only one, over resources that somebody else opened and closes."""
+        """Return the only generation of a process, over a service and a shadow that the caller opens and closes."""
         return Generation(1, service, shadow, lambda: None)
 
     @property
@@ -63,7 +63,7 @@ class Generation:
 
 
 class Generations:
-    """Those of one process: the newest, and older ones until nobody uses them. For one event loop.
+    """The generations of one process: the newest, and older ones that sessions still use. For one event loop.
 
     Leaving the block closes all, no matter who uses them.
     """
@@ -75,22 +75,22 @@ class Generations:
 
     @property
     def newest(self) -> Generation:
-        """The one that answers."""
+        """The generation that answers new questions."""
         return self._newest
 
     @property
     def open(self) -> tuple[Generation, ...]:
-        """All that are open, the oldest first."""
+        """All open generations, the oldest first."""
         return (*self._older, self._newest)
 
     @property
     def telemetry(self) -> Telemetry:
-        """Return the operator's view of all of them."""
+        """Return the operator's metrics and logs of all generations."""
         return self._newest.service.telemetry
 
     @contextmanager
     def hold_open(self) -> Iterator[Service]:
-        """Yield the service that answers now, which stays open while the block runs. Any thread may call it."""
+        """Yield the service of the newest generation, which stays open while the block runs. Any thread may call it."""
         with ExitStack() as holding:
             while True:
                 answering = self._newest.service
@@ -104,7 +104,7 @@ class Generations:
             yield answering
 
     def replace_newest(self, generation: Generation) -> None:
-        """Let another generation answer questions from now on."""
+        """Let another generation answer questions from now on. Close the earlier one once nobody uses it."""
         before, self._newest = self._newest, generation
         self._older.append(before)
         loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ class Generations:
 
 
 def close_generation(generation: Generation) -> None:
-    """Close a generation; what goes wrong is logged."""
+    """Close a generation. Log an error instead of raising it."""
     try:
         generation.close()
     except Exception as error:
@@ -146,12 +146,12 @@ def close_generation(generation: Generation) -> None:
 
 
 def choose_oldest_kept(numbers: Iterable[int]) -> int:
-    """Return the oldest generation, of those with these numbers, that may keep its sessions beside all newer ones."""
+    """Return the number of the oldest generation that may keep its sessions. At most `MOST` generations stay open."""
     return sorted(numbers)[-MOST:][0]
 
 
 def open_first_generation(service: Service, policy: Policy, *, early: EarlyShadowData | None = None) -> Generation:
-    """Open the generation of a policy, with a shadow of its own, on `early` data if there are any.
+    """Open the first generation of a policy, with its own shadow. Use the data directory of `early`, if given.
 
     Raise KH002, KH013 and KH406.
     """
@@ -184,7 +184,7 @@ def run_prepared_shadow(
     binaries: PostgresPrograms | None = None,
     early: EarlyShadowData | None = None,
 ) -> Iterator[ShadowAddress]:
-    """Prepare a shadow that shows `catalog` while the block runs, for so many workers with these limits each.
+    """Run a shadow that shows `catalog` while the block runs, for `workers` processes with these limits each.
 
     It is started from `binaries`, or the wheel's, which may have made `early` data. Raises KH002, KH013 and KH406.
     """
@@ -197,7 +197,7 @@ def run_prepared_shadow(
 
 @contextmanager
 def run_brief_shadow(catalog: Catalog, *, binaries: PostgresPrograms | None) -> Iterator[ShadowAddress]:
-    """Run a shadow that shows `catalog` for one command, which logs nothing. Raise KH002, KH013 and KH406."""
+    """Run a shadow that shows `catalog` for one command, without logging. Raise KH002, KH013 and KH406."""
     limits, tables = ServerLimitsSection(), len(catalog.public_tables)
     with _run_shadow(limits, workers=1, public_tables=tables, binaries=binaries) as shadow:
         build_schema(shadow.address, catalog)
@@ -205,7 +205,7 @@ def run_brief_shadow(catalog: Catalog, *, binaries: PostgresPrograms | None) -> 
 
 
 def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: PostgresPrograms | None) -> None:
-    """Let a shadow show `catalog`, without the rows of public tables, and stop it. Raise KH002, KH013 and KH406.
+    """Start a shadow that shows `catalog` without the rows of public tables, and stop it. Raise KH002, KH013 and KH406.
 
     What `find_faults` (`proxy/shadow/validity.py`) leaves to PostgreSQL is found out here: the SQL of stored questions,
     and programs of the operator's own.

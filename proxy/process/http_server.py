@@ -14,7 +14,7 @@ _STARTED_EVERY_S = 0.01  # how soon a start is noticed against looks at a flag: 
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn whose end leaves no client waiting.
+    """A uvicorn server that leaves no client waiting when it stops.
 
     It takes one connection at a time: the first process to wake takes not all that wait, and where a process has no
     more file descriptors asyncio says so once and not for every place in the queue.
@@ -25,18 +25,18 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, with a queue as long as that of PostgreSQL's port."""
+        """Listen with a queue as long as that of the PostgreSQL port."""
         await super().startup(sockets)
         for one in sockets or ():
             one.listen(BACKLOG)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to anybody who runs the server."""
+        """Leave signals to the process that runs the server."""
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and end those there are, each after its request."""
+        """Accept no more connections, and close each open one after its current request."""
         for server in self.servers:
             await stop_accepting(server.sockets)
         await super().shutdown(sockets)
@@ -44,7 +44,7 @@ class HttpServer(uvicorn.Server):
 
 @asynccontextmanager
 async def serve_http(config: uvicorn.Config, *, accepting: socket.socket) -> AsyncIterator[None]:
-    """Serve HTTP on a bound socket while the block runs; requests that run at its end are answered. Raise KH406."""
+    """Serve HTTP on a bound socket while the block runs. Running requests are answered at its end. Raise KH406."""
     server = HttpServer(config)
     serving = asyncio.create_task(server.serve(sockets=[accepting]))
     try:

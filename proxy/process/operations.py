@@ -21,7 +21,7 @@ MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more ge
 
 
 def make_operator_server(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
-    """Return `/metrics`, `/healthz` and `/readyz`, for uvicorn. They answer everybody who reaches the port."""
+    """Return uvicorn's configuration of `/metrics`, `/healthz` and `/readyz`. They need no login."""
 
     async def metrics(_: Request) -> Response:
         await ready.find_missing()
@@ -51,7 +51,7 @@ def make_operator_server(telemetry: Telemetry, ready: Readiness) -> uvicorn.Conf
 def list_gauge_readings(
     generations: Generations, endpoint: Endpoint, ready: Readiness, watch: DataWatch
 ) -> tuple[GaugeReading, ...]:
-    """Return the readings that every scrape takes, instead of counting as things happen."""
+    """Return the gauges that are read at each scrape."""
 
     def sessions() -> Mapping[str, float]:
         open_now = [one.session for one in endpoint.sessions]

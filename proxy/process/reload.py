@@ -44,7 +44,7 @@ _FREE = frozenset({"database", "limits", "log_level"})
 
 
 class RestartNeeded(Exception):
-    """A policy that a running Keyhole cannot take; `changed` are the sections that differ."""
+    """The error for a policy that needs a restart. `changed` names the sections that differ."""
 
     def __init__(self, changed: tuple[str, ...]) -> None:
         super().__init__("a restart is needed")
@@ -52,7 +52,7 @@ class RestartNeeded(Exception):
 
 
 class GenerationNotOpened(Exception):
-    """A worker process could not open what the policy says; `why` is what it said of it."""
+    """The error if a worker process could not open the new policy. `why` is the worker's description."""
 
     def __init__(self, why: dict[str, object]) -> None:
         super().__init__("a worker could not open it")
@@ -61,7 +61,7 @@ class GenerationNotOpened(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
-    """The policy in force: the accepted policy, its catalog's digest, and the parameters of its shadow's start.
+    """The policy in force, its catalog's digest, and the limits and PostgreSQL with which its shadow was started.
 
     Those are the limits, and the PostgreSQL where it is the operator's own.
     """
@@ -73,7 +73,7 @@ class PolicyInForce:
 
     @staticmethod
     def make_for_shadow(policy: Policy, digest: str, binaries: PostgresPrograms | None) -> "PolicyInForce":
-        """Return the policy in force whose shadow was made for it."""
+        """Return the state of a policy whose shadow was started with this policy's limits."""
         return PolicyInForce(policy, digest, policy.server.limits, binaries)
 
     def check_no_restart(self, new: Policy) -> None:
@@ -90,7 +90,7 @@ class PolicyInForce:
             raise RestartNeeded(tuple(changed))
 
     def find_usable_catalog(self, new: Policy, source: PinSource) -> Catalog | None:
-        """Return the catalog of a policy that the shadow, and sessions on it, can go on with; None if they cannot.
+        """Return the catalog of a new policy if the running shadow and its sessions can use it, else None.
 
         `source` is that of the policy in force. Raises KH003 to KH007, KH010 and KH013.
         """
@@ -115,7 +115,7 @@ class PolicyInForce:
         return enough and limits.session_memory_mb == started.session_memory_mb
 
     def replace_policy(self, policy: Policy) -> "PolicyInForce":
-        """Return another policy over the same shadow."""
+        """Return the state with another policy over the same shadow."""
         return PolicyInForce(policy, self.digest, self.started_with, self.binaries)
 
 
@@ -131,7 +131,7 @@ def _list_bands(policy: Policy) -> list[tuple[str, BandsSection | None]]:
 
 
 class PolicySwitch:
-    """Puts a policy into force in the process that serves: an endpoint, and the generations behind it and REST."""
+    """The steps that put a policy into force in a serving process: at its endpoint, and in its generations."""
 
     def __init__(self, generations: Generations, endpoint: Endpoint, *, log_level: str) -> None:
         self._generations = generations
@@ -139,7 +139,7 @@ class PolicySwitch:
         self._log_level = log_level
 
     def use_catalog(self, policy: Policy, catalog: Catalog) -> None:
-        """Go on with another catalog that the shadow shows already, in all sessions."""
+        """Use another catalog in all sessions, one that the shadow shows already."""
         service = self._generations.newest.service
         service.policy, service.catalog = policy, catalog
         self._log_reload(policy, sessions_ended=self._use_newest(policy))
@@ -162,7 +162,7 @@ class PolicySwitch:
 
 
 class PolicyReloader:
-    """A reload in a process that serves alone and keeps the shadows itself. For one event loop.
+    """The reload of a policy in a process that serves alone and runs its own shadows. For one event loop.
 
     `policy` is the one that the newest generation was opened with.
     """
@@ -175,7 +175,10 @@ class PolicyReloader:
         self._changing = asyncio.Lock()
 
     async def replace_lost_generation(self) -> None:
-        """Open another generation of the policy in force, since the newest shadow is gone. Raise what fails."""
+        """Open a new generation of the policy in force after the newest shadow was lost.
+
+        Raise any error of opening it.
+        """
         async with self._changing:
             policy, newest = self._now.policy, self._generations.newest
             opened = await run_or_undo(lambda: open_next_generation(policy, after=newest), undo=close_generation)
@@ -183,7 +186,7 @@ class PolicyReloader:
             self._taking.use_generation(policy, opened, oldest=opened.number)
 
     async def reload_policy(self) -> None:
-        """Read the policy's file again, and its pins. A policy that cannot be used is logged, and nothing changes.
+        """Read the policy file and its pins again, and use them. Log a policy that cannot be used, and change nothing.
 
         Sessions of analysts who are gone, or who must log in in another way, end with 57P01; all others go on. Raises
         nothing.
@@ -221,7 +224,7 @@ class PolicyReloader:
 
 
 def check_source_can_open(newest: Generation, policy: Policy) -> None:
-    """Raise RestartNeeded if the policy's source can be opened only when the open one is closed."""
+    """Raise RestartNeeded if the new policy's source can be opened only after the open one is closed."""
     if newest.service.clashes_with(policy):
         raise RestartNeeded(("source",))
 
@@ -233,7 +236,7 @@ def _close_opened(opened: Catalog | Generation) -> None:
 
 @asynccontextmanager
 async def repeat_on_event(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Do `work` whenever `event` is set while the block runs, one after the other; at the end it is cancelled."""
+    """Run `work` each time `event` is set while the block runs. Cancel a run at the end of the block."""
 
     async def wait() -> None:
         while True:
@@ -250,7 +253,7 @@ async def repeat_on_event(event: asyncio.Event, work: Callable[[], Awaitable[Non
 
 
 async def run_or_undo(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:
-    """Return the result of `work`, in a thread. If nobody waits for it any more it is undone: nothing is left open."""
+    """Return the result of `work`, which runs in a thread. If the caller is cancelled, undo the work."""
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(doing)
@@ -262,7 +265,7 @@ async def run_or_undo(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:
 
 
 def describe_refusal(error: Exception) -> dict[str, object]:
-    """Return why a policy is not taken, for the log. It has a code if there is one, and never a library's own words."""
+    """Return the reason why a policy is not used, for the log: its code, and never a library's own text."""
     match error:
         case RestartNeeded(changed=changed):
             return {"why": str(error), "changed": list(changed)}
@@ -275,5 +278,5 @@ def describe_refusal(error: Exception) -> dict[str, object]:
 
 
 def log_refusal(error: Exception) -> None:
-    """Say why the last policy stays."""
+    """Log why the new policy is not used."""
     log.error("policy not reloaded", **describe_refusal(error))

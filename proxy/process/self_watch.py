@@ -40,7 +40,10 @@ async def end_if_hung(
     beat_s: float = BEAT_S,
     stalled_for_s: Callable[[], float] = measure_longest_call,
 ) -> AsyncIterator[None]:
-    """End this process if it hangs while the block runs. Once in a process, in its main thread."""
+    """End this process if its event loop or the ledger's file system hangs while the block runs.
+
+    Use it once, in the main thread.
+    """
     allowed_s = ledger_timeout_ms / 1000 + stalled_s
 
     async def beat() -> None:

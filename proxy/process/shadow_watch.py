@@ -25,7 +25,7 @@ MOST_FAILURES = 5  # in a row: by then something is wrong that a supervisor shou
 
 
 def is_gone(shadow: ShadowAddress) -> bool:
-    """Return True if nobody listens there any more. A server that hangs, or is full, is not gone."""
+    """Return True if no server listens on the shadow's socket. A server that hangs, or is full, is not gone."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(0)  # a full queue is no reason to wait
         try:
@@ -45,7 +45,7 @@ class SilenceClock:
         self._at = 0.0
 
     async def is_silent(self, shadow: ShadowAddress) -> bool:
-        """Return True if it has said nothing at all looks for `HUNG_S`."""
+        """Return True if the shadow has not answered any look for `HUNG_S`."""
         loop = asyncio.get_running_loop()
         if shadow != self._shadow or await is_answering(shadow):
             self._shadow, self._at = shadow, loop.time()
@@ -53,7 +53,7 @@ class SilenceClock:
 
 
 async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]]) -> None:
-    """Look at the newest shadow for ever, and `renew` one that is gone; one that hangs is ended first.
+    """Look at the newest shadow again and again, and call `renew` if it is gone. End a server that hangs first.
 
     Raises KH406 where that always fails.
     """
@@ -82,7 +82,7 @@ async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Calla
 async def keep_shadow_replaced(
     newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]], *, otherwise: asyncio.Event
 ) -> AsyncIterator[None]:
-    """Replace lost shadows while the block runs. Set `otherwise`, for which the block waits, if that fails.
+    """Replace lost shadows while the block runs. If that fails, set `otherwise`, on which the block should wait.
 
     Raises KH406 then, when the block has ended.
     """

@@ -50,7 +50,7 @@ WATCH_EVERY_S = 60.0  # how late an owner hears that data moved, against stateme
 
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
-    """A process that serves."""
+    """A serving process: its addresses and its PostgreSQL endpoint."""
 
     addresses: Addresses
     endpoint: Endpoint
@@ -69,7 +69,7 @@ async def serve_process(
     strangers: MockUsers | None = None,
     looks: bool = True,
 ) -> AsyncIterator[RunningProcess]:
-    """Serve over the newest generation until the block ends. `limits` are PostgreSQL's alone, `rest` limits REST.
+    """Serve the newest generation until the block ends. `limits` apply to PostgreSQL, `rest` to REST.
 
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
     over the same shadows. `strangers` is what unknown users are told; without it another in each process. Without

@@ -120,7 +120,7 @@ def _make_generation(
 
 
 class Supervisor:
-    """The parent's event loop, and the shadows of all generations that a worker may use."""
+    """The event loop of the parent process, with the shadows of all generations that a worker may use."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Supervisor:
         self._again = asyncio.Event()
 
     async def run(self, signals: Signals) -> None:
-        """Start the workers, keep them running, stop them and the shadows."""
+        """Start the workers, restart those that end, and finally stop the workers and the shadows."""
         async with report_alive(), end_if_hung(ledger_timeout_ms=self._now.policy.ledger.timeout_ms):
             await self._run(signals)
 
@@ -189,7 +189,7 @@ class Supervisor:
             await asyncio.to_thread(self.close)  # done while signals are still handled
 
     def close(self) -> None:
-        """Stop the shadows that are left."""
+        """Stop the remaining shadows."""
         while self._made:
             _close_generation(self._made.popitem()[1])
 

@@ -80,7 +80,7 @@ class _ParentPipe:
 
 
 def run_worker(task: WorkerTask, pipe: Connection) -> None:
-    """Run a worker's whole life, in its own process."""
+    """Run a worker process from its start to its end."""
     parent = _ParentPipe(pipe)
     leave_to_parent()
     policy = task.generation.policy

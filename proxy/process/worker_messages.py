@@ -11,7 +11,7 @@ from proxy.shadow.address import ShadowAddress
 
 @dataclass(frozen=True, slots=True)
 class SharedGeneration:
-    """A generation as the parent made it.
+    """A generation as the parent process describes it to its workers.
 
     It has its number, the accepted policy (whatever its file says now), the digest of its catalog, and the shadow that
     shows that.

@@ -47,7 +47,7 @@ class WorkerProcess:
         self.uses = {task.generation.number}
 
     def send_order(self, order: Order) -> None:
-        """Tell it, if it still hears."""
+        """Send the worker an order. Do nothing if it has ended."""
         with suppress(OSError):
             self._pipe.send(order)
 

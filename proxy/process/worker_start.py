@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class GarbageCollectionOff:
-    """The first of the arguments: its reader collects no garbage while it imports what the others are made of."""
+    """An argument that turns garbage collection off in the worker when it is unpickled, before the other arguments."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return gc.disable, ()
 
 
 def begin_worker(_nothing_collected: None, task: "WorkerTask", pipe: Connection) -> NoReturn:
-    """Run a worker's whole life; its imports so far stay for good."""
+    """Run a worker process from its start to its end. Modules imported so far are frozen."""
     with freeze_objects():
         from proxy.process.worker import run_worker
     try:
