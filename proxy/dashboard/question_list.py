@@ -25,7 +25,7 @@ from proxy.pipeline.messages import Asked
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedQuestion:
-    """One question of a list.
+    """One question of a list that is rehearsed or planned as a whole.
 
     Its statement begins at `offset` in line `line` of the text. Offsets are counted from 0, lines from 1. If the
     statement cannot be read, it has a `refusal` and no `asked`.

@@ -22,20 +22,26 @@ _HANDED_OVER_S = 5.0  # a worker of the same machine needs one turn of its loop;
 
 @dataclass(frozen=True, slots=True)
 class SiblingWorkers:
-    """One of several workers, numbered from 0; without `folder` it is the only one."""
+    """The other worker processes of one Keyhole, as worker number `worker` sees them.
+
+    Without `folder` there are none.
+    """
 
     worker: int = 0
     folder: Path | None = None
 
     @property
     def numbers(self) -> range:
-        """The process numbers of this worker's sessions; 0 is nobody's."""
+        """The process numbers that this worker gives its sessions. No session has the number 0."""
         if self.folder is None:
             return range(1, _NUMBERS)
         return range(max(1, self.worker * _PER_WORKER), (self.worker + 1) * _PER_WORKER)
 
     async def forward(self, request: Cancel) -> None:
-        """Hand a request to the worker that it belongs to; nothing happens if there is none, or it does not listen."""
+        """Pass a cancel request on to the worker whose session it names.
+
+        Do nothing if there is no such worker, or it does not listen.
+        """
         if self.folder is None or request.process in self.numbers:
             return
         path = _name_socket(self.folder, request.process // _PER_WORKER)
@@ -52,7 +58,7 @@ class SiblingWorkers:
 
     @asynccontextmanager
     async def listen(self, cancel: Callable[[Cancel], Awaitable[None]]) -> AsyncIterator[None]:
-        """Give `cancel` what other workers hand over while the block runs."""
+        """Call `cancel` with every request that other workers forward while the block runs."""
         if self.folder is None:
             yield
             return

@@ -34,7 +34,10 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class TooManyConnections(Exception):
-    """A limit is reached; `report` is what the client is told before Keyhole hangs up."""
+    """The error for a connection above a limit.
+
+    `report` is the message that the client gets before it is disconnected.
+    """
 
     def __init__(self, report: bytes) -> None:
         super().__init__("too many connections")
@@ -42,7 +45,9 @@ class TooManyConnections(Exception):
 
 
 class ConnectedClient:
-    """A connection from `network`, served by `task`. `last_words` is what it hears when it is sent away.
+    """A connection from `network`, served by `task`.
+
+    `final_report` is the message that it gets when it is disconnected.
 
     `has_spoken`: it has sent a byte. `lingering` is the shadow's process that still works for it when it is gone, or 0.
     """
@@ -65,7 +70,7 @@ class ConnectedClient:
         return self.last_words == FULL
 
     def disconnect(self, report: bytes) -> None:
-        """End it with a report; only the first time counts."""
+        """End the connection with a report. A second call does nothing."""
         if not self.last_words:
             self.last_words = report
             self.task.cancel()
@@ -89,7 +94,7 @@ class Connections:
 
     @property
     def all(self) -> tuple[ConnectedClient, ...]:
-        """Everybody who is connected."""
+        """All connected clients."""
         return tuple(self._all)
 
     def add(self, task: "asyncio.Task[None]", *, address: str = "") -> ConnectedClient:
@@ -128,7 +133,10 @@ class Connections:
         client.analyst = analyst
 
     def remove(self, client: ConnectedClient) -> None:
-        """Close a connection. If something lingers, `free_session` has to follow."""
+        """Remove a closed connection.
+
+        If its statement still runs in the shadow, `free_session` must be called later.
+        """
         self._all.discard(client)
         self._logging_in.pop(client, None)
         if not client.lingering:
@@ -141,10 +149,10 @@ class Connections:
 
 
 def choose_sessions_to_end(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
-    """Return the sessions that have to end so that all others together use no more than `most` of `used`.
+    """Return the sessions that must end so that the remaining ones together use at most `most`.
 
-    The largest of the analyst who takes most, one after the other: anybody who takes little loses nothing by what
-    others do, in however many sessions they do it.
+    `used` has each session's use. The largest session of the analyst who uses most ends first. So an analyst who uses
+    little loses nothing to others, however many sessions they open.
     """
     left, gone = dict(used), []
     while sum(left.values()) > most:
@@ -163,7 +171,7 @@ def count_shadow_connections(limits: ServerLimitsSection) -> int:
 
 
 def set_keepalive(connected: socket.socket, limits: ServerLimitsSection) -> None:
-    """Have the system notice when the client has vanished, or reads nothing any more."""
+    """Have the system detect a client that has vanished, or that has stopped reading."""
     if connected.family not in (socket.AF_INET, socket.AF_INET6):
         return
     with suppress(OSError):  # gone already

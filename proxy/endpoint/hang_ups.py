@@ -17,7 +17,7 @@ _KNOWN = b"server_version"  # never another one in a session, and told at every 
 
 
 class ClientPresence(Enum):
-    """The state of a client's sending side."""
+    """The state of a client's sending side: may send more, has ended its input, or is gone."""
 
     SPEAKS = auto()  # more may come
     LISTENS = auto()  # no more comes; it may be waiting for answers
@@ -25,7 +25,10 @@ class ClientPresence(Enum):
 
 
 def find_presence(stream: ClientStream) -> ClientPresence:
-    """Return the system's knowledge of a client; except on Linux, only of a connection that this side ended."""
+    """Return the client's state as the system knows it.
+
+    On systems other than Linux, only a connection closed by this side is gone.
+    """
     connected = stream.writer.get_extra_info("socket")
     if stream.writer.transport.is_closing() or connected is None or connected.fileno() < 0:
         return ClientPresence.GONE
@@ -40,7 +43,7 @@ def find_presence(stream: ClientStream) -> ClientPresence:
 
 
 def probe_client(stream: ClientStream, relay: ShadowRelay) -> None:
-    """Send a client a parameter that it knows already. Its system answers with a reset if the client has gone.
+    """Send the client a parameter that it knows already, so that the system of a vanished client answers with a reset.
 
     Only the first call sends anything.
     """

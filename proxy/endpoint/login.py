@@ -45,7 +45,7 @@ class ClientGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoginOrigin:
-    """From which network somebody comes, what `strangers` have for unknown users, and the `failures` until now."""
+    """The network that a login comes from, the mock replies for unknown users, and the recent failed logins."""
 
     network: str
     strangers: MockUsers
@@ -53,7 +53,7 @@ class LoginOrigin:
 
 
 class ClientStream:
-    """A client's socket, in the clear or encrypted, and its protocol state.
+    """A client's socket, unencrypted or with TLS, and its protocol state.
 
     `channel` is None in the clear. `was_knocked_at`: it was sent something to learn whether it is there. `heard` is
     called whenever the client has sent something.
@@ -79,12 +79,12 @@ class ClientStream:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes held of what the client sent, those of a message that is worked on as often as it is held."""
+        """The bytes in memory that the client has sent. A message in progress counts once for each copy of it."""
         return self.connection.buffered + self._handled_bytes
 
     @contextmanager
     def count_as_held(self, received: ReceivedMessage) -> Iterator[None]:
-        """Count a message as held while the block works on it."""
+        """Count the memory of a message while the block handles it."""
         self._handled_bytes = (_COPIES if received.is_ascii else _WIDE_COPIES) * received.size
         try:
             yield
@@ -105,7 +105,7 @@ class ClientStream:
         return received
 
     async def start_tls(self, credentials: Credentials, *, agreeing: bool) -> None:
-        """Go on with TLS, by `agreeing` to an SSLRequest or because the client began with it.
+        """Start TLS, after an SSLRequest if `agreeing`, otherwise because the client began a handshake.
 
         Raises ProtocolViolation for what came in the clear, SSLError or ClientGone where no handshake comes about.
         """
@@ -124,18 +124,21 @@ class ClientStream:
         self._between = False
 
     async def wait_until_sent(self) -> None:
-        """Wait until the client has all that was written, however slowly it takes it, or is gone."""
+        """Wait until the client has received everything that was written, at any pace, or is gone."""
         ways = (self.writer.transport, self._accepted.transport)
         while any(way.get_write_buffer_size() and not way.is_closing() for way in ways):
             await asyncio.sleep(_SENT_EVERY_S)
 
     def write_report(self, report: bytes) -> None:
-        """Last words, which nobody hears during a handshake: they would go out in the clear."""
+        """Send a last message before the connection ends.
+
+        During a handshake send nothing, since it would not be encrypted.
+        """
         if not self._between:
             self.writer.write(report)
 
     async def hang_up(self, *, grace_s: float) -> None:
-        """Close, and let what was written reach the client for `grace_s`."""
+        """Close the connection. Wait up to `grace_s` until the client has received everything that was written."""
         self.connection.close()
         if self._between:
             self.writer.transport.abort()

@@ -22,7 +22,7 @@ def find_local_address(accepting: socket) -> tuple[str, int]:
 
 
 def check_login_begins(host: str, port: int, *, over_tls: bool) -> None:
-    """Begin a login at the endpoint there, and leave. Raise OSError where none can begin.
+    """Begin a login at the endpoint at this address, and disconnect. Raise OSError if it does not answer.
 
     Nothing is proved, so nothing is opened. The certificate is not verified: anybody who asks is at home.
     """

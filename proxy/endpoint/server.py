@@ -106,7 +106,10 @@ class Endpoint:
         self._next_process = secrets.choice(self._siblings.numbers)
 
     async def start(self, host: str = "127.0.0.1", port: int = 6432, *, shared: socket.socket | None = None) -> None:
-        """Listen. Port 0 takes a free one, which `port` tells. `shared` is bound, and other processes accept on it."""
+        """Listen for connections.
+
+        With port 0 the system chooses a free one, see `port`. `shared` is a bound socket of several processes.
+        """
         if shared is None:
             self._server = await asyncio.start_server(self._accept, host, port)
         else:
@@ -134,7 +137,9 @@ class Endpoint:
         return len(self._connected)
 
     def use_backing(self, backing: SessionBacking, limits: ServerLimitsSection) -> int:
-        """Open sessions on `backing` from here on; how many end because their login holds no more.
+        """Open new sessions on `backing`.
+
+        Return the number of sessions that end because their login is no longer valid.
 
         `limits` are those of new connections, and for how long all may do nothing.
         """
@@ -143,7 +148,7 @@ class Endpoint:
         return self._end_sessions([one for one in self.sessions if not self._can_still_log_in(one.analyst)])
 
     def end_sessions_on(self, shadow: ShadowAddress) -> int:
-        """End the sessions on a shadow; how many there are."""
+        """End the sessions on a shadow, and return their number."""
         return self._end_sessions([one for one in self.sessions if one.shadow == shadow])
 
     @staticmethod
@@ -154,7 +159,9 @@ class Endpoint:
         return len(still_there)
 
     async def stop(self, *, grace_s: float = STOP_GRACE_S) -> None:
-        """Accept nothing more, let running statements end for `grace_s`, then hang up; idle sessions end at once.
+        """Accept no more connections, let running statements end for `grace_s`, and then disconnect.
+
+        Idle sessions end at once.
 
         Questions that have reserved are committed first, however long they take.
         """
@@ -324,7 +331,7 @@ def _make_greeting(parameters: Mapping[bytes, bytes], process: int, secret: byte
 
 
 async def stop_accepting(listening: Iterable[socket.socket]) -> None:
-    """Take no more connections from sockets that this event loop listens on; those taken already get their protocol.
+    """Stop accepting connections on sockets of this event loop. Connections accepted already still get their protocol.
 
     Anybody who is not taken stays in the system's queue, for another process or for the close of the socket to refuse.
     To be awaited before `Server.close`: a connection taken just before that fails in asyncio (Python 3.11 and 3.12)

@@ -22,7 +22,7 @@ _FIRST_BYTE_OF_TLS = b"\x16"
 
 @dataclass(frozen=True, slots=True)
 class TlsChannel:
-    """An encrypted connection: its streams, and what a login may be bound to.
+    """A connection with TLS: its streams, and the certificates that a login can be bound to.
 
     `end_point` is the hash of the certificate that was shown, `common_name` that of the client's verified one. `below`
     is to be released when the writer has been closed.
@@ -36,7 +36,7 @@ class TlsChannel:
 
 
 def pause_before_first_byte(writer: asyncio.StreamWriter) -> None:
-    """Read nothing from a client who is being accepted, until `begins_with_tls` has looked.
+    """Stop reading from a client that is being accepted, until `begins_with_tls` has seen the first byte.
 
     To be called when the connection is made: the pause takes effect one turn of the loop later, before anything is
     read. Up to Python 3.11.6 asyncio begins to read after that call, whatever was paused in it.
@@ -45,7 +45,7 @@ def pause_before_first_byte(writer: asyncio.StreamWriter) -> None:
 
 
 async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
-    """Wait for the client's first byte and say whether it starts a TLS handshake; the byte stays where it is.
+    """Wait for the client's first byte, and return True if it starts a TLS handshake. The byte stays unread.
 
     The client must have been held from the start, or the byte may be gone already.
     """
@@ -76,7 +76,7 @@ async def agree_to_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *, insists_on_alpn: bool) -> TlsChannel:
-    """Return TLS on the socket of `writer`. The writer must be kept and not be used any more. Raise OSError.
+    """Run the TLS handshake on the socket of `writer`, and return the encrypted connection. Raise OSError.
 
     The streams are new: nothing that was received before is in them.
     """

@@ -43,7 +43,7 @@ _SILENT = encode_refusal(
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """An open session, as cancelling, the watch on sessions, stopping and a reload of the policy see it.
+    """An open session, with everything that cancelling, the watchdog, a stop and a reload need of it.
 
     `analyst` is who logged in, as the policy had it then.
     """
@@ -81,12 +81,12 @@ class SessionWatchdog:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._start_task(self._watch_time())
         self._start_task(self._watch_memory())
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._stopped = True
         for task in tuple(self._tasks):
             task.cancel()

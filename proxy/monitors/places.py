@@ -53,7 +53,10 @@ class CellPlaces:
         )
 
     def find_places(self, marked: Booleans) -> tuple[int, ...]:
-        """Return the sorted places of the marked keys, shape (keys,). For a key of several cells, use the first."""
+        """Return the sorted places of the marked keys.
+
+        `marked` has shape (keys,). A key of several cells counts at its first cell.
+        """
         coordinates = np.unravel_index(np.flatnonzero(marked), self.sizes) if self.sizes else ()
         if not self.shape:
             return (0,) if bool(marked.any()) else ()

@@ -29,7 +29,7 @@ _READ = "It would read counts by this statement alone:"
 
 @dataclass(frozen=True, slots=True)
 class PolicyWithoutSource:
-    """A policy on what is pinned, with its ledger."""
+    """A policy with its pinned catalog and its ledger, but without its source."""
 
     catalog: Catalog
     dialect: Dialect

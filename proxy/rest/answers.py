@@ -68,7 +68,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The wanted keys: from the one numbered `start` on, all or `size` of them."""
+    """The requested keys: `size` of them (None: all) from number `start` on, counted from 0."""
 
     start: int = 0
     size: int | None = None

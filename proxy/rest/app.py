@@ -284,7 +284,7 @@ def _add_start(app: FastAPI, begins: str) -> None:
 
 
 class StrictRequest(Request):
-    """A request whose body is read as JSON of one meaning."""
+    """A request whose body must be unambiguous JSON."""
 
     async def json(self) -> Any:
         """Read the body as JSON. Raise UnreadableBody."""

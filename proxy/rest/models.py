@@ -177,7 +177,7 @@ class Guarantee(BaseModel):
 
 
 class BalanceOut(BaseModel):
-    """The rest of one balance: the group's, of those asked about, that has least left, the unit's, the table's."""
+    """The rest of one balance: of the asked group that has least left, of the unit, or of the table."""
 
     of: Annotated[str, Field(description="group, unit or table")]
     epsilon: float

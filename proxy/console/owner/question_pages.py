@@ -40,7 +40,7 @@ class WaitingRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """One question of a list."""
+    """One row of the owner's list of questions. All fields are texts for the page."""
 
     reservation: str
     at: str
