@@ -162,7 +162,7 @@ class LedgerMoved(StorageFailed):
 
 
 class NoLedger(LedgerUnavailable):
-    """There is no ledger at the address, and the caller did not allow to make one."""
+    """There is no ledger at the address, and the caller did not allow making one."""
 
 
 class LedgerBehind(LedgerUnavailable):

@@ -75,7 +75,7 @@ class BalanceLeft:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """The charges that the balances admit: by the analyst's own amounts and the cap per question, and by shared ones.
+    """The largest charges that still fit, below the analyst's own caps and below the shared ones.
 
     `balances` has each balance with a cap. The cap per question is not among them, as nothing is ever spent of it.
     `uses_curve` means that the given charge would be charged to units by its Rényi curve, which leaves more room.

@@ -83,7 +83,7 @@ def merge_moving_labels(family: Family, amounts: NanoArray | int) -> NanoArray |
 
 
 class Sums(Protocol):
-    """Sums of charges over a grid of key values, to be read."""
+    """A readable grid of summed charges, by key value."""
 
     @property
     def axes(self) -> Sequence[tuple[str, ...]]:

@@ -67,7 +67,7 @@ class MonitorAccount:
 
     @property
     def window_axis(self) -> int | None:
-        """The axis of the cells along which the windows are, None if all windows share all cells."""
+        """The index of the windows' axis among the axes of the cells. None if all windows share all cells."""
         return None if self.windows is None else self.charge.family.columns.index(self.windows.column)
 
     @property

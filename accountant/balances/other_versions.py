@@ -23,7 +23,7 @@ MOST_KEPT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class OtherTotal:
-    """The total of the data versions that a check need not look at one by one.
+    """The total of those data versions that a check need not read one by one.
 
     `largest_nano` is the largest loss of any record in versions without a fixed label. For the other versions, `tables`
     has the largest losses as sums over fixed labels. `summed_partitions` are the partitions in these tables. A label is

@@ -21,7 +21,10 @@ _attempts = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The right to answer the request of an analyst under a key: `id` is in its row while nobody has taken it over."""
+    """One process's right to answer an analyst's request.
+
+    It lasts until another attempt replaces `id` in the request's row.
+    """
 
     analyst: str
     key: str
@@ -35,7 +38,7 @@ class AttemptTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """The record of a request: its SHA-256, who answers it since when, what that reserved, and the stored reply."""
+    """The stored row of a request: its SHA-256, its current attempt, and what this has reserved and replied."""
 
     request: str
     attempt: str

@@ -85,7 +85,7 @@ class AlarmCalibration:
 
 
 def price_alarm(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
-    """Return the least `epsilon * (tolerance + 1) / sensitivity` of an alarm, its price without scale.
+    """Return the price of an alarm without its scale: the least `epsilon * (tolerance + 1) / sensitivity`.
 
     An error rate above the probability that the regime's law has on its side costs as much as that probability.
 
@@ -127,7 +127,7 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
 
 
 def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
-    """Return the alarm of a rate that just keeps its `fnr`, whatever `fpr` it then keeps.
+    """Return the alarm that keeps exactly `fnr` at a given noise rate. Its `fpr` follows from these two.
 
     Guarantee: as `calibrate_alarm`, with the `fpr` of the result (docs/proofs/alarm.md).
 

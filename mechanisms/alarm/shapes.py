@@ -19,7 +19,7 @@ from math import isqrt
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The law of an alarm's draw, given by two whole numbers.
+    """The distribution of an alarm's draw, given by two whole numbers.
 
     >>> Shape(rise=1, root=1).low, Shape(rise=3, root=1).high
     (Fraction(1, 2), Fraction(3, 4))
@@ -76,7 +76,7 @@ class Regime(Enum):
 
     @property
     def shape(self) -> Shape:
-        """The law of this regime's draw."""
+        """The distribution of this regime's draw."""
         return _SHAPES[self]
 
     @property

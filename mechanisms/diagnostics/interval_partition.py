@@ -71,7 +71,7 @@ def count_parts_of_cost(cells: int) -> int:
 
 
 def compute_noise_scale(length: int, *, cells: int) -> int:
-    """Return the scale of an interval's noise, in parts.
+    """Return the scale of the noise on an interval's cost, in the parts of `count_parts_of_cost`.
 
     It is the most by which one row moves the interval's cost relative to any other partition.
     """

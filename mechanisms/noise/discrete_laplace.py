@@ -25,5 +25,5 @@ def compute_upper_tail(rate: float, value: int) -> float:
 
 
 def compute_lower_tail(rate: float, value: int) -> float:
-    """Return `P(K <= value)`. The law is symmetric."""
+    """Return `P(K <= value)`. The distribution is symmetric."""
     return compute_upper_tail(rate, -value)

@@ -32,7 +32,7 @@ Table = npt.NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inversion:
-    """The law of a variable on 0, 1, .., with the digits that decide most draws computed once.
+    """The distribution of a variable on 0, 1, .., with the digits that decide most draws computed once.
 
     `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, strictly rising. `further` has their next digits. If
     `is_endless`, a draw that reaches `n` adds a draw of `tail`, or of this law itself if `tail` is None.
@@ -46,7 +46,7 @@ class Inversion:
 
     @staticmethod
     def from_survivals(survivals: Survivals, *, is_endless: bool, tail: "Inversion | None" = None) -> "Inversion":
-        """Return the sampler of a law, from its survival probabilities, which are irrational.
+        """Return the sampler of a distribution, from its survival probabilities, which are irrational.
 
         Parameters:
             survivals: `P(N >= k)` for `k = 1, 2, ..`; without end if the law is endless.

@@ -68,7 +68,7 @@ def upper_tail(noises: Noises, value: int) -> float:
 
 
 def reach(noises: Noises, share: float) -> int:
-    """Return the least value of at least 1 that the sum reaches with at most a probability, as `upper_tail` says.
+    """Return the least value of at least 1 that the sum reaches with probability `share` at most.
 
     >>> reach((Weighted(times=1, count=1, rate=0.5),), 0.05)
     6
@@ -83,7 +83,7 @@ def reach(noises: Noises, share: float) -> int:
 
 
 def merge(noises: Sequence[Weighted]) -> Noises:
-    """Return noises in one order, alike ones as one.
+    """Return the noises in ascending order, with noises of equal rate and size counted together.
 
     >>> merge([Weighted(2, 1, 0.5), Weighted(1, 3, 0.5), Weighted(2, 4, 0.5)])
     (Weighted(times=1, count=3, rate=0.5), Weighted(times=2, count=5, rate=0.5))

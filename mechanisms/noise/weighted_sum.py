@@ -33,7 +33,7 @@ def compute_upper_tail(rate: float, value: int, *, times: int, beside: float) ->
 
 
 def compute_lower_tail(rate: float, value: int, *, times: int, beside: float) -> float:
-    """Return `P(K + times * L <= value)`. The law is symmetric."""
+    """Return `P(K + times * L <= value)`. The distribution is symmetric."""
     return compute_upper_tail(rate, -value, times=times, beside=beside)
 
 

@@ -149,7 +149,7 @@ def _list_edges(zone: Zones, cells: int) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class RefinedNoise:
-    """The conditional law of finer noise, given values of coarser noise."""
+    """The conditional distribution of finer noise, given values of coarser noise."""
 
     coarse: float
     fine: float

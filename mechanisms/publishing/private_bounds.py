@@ -77,7 +77,9 @@ class BoundScan:
 
     @property
     def undershoot(self) -> float:
-        """The number of units below the target that is surely noticed, with probability `1 - beta / 2`."""
+        """The distance below the target from which a number of units is surely noticed, with probability `1 - beta /
+        2`.
+        """
         return float(_compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
     @property
@@ -94,7 +96,7 @@ class BoundScan:
 
     @property
     def tightness(self) -> int:
-        """The number of units beyond a candidate at which the scan does not pass over it.
+        """The most units beyond a candidate with which the scan surely does not pass over it.
 
         It is negative if noise hides all.
         """

@@ -121,7 +121,7 @@ class _Incoming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The early looks of a progressive test and the rate of its last look, with the law of the look that decides."""
+    """The early looks of a progressive test, the rate of its last look, and the distribution of the deciding look."""
 
     zones: tuple[Zone, ...]
     last_rate: float
@@ -129,7 +129,7 @@ class Crossing:
 
     @staticmethod
     def from_zones(zones: Sequence[Zone], *, last_rate: float) -> "Crossing":
-        """Return the law for early looks, coarse to fine. Each zone is non-empty and within the one before.
+        """Return the distribution for early looks, coarse to fine. Each zone is non-empty and within the one before.
 
         Raises:
             ValueError: zones that are not nested, or rates that do not rise.

@@ -61,7 +61,7 @@ class Steps(Sequence[int | Decimal]):
 
     @property
     def meaning(self) -> str:
-        """The numbers as text: equal texts mean equal numbers."""
+        """A canonical text of the numbers. Two `Steps` have equal texts exactly if they have equal numbers."""
         runs = ", ".join(f"{run.count} from {run.first} by {run.step}" for run in self.runs)
         return f"steps {runs} of 10^-{self.scale or 0}"
 

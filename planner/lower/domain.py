@@ -29,7 +29,10 @@ def write_restriction(row: RowSql, column: Column, values: tuple[Value, ...]) ->
 
 
 def write_domain_test(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
-    """Return the SQL of such a test of an expression that already holds the key, or None if it would be long."""
+    """Return the SQL of the same test for an expression that already holds the key.
+
+    Return None if the SQL would be long.
+    """
     constant = row.dialect.spelling.write_constant
     if is_gapless(column, values) or (column.sql_type in ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)

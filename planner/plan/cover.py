@@ -15,7 +15,7 @@ class Candidate:
 
     @property
     def cost(self) -> int:
-        """Literals first, then one for the term itself (there are fewer than 2^16 terms)."""
+        """The rank of a term when covers are compared: the number of literals decides, then the number of terms."""
         return (self.literals << 16) + 1
 
 

@@ -178,13 +178,13 @@ class EmbeddedQuestion:
 
     @property
     def trees(self) -> tuple[exp.Expr, ...]:
-        """All that was read of it: its SELECT without what orders and cuts the answer, and what of that it asks for."""
+        """The parsed parts of the question: its SELECT without ORDER BY and LIMIT, its predicates, and its ranking."""
         ranked = () if self.ranked is None else (self.ranked.tree,)
         return (self.tree, *(predicate.tree for predicate in self.predicates), *ranked)
 
     @property
     def all_trees(self) -> tuple[exp.Expr, ...]:
-        """`trees`, the tree of the subquery with one row per unit, and the trees that cut a ranking."""
+        """The parsed parts in `trees`, in a ranking's limit and offset, and in the subquery with one row per unit."""
         cut = () if self.ranked is None else self.ranked.cut_expressions
         return (*self.trees, *cut, *(() if self.unit_query is None else (self.unit_query.tree,)))
 

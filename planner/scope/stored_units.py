@@ -20,7 +20,7 @@ from planner.parser.tree import ParsedQuery, find_offset, read_alias, read_name
 
 
 def qualify_stored_units(query: ParsedQuery, catalog: Catalog) -> tuple[Edit, ...]:
-    """Return the edits that qualify such names by the table that stores the column.
+    """Return the edits that qualify the names of stored unit columns by the table that stores them.
 
     Guarantee: a name that already means one column, or a column of the answer in ORDER BY, is unchanged.
     """

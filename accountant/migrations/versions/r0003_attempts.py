@@ -11,7 +11,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of attempts."""
     op.create_table(
         "attempts",
         sa.Column("analyst", sa.Text, primary_key=True),

@@ -11,7 +11,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of exposed relations."""
     op.create_table(
         "relations",
         sa.Column("relation", sa.Text, primary_key=True),

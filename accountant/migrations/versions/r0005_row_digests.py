@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def upgrade() -> None:
-    """Add the column, and fill in the digests of existing rows."""
+    """Add the column `digest` to the tables `attempts` and `relations`, and fill it in for existing rows."""
     for name, columns in COLUMNS.items():
         op.add_column(name, sa.Column("digest", sa.Text))
         table = sa.table(name, *map(sa.column, (*columns, "digest")))

@@ -11,7 +11,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of questions that wait for approval."""
     op.create_table(
         "waiting",
         sa.Column("question", sa.Text, primary_key=True),

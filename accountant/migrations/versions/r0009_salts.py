@@ -11,6 +11,9 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Add the column. Earlier states have no salt until their next look, as their events' digests have none."""
+    """Add the column `salt` to the states of windows.
+
+    A state has no salt until its next look, and its event's digest has none.
+    """
     nothing = "x''" if op.get_bind().dialect.name == "sqlite" else "''::bytea"
     op.add_column("monitor_state", sa.Column("salt", sa.LargeBinary, nullable=False, server_default=sa.text(nothing)))

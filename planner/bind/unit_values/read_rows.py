@@ -40,7 +40,7 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 @dataclass(frozen=True, slots=True)
 class RowsQuestion:
-    """A question over such a subquery: its SELECT, its clauses, the scope of its names, and the values.
+    """A question over a subquery of units' values: its SELECT, its clauses, the scope of its names, and the values.
 
     `emptied` are the tokens of the WITH query that it reads: the first, and the one past the last.
     """
@@ -113,7 +113,7 @@ def _is_question(select: exp.Select) -> bool:
 
 
 def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.Table) -> bool:
-    """Return True if a question over one row per unit reads more than sums over units can give.
+    """Return True if a question over one row per unit reads totals as keys, or totals that are dates.
 
     These are totals that are keys, and dates. Any other such question is one over totals of each unit
     (`planner/bind/unit_totals.py`).

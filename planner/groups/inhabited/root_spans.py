@@ -154,7 +154,7 @@ class Spans:
                 yield self.line.find_moment(at), self.line.find_moment(end - 1)
 
     def list_moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
-        """Yield each day, hour or minute of the calendar that lies in a span, in whole or in part.
+        """Yield each day, hour or minute that lies in a span, in whole or in part, with its places on the line.
 
         Each item has its first place, the time there, and the place after it.
         """

@@ -101,7 +101,7 @@ def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> Fron
 def ask_rows(
     row: RowSql, front: FrontConditions, *, shown: Sequence[str], keys: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """Return SQL for a table's rows that satisfy its own conditions and one row without a unit, and its keys' names.
+    """Return SQL for a table's rows that satisfy its own conditions, with one extra row, and its keys' names.
 
     Parameters:
         shown: the columns that are carried on, as SQL.
