@@ -77,9 +77,7 @@ class BoundScan:
 
     @property
     def undershoot(self) -> float:
-        """The distance below the target from which a number of units is surely noticed, with probability `1 - beta /
-        2`.
-        """
+        """The distance below the target that the scan surely notices, with probability `1 - beta / 2`."""
         return float(_compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
     @property
