@@ -11,7 +11,7 @@ from benchmarks.planning import adapt_to_unit, compile_catalogs
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import expose_all_at_once
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
@@ -45,7 +45,7 @@ def price_both_ways(conditions: list[str], *, both: str) -> tuple[float, float]:
     statement = classify(adapt_to_unit(sql, "row"), catalog)
     assert isinstance(statement, Asking)
     accuracy = settings.read_accuracy({"keyhole.mechanism": MECHANISM}, catalog.defaults)
-    question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=_TODAY)
+    question = bind_question(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=_TODAY)
     made = planning.plan_question(question, dialect=DUCKDB)
     task = made.calibration.task
     plain = DecisionTask(

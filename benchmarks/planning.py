@@ -16,7 +16,7 @@ from time import perf_counter, process_time
 
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.registry import DEFAULT
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.catalog.pins import Pins
 from planner.extract.outer_query import Asking, write_outer_sql
@@ -102,7 +102,9 @@ def time_plan(sql: str, catalog: Catalog, *, mechanism: str) -> float:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     (embedded,) = statement.questions
-    planning.plan_question(ask(embedded, catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect=DUCKDB)
+    planning.plan_question(
+        bind_question(embedded, catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect=DUCKDB
+    )
     return 1e3 * (perf_counter() - start)
 
 
@@ -152,7 +154,7 @@ def time_plan_by_key(key: str, catalog: Catalog, threshold: int) -> float:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     planning.plan_question(
-        ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect=DUCKDB
+        bind_question(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect=DUCKDB
     )
     write_outer_sql(statement, first_parameter=1)
     return 1e3 * (process_time() - start)

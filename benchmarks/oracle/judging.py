@@ -14,7 +14,7 @@ import psycopg
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, Engines, Key, list_domain, name_bounded
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.functionals.per_key_offsets import subtract_offsets
@@ -80,7 +80,7 @@ def parse_question(sql: str) -> Question | None:
     if len(statement.questions) != 1:
         return None
     wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
-    return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
+    return bind_question(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 
 def list_decided(question: Question, formula: Formula, engines: Engines) -> Iterator[tuple[str, set[Key]]]:

@@ -27,7 +27,7 @@ from benchmarks.oracle.statements import (
 )
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, list_domain, name_bounded
 from mechanisms.formula import Formula, evaluate_formula
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Table
 from planner.catalog.columns import Value
 from planner.catalog.listed_values import format_values
@@ -267,7 +267,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
 
 def _ask(asking: Asking, place: int) -> Question:
     wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
-    return ask(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
+    return bind_question(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 
 def _release(question: Question, source: Source, engines: Engines, *, form: str) -> list[tuple[str, ...]]:

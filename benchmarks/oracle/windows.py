@@ -18,7 +18,7 @@ from mechanisms.formula import evaluate_formula
 from mechanisms.keyhole.cell_readings import evaluate_literal
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
-from planner.functionals.cell_readings import cell_sums, reads_cells
+from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.lower.scan import rewrite
 from planner.question.question import Question
 from proxy.sources.protocol import Source
@@ -164,7 +164,7 @@ def judge_cells(
 
 
 def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
-    sums, common = cell_sums(question)
+    sums, common = list_cell_sums(question)
     relation = engines.relations[source.dialect.name]
     there = replace(question, table=replace(question.table, relation=relation), functionals=sums)
     rewritten = rewrite(there, dialect=source.dialect)

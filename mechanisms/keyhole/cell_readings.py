@@ -20,7 +20,7 @@ from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
 from mechanisms.keyhole.taken_cells import Weights, find_known_keys, read_cells, weigh_noises
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.noise_sum import Noises, Weighted, merge, reach, upper_tail
+from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, find_least_reach, merge_equal_noises
 from mechanisms.protocol import (
     Calibration,
     CellNoise,
@@ -179,19 +179,23 @@ def _prices(common: CommonSums) -> tuple[float, ...]:
 
 def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
-    return max((upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises)), default=0.0)
+    return max((bound_upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises)), default=0.0)
 
 
 def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
-    return max((upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0)
+    return max(
+        (bound_upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0
+    )
 
 
 @lru_cache(maxsize=256)
 def _kinds(noises: tuple[CellNoise, ...]) -> tuple[Noises, ...]:
     """Return the noises of each kind of key."""
     return tuple(
-        merge([Weighted(one.times, one.count, float(one.rate)) for one in noises if one.variant == variant])
+        merge_equal_noises(
+            [Weighted(one.times, one.count, float(one.rate)) for one in noises if one.variant == variant]
+        )
         for variant in sorted({one.variant for one in noises})
     )
 
@@ -211,8 +215,11 @@ def _find_rates(
         rates = {place: round_rate_up(max(factor * ratio, float(LEAST_RATE))) for place, ratio in ratios.items()}
         if any(rate > GREATEST_RATE for rate in rates.values()):
             break
-        made = [merge([Weighted(times, count, float(rates[place])) for place, times, count in one]) for one in weights]
-        reached = max(reach(one, fnr) for one in made) + max(reach(one, fpr) for one in made)
+        made = [
+            merge_equal_noises([Weighted(times, count, float(rates[place])) for place, times, count in one])
+            for one in weights
+        ]
+        reached = max(find_least_reach(one, fnr) for one in made) + max(find_least_reach(one, fpr) for one in made)
         if reached <= room:
             found, high = rates, factor
         else:
@@ -253,8 +260,11 @@ def _scaled_reach(weights: tuple[Weights, ...], ratios: Mapping[int, float], fnr
     The reach of wide noise times its rate hardly depends on the rate.
     """
     factor = _WIDE / min(ratios.values())
-    made = [merge([Weighted(times, count, factor * ratios[place]) for place, times, count in one]) for one in weights]
-    return factor * (max(reach(one, fnr) for one in made) + max(reach(one, fpr) for one in made))
+    made = [
+        merge_equal_noises([Weighted(times, count, factor * ratios[place]) for place, times, count in one])
+        for one in weights
+    ]
+    return factor * (max(find_least_reach(one, fnr) for one in made) + max(find_least_reach(one, fpr) for one in made))
 
 
 def _test(
@@ -283,7 +293,7 @@ def _test(
         tolerance=tolerance,
         cell_noises=noises,
     )
-    shift = max(reach(one, bare.fnr) for one in _kinds(noises)) - 1
+    shift = max(find_least_reach(one, bare.fnr) for one in _kinds(noises)) - 1
     return replace(bare, shift=shift)
 
 

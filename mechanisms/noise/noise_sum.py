@@ -39,7 +39,7 @@ class Weighted:
 Noises: TypeAlias = tuple[Weighted, ...]
 
 
-def upper_tail(noises: Noises, value: int) -> float:
+def bound_upper_tail(noises: Noises, value: int) -> float:
     """Return an upper bound of `P(sum >= value)`.
 
     >>> one = (Weighted(times=1, count=1, rate=0.5),)
@@ -52,7 +52,7 @@ def upper_tail(noises: Noises, value: int) -> float:
         step = gcd(*(one.times for one in noises))
         if _points(_divide(noises, step)) > MOST_POINTS:
             return 1.0
-        return min(1.0, 1.0 - upper_tail(noises, 1 - value) + 2.0 * (_BEYOND + _ROUNDING))
+        return min(1.0, 1.0 - bound_upper_tail(noises, 1 - value) + 2.0 * (_BEYOND + _ROUNDING))
     if len(noises) == 1 and noises[0].count == 1:
         rate, steps = noises[0].rate, -(-value // noises[0].times)
         return math.exp(-rate * steps) / (1.0 + math.exp(-rate))
@@ -67,22 +67,22 @@ def upper_tail(noises: Noises, value: int) -> float:
     return float(tails[steps]) if steps < tails.size else _BEYOND + _ROUNDING
 
 
-def reach(noises: Noises, share: float) -> int:
+def find_least_reach(noises: Noises, share: float) -> int:
     """Return the least value of at least 1 that the sum reaches with probability `share` at most.
 
     >>> reach((Weighted(times=1, count=1, rate=0.5),), 0.05)
     6
     """
     low, high = 0, 1
-    while upper_tail(noises, high) > share:
+    while bound_upper_tail(noises, high) > share:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if upper_tail(noises, middle) > share else (low, middle)
+        low, high = (middle, high) if bound_upper_tail(noises, middle) > share else (low, middle)
     return high
 
 
-def merge(noises: Sequence[Weighted]) -> Noises:
+def merge_equal_noises(noises: Sequence[Weighted]) -> Noises:
     """Return the noises in ascending order, with noises of equal rate and size counted together.
 
     >>> merge([Weighted(2, 1, 0.5), Weighted(1, 3, 0.5), Weighted(2, 4, 0.5)])
@@ -109,7 +109,7 @@ def _coarsen(noises: Noises) -> tuple[Noises, float, float]:
     step = max(one.times / one.rate for one in noises) * _coarse_rate(sum(one.count for one in noises))
     rounded = [Weighted(1, one.count, float(f"{one.rate * step / one.times:.12g}")) for one in noises]
     beyond = sum(one.count * (one.times + step) for one in noises)
-    return merge(rounded), step, beyond
+    return merge_equal_noises(rounded), step, beyond
 
 
 def _coarse_rate(count: int) -> float:

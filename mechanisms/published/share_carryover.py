@@ -44,8 +44,8 @@ _MARGIN = 1e-9  # relative: more than rounding loses on the way
 class Zones:
     """One look from the adversary's view. Noise at or below `win` is an error, at or above `lose` a right decision."""
 
-    win: int
-    lose: int
+    wrong_up_to: int
+    right_from: int
 
 
 class ZonesOf(Protocol):
@@ -57,7 +57,7 @@ class ZonesOf(Protocol):
 
 def find_zones_of_misses(look: Look, *, is_last: bool) -> Zones:
     """Return a look's zones for misses, which are rejections at distance one."""
-    return Zones(win=look.rejecting - 1, lose=look.rejecting if is_last else look.accepting - 1)
+    return Zones(wrong_up_to=look.rejecting - 1, right_from=look.rejecting if is_last else look.accepting - 1)
 
 
 def make_zones_of_returns(tolerance: int) -> ZonesOf:
@@ -68,7 +68,7 @@ def make_zones_of_returns(tolerance: int) -> ZonesOf:
 
     def zones(look: Look, *, is_last: bool) -> Zones:
         accepting = look.rejecting + 1 if is_last else look.accepting
-        return Zones(win=-tolerance - accepting, lose=-tolerance - look.rejecting)
+        return Zones(wrong_up_to=-tolerance - accepting, right_from=-tolerance - look.rejecting)
 
     return zones
 
@@ -107,9 +107,9 @@ def bound_any_rule(
         for following in _list_choices(node, nodes, last):
             zone = zones(following, max(1, following[0] - node[0]))
             conditional = RefinedNoise(coarse=float(rate(node)), fine=float(rate(following)), value=start)
-            chance = conditional.compute_at_most(np.array([zone.win]))[:, 0]
+            chance = conditional.compute_at_most(np.array([zone.wrong_up_to]))[:, 0]
             if following != last:
-                within = np.clip(edges[following], zone.win + 1, zone.lose)
+                within = np.clip(edges[following], zone.wrong_up_to + 1, zone.right_from)
                 chance = chance + np.diff(conditional.compute_at_most(within - 1), axis=1) @ later[following]
             np.maximum(best, chance, out=best)
         later[node] = best
@@ -132,7 +132,7 @@ def _sum_from_start(
     later: dict[Node, Values],
 ) -> float:
     below = np.array([_compute_below(rate, edge) for edge in edges[first]])
-    return compute_lower_tail(rate, zones(first, 1).win) + float(np.diff(below) @ later[first])
+    return compute_lower_tail(rate, zones(first, 1).wrong_up_to) + float(np.diff(below) @ later[first])
 
 
 def _compute_below(rate: float, edge: float) -> float:
@@ -141,10 +141,10 @@ def _compute_below(rate: float, edge: float) -> float:
 
 def _list_edges(zone: Zones, cells: int) -> Values:
     """Return the first integers of the open zone's cells, and its end. A short zone has a cell for every integer."""
-    width = zone.lose - zone.win - 1
+    width = zone.right_from - zone.wrong_up_to - 1
     if width <= cells:
-        return np.arange(zone.win + 1, zone.lose + 1, dtype=np.float64)
-    return np.round(zone.win + 1 + np.linspace(0.0, float(width), cells + 1))
+        return np.arange(zone.wrong_up_to + 1, zone.right_from + 1, dtype=np.float64)
+    return np.round(zone.wrong_up_to + 1 + np.linspace(0.0, float(width), cells + 1))
 
 
 @dataclass(frozen=True, slots=True)

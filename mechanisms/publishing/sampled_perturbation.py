@@ -34,7 +34,7 @@ class SampledTable:
     """
 
     counts: Integers
-    thinned: Booleans
+    is_thinned: Booleans
 
 
 def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) -> SampledTable:

@@ -93,9 +93,9 @@ class _TimeDifference:
         """
         column = _read_column(self.first, within)
         times = None if column is None else find_time_range(column, within.scope, within.where.list_conjuncts())
-        if times is None or not 0 < self.seconds < Fraction((times.past - times.first).total_seconds()):
+        if times is None or not 0 < self.seconds < Fraction((times.end - times.first).total_seconds()):
             return None
-        free = times.past - times.first - timedelta(seconds=float(self.seconds))
+        free = times.end - times.first - timedelta(seconds=float(self.seconds))
         at = f"{'date' if self.is_of_dates else 'timestamp'} '{(times.first + free / 2).date().isoformat()}'"
         above = self.operator in (">", ">=")
         operators = (self.operator, "<=" if above else ">=")

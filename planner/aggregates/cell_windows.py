@@ -94,7 +94,7 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
         key, falling = _order_key(order, node, within)
         taken, whole = _read_ordered(node, called, window, key, descending=falling)
     if sum(map(len, taken)) > MOST_TAKEN:
-        raise too_long_calendar(node)
+        raise refuse_long_calendar(node)
     sizes = dict(within.values)
     groups = prod(len(sizes[name]) for name in whole)
     named = None if key is None else key.name
@@ -316,7 +316,7 @@ def _read_whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
     return int(number.value)
 
 
-def too_long_calendar(node: exp.Window) -> KeyholeError:
+def refuse_long_calendar(node: exp.Window) -> KeyholeError:
     """Return KH204 for windows that take very many groups of a calendar."""
     return KeyholeError(
         "KH204",

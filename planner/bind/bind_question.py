@@ -38,7 +38,7 @@ from planner.values.expressions import uses_clock
 from planner.values.row_counts import read_count
 
 
-def ask(
+def bind_question(
     embedded: EmbeddedQuestion,
     catalog: Catalog,
     *,

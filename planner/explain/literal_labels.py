@@ -107,7 +107,7 @@ def list_idle_literals(plan: Plan, named: tuple[NamedLiteral, ...]) -> tuple[tup
 
 def order_formula(minimised: Minimised, named: tuple[NamedLiteral, ...]) -> Formula:
     """Return the formula that is evaluated, in the order in which its literals were typed."""
-    return restore_typed_order(minimised.formula, map_letters(named)) if minimised.exact else minimised.formula
+    return sort_by_names(minimised.formula, map_letters(named)) if minimised.exact else minimised.formula
 
 
 def spell_literals(question: Question) -> Mapping[Literal, str]:
@@ -137,7 +137,7 @@ def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, 
     return text
 
 
-def restore_typed_order(formula: Formula, names: Mapping[Literal, str]) -> Formula:
+def sort_by_names(formula: Formula, names: Mapping[Literal, str]) -> Formula:
     """Return a minimal DNF with terms and literals in the order of `names`, which is that of their letters."""
     places = {literal: place for place, literal in enumerate(names)}
 

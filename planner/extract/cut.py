@@ -42,7 +42,7 @@ from planner.scorecard.shown_numbers import find_numbers, find_sorted_numbers, l
 
 
 @dataclass(frozen=True, slots=True)
-class CutQuestion:
+class ExtractedQuestion:
     """A question of a statement: its SELECT, and the edits that cut it out of the text around it."""
 
     select: exp.Select
@@ -50,9 +50,9 @@ class CutQuestion:
     edits: tuple[Edit, ...]
 
 
-def cut_question(
+def extract_question(
     node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> tuple[CutQuestion, ...]:
+) -> tuple[ExtractedQuestion, ...]:
     """Return the question that reads a private table, with the edits that cut it out of its statement.
 
     There are several if several questions read the table through one WITH query per privacy unit. Raises KH100, KH101,
@@ -99,7 +99,7 @@ def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
 
 def _cut_over_rows(
     node: exp.Table, reading: RowsQuestion, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> CutQuestion:
+) -> ExtractedQuestion:
     """Return the question over a table's rows with values of their units."""
     select, scope = reading.select, _compute_keys(reading.select, reading.scope)
     check_matches_tree(reading.clauses, select, tokens)
@@ -108,9 +108,9 @@ def _cut_over_rows(
         node, select, scope, text, tokens, reading.clauses, lists=lists, value_queries=(reading.query,)
     )
     place = _make_place(_read_numbers(found, catalog), catalog)
-    if reading.emptied is None:
+    if reading.with_query_tokens is None:
         return place
-    first, past = reading.emptied
+    first, past = reading.with_query_tokens
     return replace(place, edits=(*place.edits, Edit(tokens[first].start, tokens[past - 1].end, (NOTHING,))))
 
 
@@ -133,7 +133,7 @@ def _empty_queries(sources: Sequence[ValueSource], tokens: tuple[Token, ...]) ->
 
 def _cut_over_units(
     node: exp.Table, reading: UnitQuestion, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> CutQuestion:
+) -> ExtractedQuestion:
     query, scope = reading.query, reading.scope
     found = ParsedQuestion(node, reading.select, scope, text, tokens, reading.clauses, reading.with_text, query)
     try:
@@ -180,7 +180,7 @@ def _find_keys(place: ParsedQuestion) -> tuple[Column, ...]:
         return ()
 
 
-def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
+def _make_place(place: ParsedQuestion, catalog: Catalog) -> ExtractedQuestion:
     text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
     keys = check_form(place)
     ranked = place.ranked
@@ -226,7 +226,7 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
     if place.numbers.shown:
         source = write_empty_source(select, place.clauses, text, tokens, catalog)
         edits += NumberSql(place.numbers, select, scope, text, tokens, source).list_edits()
-    return CutQuestion(select, embedded, tuple(edits))
+    return ExtractedQuestion(select, embedded, tuple(edits))
 
 
 def _make_ranked(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:

@@ -10,7 +10,7 @@ from planner.catalog.catalog import Catalog, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError, refuse_unsupported
 from planner.extract.constant_result import find_idle_tables, is_constantly_empty
-from planner.extract.cut import CutQuestion, cut_question
+from planner.extract.cut import ExtractedQuestion, extract_question
 from planner.extract.extract_refusals import (
     hide_monitor_text,
     hide_stored_text,
@@ -165,14 +165,14 @@ def _cut_questions(
 ) -> Asking:
     text, tokens, tree = query.text, query.tokens, query.tree
     holes: list[_Replacement] = []
-    places: list[CutQuestion] = []
+    places: list[ExtractedQuestion] = []
     if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
         raise refuse_too_many_questions(most=MOST_QUESTIONS)
     for node, what in found:
         if isinstance(what, Table) and id(node) not in unread:
             if any(_find_select(node) is place.select for place in places):
                 continue  # joined there with another private table
-            places.extend(cut_question(node, what, text, tokens, catalog))
+            places.extend(extract_question(node, what, text, tokens, catalog))
         else:
             holes.append(_replace_relation(node, what, tokens, catalog))
             holes.extend(_Replacement(edit, ()) for edit in _cut_qualifiers(node, tree, tokens))

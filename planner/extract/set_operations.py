@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Column, Lookup, MergedKeys, Table, ValueGroups
-from planner.extract.cut import CutQuestion
+from planner.extract.cut import ExtractedQuestion
 from planner.extract.extract_refusals import refuse_scorecard_comparison
 from planner.groups.inhabited.column_roots import find_roots
 from planner.parser.clauses import find_token
@@ -43,18 +43,18 @@ class _SetOperand:
     """A question, or several joined to one, with its tokens. `first` is its leftmost question."""
 
     embedded: EmbeddedQuestion
-    first: CutQuestion
+    first: ExtractedQuestion
     start: int
     past: int
     restrictions: frozenset[str]
     comparisons: int
 
 
-Spans: TypeAlias = Mapping[int, CutQuestion]
+Spans: TypeAlias = Mapping[int, ExtractedQuestion]
 
 
 def join_branches(
-    places: tuple[CutQuestion, ...], text: str, tokens: tuple[Token, ...]
+    places: tuple[ExtractedQuestion, ...], text: str, tokens: tuple[Token, ...]
 ) -> tuple[tuple[EmbeddedQuestion, Edit], ...]:
     """Return the largest set operations that are one question each, with the edit that replaces the operation.
 
@@ -72,7 +72,7 @@ def join_branches(
     return tuple(found)
 
 
-def _list_roots(places: tuple[CutQuestion, ...]) -> Iterator[exp.SetOperation]:
+def _list_roots(places: tuple[ExtractedQuestion, ...]) -> Iterator[exp.SetOperation]:
     seen: set[int] = set()
     for place in places:
         root: exp.SetOperation | None = None
@@ -100,7 +100,7 @@ def _check_uncompared(root: exp.SetOperation, places: "Spans", text: str) -> Non
             waiting.extend(side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Expr))
 
 
-def _list_scorecards(node: exp.Expr, places: "Spans") -> list[CutQuestion]:
+def _list_scorecards(node: exp.Expr, places: "Spans") -> list[ExtractedQuestion]:
     """Return the questions with predicates in their select lists among the operands of set operations."""
     if isinstance(node, exp.SetOperation):
         return [*_list_scorecards(node.this, places), *_list_scorecards(node.expression, places)]
@@ -119,7 +119,7 @@ def _unwrap(node: exp.Expr) -> exp.Expr:
 
 
 def _write_comparison(
-    node: exp.Intersect | exp.Except, left: list[CutQuestion], right: list[CutQuestion], text: str
+    node: exp.Intersect | exp.Except, left: list[ExtractedQuestion], right: list[ExtractedQuestion], text: str
 ) -> str | None:
     """Return both scorecards as one question, compared around it, if they differ only in items of their own."""
     if any(_unwrap(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
@@ -218,7 +218,7 @@ def _include_parentheses(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOp
     return replace(part, start=start, past=past + 1)
 
 
-def _read_leaf(place: CutQuestion, tokens: tuple[Token, ...]) -> _SetOperand | None:
+def _read_leaf(place: ExtractedQuestion, tokens: tuple[Token, ...]) -> _SetOperand | None:
     select, embedded = place.select, place.embedded
     distinct = select.args.get("distinct")
     if (
@@ -249,7 +249,7 @@ def _strip_alias(item: exp.Expr) -> exp.Expr:
     return strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
 
 
-def _shows_each_key(place: CutQuestion) -> bool:
+def _shows_each_key(place: ExtractedQuestion) -> bool:
     """Return True if rows that are shown alike are one group: the select list has the keys, or all GROUP BY items."""
     shown, embedded = _list_columns(place), place.embedded
     if set(shown) == {key.name for key in embedded.keys}:
@@ -271,7 +271,7 @@ def _is_computed(key: Column) -> bool:
     )
 
 
-def _list_columns(place: CutQuestion) -> list[str | None]:
+def _list_columns(place: ExtractedQuestion) -> list[str | None]:
     """Return the columns of the select list, with None for other expressions."""
     shown = [find_column(_strip_alias(item), place.embedded.scope) for item in place.select.expressions]
     return [None if column is None else column.name for column in shown]
@@ -385,7 +385,7 @@ def _merge_tables(first: Table, second: Table) -> Table | None:
     return replace(first, columns=(*first.columns, *more)) if more else first
 
 
-def _are_alike(left: CutQuestion, right: CutQuestion) -> bool:
+def _are_alike(left: ExtractedQuestion, right: ExtractedQuestion) -> bool:
     """Return True if both show the same expressions of the same keys."""
     return (
         set(left.embedded.keys) == set(right.embedded.keys)
@@ -395,7 +395,7 @@ def _are_alike(left: CutQuestion, right: CutQuestion) -> bool:
     )
 
 
-def _edit_first(first: CutQuestion, text: str) -> tuple[str | int, ...]:
+def _edit_first(first: ExtractedQuestion, text: str) -> tuple[str | int, ...]:
     """Return the leftmost question's text after its own edits."""
     parts: list[str | int] = []
     at = first.embedded.offset

@@ -84,7 +84,7 @@ def reads_cells(question: Question) -> bool:
     return any(one.cell_reads for one in question.functionals)
 
 
-def cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSums]:
+def list_cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSums]:
     """Return the sums that a question's functionals are read off, each group having one noisy value of each, and how.
 
     Guarantee: every functional is the combination of sums that its reading says, in exact integers. The sums'

@@ -119,7 +119,7 @@ class Guarded(_GuardedTree):
     position: int | None
     is_complement: bool = False
     remedy: Remedy | None = None
-    settled: Formula | None = None
+    known_truth: Formula | None = None
     source: ComparisonPlace | None = None
 
 
@@ -215,9 +215,9 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     """
 
     def negate_leaf(guarded: Guarded) -> GuardedFormula:
-        settled = None if guarded.settled is None else complement_of(guarded.settled)
+        settled = None if guarded.known_truth is None else complement_of(guarded.known_truth)
         opposed = complement_of(guarded.formula)
-        return replace(guarded, formula=opposed, is_complement=not guarded.is_complement, settled=settled)
+        return replace(guarded, formula=opposed, is_complement=not guarded.is_complement, known_truth=settled)
 
     return formula.fold(
         negate_leaf,

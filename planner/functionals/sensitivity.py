@@ -50,7 +50,7 @@ class JointSensitivity:
     Proof: docs/proofs/joint_loss.md.
     """
 
-    sets: tuple[frozenset[int], ...]
+    affected_sets: tuple[frozenset[int], ...]
     functionals: int
     summed: frozenset[int]
     is_split_over_rows: bool
@@ -62,7 +62,7 @@ class JointSensitivity:
         if self.is_split_over_rows:
             full |= in_blocks
         if self.corners is None:
-            sets = expose_sets_at_once([one | full for one in self.sets], functionals=self.functionals)
+            sets = expose_sets_at_once([one | full for one in self.affected_sets], functionals=self.functionals)
             return drop_dominated(sets) if self.is_split_over_rows and in_blocks else sets
         found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
         for parts, moved in self.corners:
@@ -99,7 +99,7 @@ def find_joint_sensitivity(question: Question) -> JointSensitivity:
     summed = [index for index, functional in enumerate(functionals) if _adds_rows(question, functional)]
     cap = question.table.row_cap
     whole = JointSensitivity(
-        sets=find_affected_sets(question),
+        affected_sets=find_affected_sets(question),
         functionals=len(functionals),
         summed=frozenset(summed),
         is_split_over_rows=not question.table.is_row_unit and cap is not None and cap.rows > 1,
@@ -131,7 +131,9 @@ def find_joint_sensitivity(question: Question) -> JointSensitivity:
         for index, change in zip(summed, corner.amounts, strict=True):
             parts[index] = Fraction(rows * change, functionals[index].sensitivity)
         if max(parts) > 1:
-            return replace(whole, sets=(frozenset(range(len(functionals))),))  # rewriting refuses such a question
+            return replace(
+                whole, affected_sets=(frozenset(range(len(functionals))),)
+            )  # rewriting refuses such a question
         moved = frozenset(index for index, moves in zip(summed, corner.can_move, strict=True) if moves)
         if not any(one in moved and other in moved for one, other in apart):
             found.append((tuple(parts), moved))

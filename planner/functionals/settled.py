@@ -138,9 +138,11 @@ def replace_settled(formula: GuardedFormula, *, only_unguarded: bool) -> Guarded
     """
 
     def put_truth(leaf: Guarded) -> GuardedFormula:
-        if leaf.settled is None or (only_unguarded and leaf.values and (leaf.settled == TRUE) != leaf.is_complement):
+        if leaf.known_truth is None or (
+            only_unguarded and leaf.values and (leaf.known_truth == TRUE) != leaf.is_complement
+        ):
             return leaf
-        return replace(leaf, formula=leaf.settled)
+        return replace(leaf, formula=leaf.known_truth)
 
     return formula.map_leaves(put_truth)
 

@@ -29,7 +29,7 @@ from planner.groups.number_parts import find_column_unit, make_number_parts
 from planner.groups.open_texts import group_listed_ends, group_listed_texts, refuse_open_texts
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, NotFinite, TooManyCuts
 from planner.groups.pinned_values import is_listed_number, part_by_values
-from planner.groups.ranges import Times, find_number_range, find_time_range, list_fixed_conditions
+from planner.groups.ranges import TimeRange, find_number_range, find_time_range, list_fixed_conditions
 from planner.groups.time_cuts import group_times, list_starts, list_steps
 from planner.groups.truths import add_truths, replace_truths
 from planner.groups.unlisted_times import check_times
@@ -278,8 +278,8 @@ def _add_derived(
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column, key)))
 
 
-def _list_periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, ...]:
-    last = times.past - timedelta(microseconds=1)
+def _list_periods(derived: Derivation, times: TimeRange, item: exp.Expr) -> tuple[Value, ...]:
+    last = times.end - timedelta(microseconds=1)
     if derived.function == "extract":
         return tuple(range(extract_part(derived.part, times.first), extract_part(derived.part, last) + 1))
     part = "day" if derived.function == "date" else derived.part

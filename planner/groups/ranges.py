@@ -24,11 +24,11 @@ _NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TimeRange:
     """The moments from `first` to before `past`."""
 
     first: datetime
-    past: datetime
+    end: datetime
 
 
 def list_fixed_conditions(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
@@ -69,13 +69,13 @@ def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Frac
     return max(lows, default=None), min(highs, default=None)
 
 
-def find_time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Times | None:
+def find_time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> TimeRange | None:
     """Return the moments of a date or timestamp that a question asks about, or for which keys are declared.
 
     Return None if an end is open. If WHERE leaves an end open, it is the end of the key with the shortest calendar.
     """
     first, past = find_time_ends(column, scope, said)
-    return None if first is None or past is None else Times(first, past)
+    return None if first is None or past is None else TimeRange(first, past)
 
 
 def find_time_ends(
@@ -86,7 +86,7 @@ def find_time_ends(
     An open end is None.
     """
     found = _list_ends(column, "", said)
-    spans: list[Times] = []
+    spans: list[TimeRange] = []
     for key in scope.table.columns:
         part = _find_truncation(key, column)
         if not part or not key.domain:
@@ -94,14 +94,14 @@ def find_time_ends(
         lows, pasts = _list_ends(key, part, said)
         found = found[0] + lows, found[1] + pasts
         days = [value for value in key.domain if isinstance(value, date)]
-        spans.append(Times(find_moment(min(days)), find_end(part, max(days))))
+        spans.append(TimeRange(find_moment(min(days)), find_end(part, max(days))))
     for key in scope.wide_keys:
         if key.name == column.name:
             days = [value for value in key.domain or () if isinstance(value, date)]
-            spans.append(Times(find_moment(min(days)), find_end("day", max(days))))
-    narrow = min(spans, key=lambda one: one.past - one.first, default=None)
+            spans.append(TimeRange(find_moment(min(days)), find_end("day", max(days))))
+    narrow = min(spans, key=lambda one: one.end - one.first, default=None)
     first = max(found[0], default=None if narrow is None else narrow.first)
-    past = min(found[1], default=None if narrow is None else narrow.past)
+    past = min(found[1], default=None if narrow is None else narrow.end)
     return first, past
 
 

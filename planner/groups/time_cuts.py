@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, SqlType, ValueGroups
 from planner.groups.pieces import MOST_STEPS, TooManyCuts
-from planner.groups.ranges import Times
+from planner.groups.ranges import TimeRange
 from planner.scope.key_expressions import evaluate
 from planner.scope.key_times import find_finest_part, read_age, read_shift, read_stride
 from planner.scope.key_values import NotExact, convert
@@ -152,7 +152,7 @@ def _find_unit(node: exp.Expr | None) -> str:
             return ""
 
 
-def list_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
+def list_starts(steps: Iterable[TimeSteps], times: TimeRange) -> list[datetime]:
     """Return the moments at which the parts of a range begin, in rising order. Raise `TooManyCuts`."""
     found: set[datetime] = set()
     for one in steps:
@@ -165,8 +165,8 @@ def list_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
     return sorted(found)
 
 
-def _list_starts(one: TimeSteps, times: Times) -> list[datetime]:
-    first, past = times.first + one.shift, times.past + one.shift
+def _list_starts(one: TimeSteps, times: TimeRange) -> list[datetime]:
+    first, past = times.first + one.shift, times.end + one.shift
     if first >= past:
         return []
     if one.unit == _AGE:
@@ -212,14 +212,14 @@ def _start_year(year: int, origin: datetime) -> datetime:
     return same + timedelta(microseconds=1) if same <= origin else same
 
 
-def group_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> ValueGroups | None:
+def group_times(column: Column, starts: list[datetime], times: TimeRange, *, nullable: bool) -> ValueGroups | None:
     """Return the parts of a range that begin at these moments, each a group, and a group for NULL if `nullable`."""
     if not starts:
         return None
-    cuts: list[date] = [*starts, times.past]
+    cuts: list[date] = [*starts, times.end]
     if column.sql_type is SqlType.DATE:
         ends = [
-            one.date() + timedelta(days=one > datetime(one.year, one.month, one.day)) for one in (*starts, times.past)
+            one.date() + timedelta(days=one > datetime(one.year, one.month, one.day)) for one in (*starts, times.end)
         ]
         cuts = sorted(set(ends))
     count = len(cuts) - 1

@@ -377,7 +377,7 @@ def list_public_keys(table: Table, *, dialect: Dialect, asked: PublicConditions)
         asked: conditions on pinned rows, as for `join_lookups`.
     """
     row = RowSql(table=look_up_at_once(table), dialect=dialect)
-    several = (one for one in _group_lookups(table, dialect) if one.place in asked.demanded)
+    several = (one for one in _group_lookups(table, dialect) if one.place in asked.required)
     return tuple(PublicKeys(one.base.name, one.write_key_select(row, asked)) for one in several)
 
 
@@ -417,7 +417,7 @@ class _LookupGroup:
         """Return SQL for the join of the private relation with the pinned values, by a value of its rows."""
         searched = None if asked is None else self.make_search_step(row, asked)
         pinned = f"({self._write_tested_rows(row, asked)})" if searched is None else searched.name
-        joined = "LEFT JOIN" if asked is None or self.place not in asked.demanded else "JOIN"
+        joined = "LEFT JOIN" if asked is None or self.place not in asked.required else "JOIN"
         return f"{joined} {pinned} AS pinned{self.number} ON {key} = {self._key}"
 
     def write_key_select(self, row: RowSql, asked: PublicConditions) -> str:
@@ -435,7 +435,7 @@ class _LookupGroup:
 
     def _write_tested_rows(self, row: RowSql, asked: PublicConditions | None) -> str:
         """Return SQL for the pinned rows with their tests."""
-        if asked is None or self.place not in {*asked.carried, *asked.demanded}:
+        if asked is None or self.place not in {*asked.carried, *asked.required}:
             return self._write_rows()
         values = list(dict.fromkeys([self._key, *map(self.name_value, self.columns)]))
         named = [f"{self.name_value(one)} AS {self.dialect.spelling.identifier(one.name)}" for one in self.columns]

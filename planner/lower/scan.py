@@ -105,7 +105,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
         every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
         reduced = [replace(one, functional=left) for one, left in zip(functionals, asked, strict=True)]
         rolled = make_rollup(replace(plain, table=every), RowSql(table=every, dialect=dialect), reduced)
-    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled, apart=apart), steps
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled, from_kept_steps=apart), steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class _TableReading:
             front: tests on rows before they are joined.
         """
         question, dialect, public = self.question, self.dialect, self.public
-        own = MemberConditions() if public.carried or public.demanded else self.among
+        own = MemberConditions() if public.carried or public.required else self.among
         narrow = keep_columns(table, list_read_columns(question, table, question.where, self.asked))
         joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
         read = put_into_windows(joined, question, dialect=dialect)

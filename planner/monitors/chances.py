@@ -34,11 +34,11 @@ class Course:
     """
 
     value: Decimal
-    beyond: int
-    crosses: int | None
+    tolerances_away: int
+    crossing_look: int | None
     at_crossing: float | None
     by_close: float
-    late: float | None
+    mean_delay: float | None
     ladder_epsilon: float | None
 
 
@@ -117,11 +117,11 @@ def _make_courses(
         made.append(
             Course(
                 value=convert_to_users_unit(functional, final),
-                beyond=distance,
-                crosses=crosses,
+                tolerances_away=distance,
+                crossing_look=crosses,
                 at_crossing=None if crosses is None else chances[crosses - 1],
                 by_close=chances[-1],
-                late=None if crosses is None else sum(1.0 - chance for chance in chances[crosses - 1 : -1]),
+                mean_delay=None if crosses is None else sum(1.0 - chance for chance in chances[crosses - 1 : -1]),
                 ladder_epsilon=climbed,
             )
         )

@@ -5,7 +5,7 @@ from datetime import date
 
 from mechanisms.formula import list_literals
 from mechanisms.registry import DEFAULT
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.catalog.monitor import Monitor
 from planner.catalog.tolerance import parse_tolerances
@@ -36,7 +36,7 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
     """
     try:
         embedded = _find_question(catalog, monitor)
-        question = ask(
+        question = bind_question(
             embedded, catalog, accuracy=_make_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, is_utc=True
         )
     except KeyholeError as error:

@@ -41,19 +41,19 @@ class Horizon:
     starts: tuple[datetime, ...]
     length: timedelta
     between: timedelta
-    stretch: timedelta
+    look_period: timedelta
 
     def plan_looks(self, monitor: Monitor, *, early: bool) -> WindowPlan:
         """Return the windows with their looks. Unless `early`, a window has one look, its close."""
-        every = monitor.every if early else self.stretch
-        before = max(timedelta(0), self.length - self.stretch)
+        every = monitor.every if early else self.look_period
+        before = max(timedelta(0), self.length - self.look_period)
         return WindowPlan(
             starts=self.starts,
             first_looks=tuple(start + before + every for start in self.starts),
             length=self.length,
             every=every,
             lateness=monitor.lateness,
-            looks=self.stretch // every,
+            looks=self.look_period // every,
         )
 
     def count_in_looks(self, monitor: Monitor) -> WatchedWindow:
@@ -67,20 +67,20 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
     try:
         of_key = monitor.windows.length is None
         made = _make_key_windows(question, monitor) if of_key else _make_length_windows(question, monitor)
-        _ = made.starts[0] - made.length, made.starts[-1] + max(made.length, made.stretch) + monitor.lateness
+        _ = made.starts[0] - made.length, made.starts[-1] + max(made.length, made.look_period) + monitor.lateness
     except OverflowError:
         hint = "Write an earlier until, or a later from."
         raise refuse_windows(monitor, "a window begins or ends on no calendar", hint=hint) from None
-    if made.stretch % monitor.every:
+    if made.look_period % monitor.every:
         raise refuse_windows(
             monitor,
-            f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.stretch)} for which a "
+            f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.look_period)} for which a "
             "window is looked at",
-            hint=f'Write every = "{write_duration(find_nearest_divisor(made.stretch, monitor.every))}".',
+            hint=f'Write every = "{write_duration(find_nearest_divisor(made.look_period, monitor.every))}".',
         )
     looks = made.length // monitor.every
     if looks > MOST_LOOKS:
-        nearest = find_nearest_divisor(made.stretch, made.length / (MOST_LOOKS // 2))
+        nearest = find_nearest_divisor(made.look_period, made.length / (MOST_LOOKS // 2))
         raise refuse_windows(
             monitor,
             f"a window has {looks:,} looks, more than {MOST_LOOKS:,}",
@@ -113,7 +113,7 @@ def _make_length_windows(question: Question, monitor: Monitor) -> Horizon:
         starts=starts,
         length=windows.length,
         between=between,
-        stretch=stretch,
+        look_period=stretch,
     )
 
 
@@ -130,7 +130,7 @@ def _make_whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> 
         starts=(monitor.begins,),
         length=length,
         between=whole,
-        stretch=whole,
+        look_period=whole,
     )
 
 
@@ -229,7 +229,7 @@ def _make_key_windows(question: Question, monitor: Monitor) -> Horizon:
         starts=starts,
         length=length,
         between=length,
-        stretch=length,
+        look_period=length,
     )
 
 

@@ -10,7 +10,7 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS
-from planner.functionals.cell_readings import cell_sums, reads_cells
+from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.functionals.common_sums import find_common_sums
 from planner.functionals.sensitivity import JointSensitivity, find_joint_sensitivity
 from planner.plan.decision_task import find_blocks_to_try, make_decision_task
@@ -70,7 +70,7 @@ def add_common_sums(question: Question, calibration: Calibration) -> Question:
     if calibration.task.common is None:
         return question
     if reads_cells(question):
-        return replace(question, common=cell_sums(question)[0])
+        return replace(question, common=list_cell_sums(question)[0])
     found = find_common_sums(question)
     assert found is not None
     return replace(question, common=found.sums)
@@ -80,7 +80,7 @@ def _calibrate_on_cells(mechanism: Mechanism, question: Question, task: Decision
     """Return the calibration of thresholds on values that are read off several groups. Raise `Unachievable`."""
     if mechanism.name not in (Keyhole.name, Progressive.name):
         raise Unachievable("this mechanism compares no groups with other groups", instead=Progressive.name)
-    return mechanism.calibrate(replace(task, common=cell_sums(question)[1], blocks=frozenset()))
+    return mechanism.calibrate(replace(task, common=list_cell_sums(question)[1], blocks=frozenset()))
 
 
 def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration | None:

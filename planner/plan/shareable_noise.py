@@ -73,7 +73,7 @@ def describe_sharing(mechanism: Mechanism, found: Calibration) -> NoiseSharing |
         if index in found.task.short_blocks and test.rate and test.block == 1 and _is_cheaper_in_blocks(found, index)
     )
     apart = replace(found.task, short_blocks=frozenset())
-    return NoiseSharing(functionals=shared, mechanism=mechanism.name, apart=apart) if shared else None
+    return NoiseSharing(functionals=shared, mechanism=mechanism.name, task_in_blocks=apart) if shared else None
 
 
 def _is_cheaper_in_blocks(found: Calibration, functional: int) -> bool:

@@ -33,7 +33,7 @@ class ProposedUnit:
     paths: tuple[KeyStep, ...]
     is_one_row: bool
     is_unique: bool
-    same_as: KeyStep | None
+    same_people_step: KeyStep | None
     similar_table: str | None
     is_lookup: bool
     lookups: Mapping[str, KeyStep]
@@ -73,7 +73,7 @@ def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
             paths=others or paths[name],
             is_one_row=unique or (column is not None and column == people[name]),
             is_unique=unique,
-            same_as=same[name],
+            same_people_step=same[name],
             similar_table=None
             if people[name] or same[name]
             else _find_similar(table, column, [(keyed[o], columns[o]) for o in found]),

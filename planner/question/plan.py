@@ -145,7 +145,7 @@ class Rewritten:
     blocks: tuple[KeyBlock, ...] = ()
     steps: tuple[KeptStep, ...] = ()
     body: str = ""
-    apart: "Rewritten | None" = None
+    from_kept_steps: "Rewritten | None" = None
 
     def write_from_kept(self, kept: Mapping[str, str]) -> str:
         """Return the statement that reads the same rows of some steps from relations of the source.
@@ -181,12 +181,12 @@ class NoiseSharing:
 
     functionals: frozenset[int]
     mechanism: str
-    apart: DecisionTask
+    task_in_blocks: DecisionTask
 
     @property
     def epsilon_in_blocks(self) -> float:
         """The worst case of the question with noise on blocks, calibrated on first use."""
-        return _find_worst_case(self.mechanism, self.apart)
+        return _find_worst_case(self.mechanism, self.task_in_blocks)
 
 
 @lru_cache(maxsize=128)

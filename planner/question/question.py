@@ -303,7 +303,7 @@ class MeanScore:
     count: Functional
     rows: int
     times: int
-    worst: Decimal
+    worst_value: Decimal
     reach: int
     step: Decimal
 

@@ -25,7 +25,7 @@ from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.tolerance import Tolerances, parse_tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
-from planner.functionals.cell_readings import cell_sums, read_functional
+from planner.functionals.cell_readings import list_cell_sums, read_functional
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.row_range import find_row_range
@@ -154,7 +154,7 @@ def _find_amount_beside(
 ) -> Fraction:
     """Return the tolerance of a comparison with other groups whose test costs about `epsilon`, rounded up."""
     try:
-        steps = find_affordable_tolerance(cell_sums(question)[1], place, epsilon=epsilon, fnr=fnr, fpr=fpr)
+        steps = find_affordable_tolerance(list_cell_sums(question)[1], place, epsilon=epsilon, fnr=fnr, fpr=fpr)
     except Unachievable:  # refused when the question is planned
         return Fraction(0)
     return round_up(steps * size)

@@ -95,7 +95,7 @@ def score_mean(
         count=count,
         rows=_count_rows(mean, formula, table, where, accuracy),
         times=1,
-        worst=convert_to_decimal(worst),
+        worst_value=convert_to_decimal(worst),
         reach=reach,
         step=convert_to_decimal(size),
     )
@@ -135,7 +135,7 @@ def _score_by_units(
             max(accuracy.min_rows, find_demanded_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS
         ),
         times=1,
-        worst=convert_to_decimal(worst),
+        worst_value=convert_to_decimal(worst),
         reach=reach,
         step=convert_to_decimal(size),
     )
@@ -245,7 +245,7 @@ def describe_rows(ranked: Ranked) -> str:
     assert ranked.mean is not None
     return (
         f"{ranked.functional.name} is divided by {ranked.mean.rows:,} at least: a group with fewer values counts as if "
-        f"the missing ones were {ranked.mean.worst:f}; SET keyhole.min_rows says another number"
+        f"the missing ones were {ranked.mean.worst_value:f}; SET keyhole.min_rows says another number"
     )
 
 

@@ -296,7 +296,7 @@ def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
 
     As in PostgreSQL, a column of the table comes before an alias.
     """
-    index = read_position(item, select, clause="GROUP BY")
+    index = resolve_position(item, select, clause="GROUP BY")
     if index is not None:
         return _strip_alias(select.expressions[index])
     if isinstance(item, exp.Column) and item.args.get("table") is None:
@@ -308,7 +308,7 @@ def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     return item
 
 
-def read_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | None:
+def resolve_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | None:
     """Return the 0-based place in the select list that a number in GROUP BY or ORDER BY means.
 
     Return None if the item is not constant. Raise KH100 and KH215 in PostgreSQL's words for other constants.

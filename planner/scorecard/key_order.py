@@ -16,7 +16,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import read_tokens
 from planner.parser.tree import find_position, parse, read_name, strip_parentheses, write_node
 from planner.scope.embedded import EmbeddedQuestion
-from planner.scope.group_by import read_position
+from planner.scope.group_by import resolve_position
 from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import find_column
 
@@ -114,7 +114,7 @@ def resolve_order_item(node: exp.Expr, select: exp.Select) -> exp.Expr:
 
     A name of the select list comes before a column of the table.
     """
-    place = read_position(node, select, clause="ORDER BY")
+    place = resolve_position(node, select, clause="ORDER BY")
     if place is not None:
         return _strip_name(select.expressions[place])
     if not isinstance(node, exp.Column) or node.args.get("table") is not None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from accountant.unit_balance import NO_UNIT_LOSS, UnitRoom
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Grouping, Table
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_percent
@@ -189,7 +189,7 @@ class BoundsReport:
         try:
             accuracy = settings.read_accuracy({"keyhole.tolerance": str(_TIMES)}, catalog.defaults)
             today = datetime.now(UTC).date()
-            question = ask(
+            question = bind_question(
                 read_bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
             )
             plan = planning.plan_question(question, dialect=self.planned.release.counts.dialect)

@@ -330,7 +330,7 @@ def _write_unit(unit: Unit | None, day: SourceColumn | None, proposed: ProposedU
 
 def _write_same_people(column: str, proposed: ProposedUnit) -> Iterator[str]:
     """Yield lines of the policy that declare that another table has the same people, so that they share one budget."""
-    if (step := proposed.same_as) is not None:
+    if (step := proposed.same_people_step) is not None:
         ground = _describe_ground(step)
         yield f"same_unit_as = {_quote_text(step.table)}   # {column} names the same people there, {ground}"
     elif proposed.similar_table is not None:

@@ -15,7 +15,7 @@ from accountant.balances.grants import apply_grants
 from accountant.charges import NANO
 from accountant.limits import Limits
 from accountant.unit_balance import UnitLoss, UnitRoom
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.explain.cost_breakdown import list_expected_losses
@@ -161,7 +161,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     question = read_bare_question(sql, settings.read_catalog(catalog, given))
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.read_accuracy(given, catalog.defaults)
-    made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
+    made = bind_question(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
     plan = planning.plan_question(made, dialect=dialect)
     return _compare_with_caps(plan, stood_in, asked, sizes)
 

@@ -138,7 +138,7 @@ def _describe_courses(made: Courses) -> Iterator[str]:
     for row in rows:
         yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if made.ladder_epsilon is not None:
-        far = min(made.courses, key=lambda course: course.beyond).ladder_epsilon
+        far = min(made.courses, key=lambda course: course.tolerances_away).ladder_epsilon
         assert far is not None
         what = "The alarm on all of it" if made.watches_whole else "An alarm"
         yield (
@@ -152,9 +152,9 @@ def _write_course(course: Course) -> tuple[str, ...]:
     never = "-"
     return (
         write_plain(course.value),
-        never if course.crosses is None else f"look {course.crosses:,}",
+        never if course.crossing_look is None else f"look {course.crossing_look:,}",
         never if course.at_crossing is None else write_percent(course.at_crossing, places=2),
         write_percent(course.by_close, places=2),
-        never if course.late is None else f"{course.late:.2f} looks",
+        never if course.mean_delay is None else f"{course.mean_delay:.2f} looks",
         never if course.ladder_epsilon is None else f"epsilon {write_at_most(course.ladder_epsilon)}",
     )

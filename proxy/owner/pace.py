@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Budget, Catalog, Column, Defaults, SqlType, Table
 from planner.catalog.pace import EngineWork, Pace, TableSize
 from planner.catalog.pins import Pins
@@ -126,7 +126,7 @@ def _make_question(
         digest="",
     )
     having = " AND ".join(f"sum(amount) FILTER (WHERE amount > {9 * n}) > 1000" for n in range(aggregates))
-    question = ask(
+    question = bind_question(
         read_bare_question(f"SELECT place FROM {_NAME} GROUP BY place HAVING {having}", catalog),
         catalog,
         accuracy=read_accuracy({}, catalog.defaults),

@@ -7,7 +7,7 @@ charged, since nothing is released: a caller may show them to the owner only.
 from datetime import UTC, datetime
 from pathlib import Path
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Table
 from planner.catalog.key_space import KeySpace, format_value
 from planner.functionals.unit_rows import make_existence
@@ -38,7 +38,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
             raise Mistyped("time", f'"{time}" is the place already')
         keys = _write_names((place, time))
         sql = f"SELECT {keys} FROM {quote_identifier(table)} GROUP BY {keys} HAVING count(*) > {_FAR}"
-        asked = ask(
+        asked = bind_question(
             read_bare_question(sql, catalog),
             catalog,
             accuracy=settings.read_accuracy({}, catalog.defaults),

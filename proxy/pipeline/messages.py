@@ -14,7 +14,7 @@ import numpy as np
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.ranking.run import Ranking
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Analyst, Catalog
 from planner.catalog.key_space import WHOLE_TABLE, KeySpace
 from planner.catalog.listed_values import format_values
@@ -74,7 +74,7 @@ class Asked:
 
     def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
         """Bind the question to a catalog at the given accuracy, and return it. Raise KH1xx to KH4xx."""
-        return ask(
+        return bind_question(
             self.question,
             catalog,
             accuracy=accuracy,

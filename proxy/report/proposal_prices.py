@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import BandColumn, Budget, Catalog, Table
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_at_least
@@ -57,7 +57,8 @@ def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
         asking = extract_questions(sql, read_tokens(sql), catalog)
         made = [
             plan_question(
-                ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=dialect
+                bind_question(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today),
+                dialect=dialect,
             )
             for one in (() if asking is None else asking.questions)
         ]

@@ -140,7 +140,7 @@ class Rollups:
                 return self._read_kept(
                     [found], SourceStatement(rolled, is_scan=False, reads_kept=True), timeout_ms, read
                 )
-        apart = None if rewritten.blocks else rewritten.apart
+        apart = None if rewritten.blocks else rewritten.from_kept_steps
         if apart is not None and (listed := self._find_all(_list_read(apart), version)):
             statement = SourceStatement(apart.write_from_kept(_name_relations(listed)), reads_kept=True)
             with suppress(Exception):
@@ -226,8 +226,8 @@ class Rollups:
         steps = _list_steps(rewritten)
         for rows in steps:
             self._request(self._steps, rows, version, timeout_ms=timeout_ms)
-        if rewritten.apart is not None and not rewritten.blocks:
-            self._request_lists(_list_read(rewritten.apart), version, timeout_ms=timeout_ms)
+        if rewritten.from_kept_steps is not None and not rewritten.blocks:
+            self._request_lists(_list_read(rewritten.from_kept_steps), version, timeout_ms=timeout_ms)
         rollup = rewritten.rollup
         if rollup is not None and (
             len(steps) <= _FEW_STEPS or self._note_wish(f"{_make_name(rollup)} {version}") >= OFTEN

@@ -6,7 +6,7 @@ from benchmarks import planning as planning_benchmark
 from benchmarks.planning import TODAY, adapt_to_unit, compile_catalogs, draw_typical, make_large, measure
 from mechanisms.formula import list_literals
 from mechanisms.registry import DEFAULT
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
@@ -34,7 +34,7 @@ def test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six(
         for sql in (*make_large(0).values(), *(adapt_to_unit(one, unit) for one in draw_typical(30, seed=3))):
             statement = classify(sql, catalog)
             assert isinstance(statement, Asking)
-            question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
+            question = bind_question(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
             literals = len(list(list_literals(question.formula)))
             assert literals == 64 if sql in make_large(0).values() else 1 <= literals <= 12
 
@@ -44,7 +44,7 @@ def test_ordered_thresholds_fold_into_one() -> None:
     accuracy = settings.read_accuracy({}, catalog.defaults)
     statement = classify(make_large(0)["64 thresholds on one aggregate, ordered"], catalog)
     assert isinstance(statement, Asking)
-    question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
+    question = bind_question(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
     made = planning.plan_question(question, dialect=DUCKDB)
     assert made.minimised.exact
     assert len(list(list_literals(made.minimised.formula))) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -44,7 +44,7 @@ def refusal(sql: str, **settings: str) -> KeyholeError | None:
         statement = classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
             wanted = read_accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
-            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+            bind_question(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         return error
     return None
@@ -61,7 +61,7 @@ def asked(
     catalog = catalog or retail()
     (question,) = asking(sql, catalog).questions
     wanted = read_accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
-    return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, is_utc=True)
+    return bind_question(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, is_utc=True)
 
 
 _ASKED: dict[tuple[object, ...], tuple[Catalog, Question]] = {}

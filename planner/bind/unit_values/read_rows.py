@@ -49,7 +49,7 @@ class RowsQuestion:
     clauses: Clauses
     scope: Scope
     query: UnitValuesQuery
-    emptied: tuple[int, int] | None
+    with_query_tokens: tuple[int, int] | None
 
 
 def read_row_values(

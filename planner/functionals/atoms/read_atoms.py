@@ -160,7 +160,7 @@ def _refuse_settled(guarded: GuardedFormula, collected: FormulaCollector) -> Non
     """Raise KH220 if declared bounds decide the formula, whatever the data."""
     whole = _simplify(strip_guards(replace_settled(guarded, only_unguarded=False), capped=frozenset()))
     deciding = next(
-        (leaf for leaf in guarded.walk_leaves() if leaf.settled is not None and leaf.settled == whole), None
+        (leaf for leaf in guarded.walk_leaves() if leaf.known_truth is not None and leaf.known_truth == whole), None
     )
     if deciding is not None:
         raise refuse_undecidable(*collected.settled[deciding.text])

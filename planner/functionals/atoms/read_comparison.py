@@ -62,7 +62,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     except KeyholeError:
         if settled is None:
             raise
-        return Guarded(settled, values, text, comparison.position, settled=settled, source=source)
+        return Guarded(settled, values, text, comparison.position, known_truth=settled, source=source)
     index = collected.add_functional(made, meaning=meaning)
     formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
@@ -77,7 +77,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     # the tolerance grows with the rows that it is meant for
     wanted = Fraction(WORTH * made.sensitivity * made.rows, tolerance) if comparison.per_row and tolerance else None
     remedied = _find_remedy(comparison, collected, mean_rows=wanted or Fraction(0))
-    return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled, source=source)
+    return Guarded(formula, values, shown, comparison.position, remedy=remedied, known_truth=settled, source=source)
 
 
 def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:

@@ -53,7 +53,7 @@ class HeavyRows:
     heavy_step: NamedStep
     earlier_steps: tuple[NamedStep, ...]
     dialect: Dialect
-    front: FrontConditions = NOTHING
+    front_conditions: FrontConditions = NOTHING
 
     def reach_heavy_units(self) -> Table:
         """Return the table with the columns of heavy units beside its own. They are NULL in rows of other units."""
@@ -66,9 +66,9 @@ class HeavyRows:
             if column.derivation is None and column.name not in reached
         ]
         source, by = self.table.relation, self._by
-        if self.front.has_own:
+        if self.front_conditions.has_own:
             row = RowSql(table=self.table, dialect=self.dialect)
-            source, by = ask_rows(row, self.front, shown=shown, keys=self._path.from_columns)
+            source, by = ask_rows(row, self.front_conditions, shown=shown, keys=self._path.from_columns)
         shown += [
             f"{unit} AS {identifier(name)}" for unit, name in zip(self._name_units("y"), self.table.unit, strict=True)
         ]

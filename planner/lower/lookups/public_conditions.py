@@ -45,7 +45,7 @@ class PublicConditions:
     where: Condition
     functionals: tuple[Functional, ...]
     carried: Mapping[Place, Mapping[Condition, str]] = field(default_factory=lambda: MappingProxyType({}))
-    demanded: Mapping[Place, Condition] = field(default_factory=lambda: MappingProxyType({}))
+    required: Mapping[Place, Condition] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -142,7 +142,7 @@ def find_place(table: Table, name: str) -> Place | None:
 
 def is_expensive_at(row: RowSql, place: Place, asked: PublicConditions) -> bool:
     """Return True if the tests on the public rows of a place take a time that could be noticed."""
-    conditions = [*asked.carried.get(place, {}), asked.demanded.get(place, ALWAYS)]
+    conditions = [*asked.carried.get(place, {}), asked.required.get(place, ALWAYS)]
     return has_expensive(row.table, conditions, ())
 
 
@@ -160,7 +160,7 @@ def write_asked_rows(row: RowSql, place: Place, asked: PublicConditions, *, rows
     public = replace(row, table=replace(row.table, columns=read))
     carried = asked.carried.get(place, {})
     demanded = join_all(
-        part for part in asked.demanded.get(place, ALWAYS).list_conjuncts() if not _is_met_by_join(row.table, part)
+        part for part in asked.required.get(place, ALWAYS).list_conjuncts() if not _is_met_by_join(row.table, part)
     )
     truths = [f"COALESCE({public.write_condition(one)}, FALSE) AS {name}" for one, name in carried.items()]
     where = "" if demanded == ALWAYS else f" WHERE {public.write_condition(demanded)}"

@@ -54,7 +54,7 @@ class FrontConditions:
     """
 
     own: Condition = ALWAYS
-    found: tuple[PublicKeys, ...] = ()
+    public_keys: tuple[PublicKeys, ...] = ()
     path: "FrontConditions | None" = None
     members: tuple["FrontConditions", ...] = ()
 
@@ -65,7 +65,7 @@ class FrontConditions:
     @property
     def has_own(self) -> bool:
         """True if there are tests on the table's own rows."""
-        return self.own != ALWAYS or bool(self.found)
+        return self.own != ALWAYS or bool(self.public_keys)
 
     def find_path_conditions(self) -> "FrontConditions":
         """Return the conditions on the table to which the path leads."""
@@ -123,17 +123,17 @@ def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
     whichever rows there are.
     """
     tests = write_where_tests(row, front.own)
-    if not front.found:
+    if not front.public_keys:
         return row.table.relation, tests
     own, identifier = _list_own(row.table), row.dialect.spelling.identifier
-    names = [f"keyhole_a{i}" for i in range(len(front.found))]
-    looked_up = [row.table.get_column(one.column) for one in front.found]
+    names = [f"keyhole_a{i}" for i in range(len(front.public_keys))]
+    looked_up = [row.table.get_column(one.column) for one in front.public_keys]
     read = [f"{row.write_column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]
     stored = [identifier(one.name) for one in row.table.columns if one.derivation is None and one.name in own]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     rows = f"SELECT {', '.join([*read, *stored])} FROM {row.table.relation}{where}"
     met = add_any_row(rows, looked_up, beside=len(stored), dialect=row.dialect)
-    kept = " AND ".join(f"{name} IN ({one.select})" for one, name in zip(front.found, names, strict=True))
+    kept = " AND ".join(f"{name} IN ({one.select})" for one, name in zip(front.public_keys, names, strict=True))
     # a test from outside would leave out that row in front of the public keys
     return f"(SELECT {', '.join(stored)} FROM ({met}) AS met WHERE {kept}{write_row_fence(row.dialect)}) AS known", []
 

@@ -18,7 +18,7 @@ from planner.predicates.terms.coalesce import drop_nulls, read_coalesce
 from planner.predicates.terms.formatted import read_to_char
 from planner.predicates.terms.number import drop_sign, scale_term, shift_term
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.terms.text import read_position, read_text_function
+from planner.predicates.terms.text import read_text_function, read_word_position
 from planner.predicates.terms.time import read_extract, read_truncation, shift_time
 from planner.predicates.where_refusals import refuse_division, refuse_function, refuse_subquery, refuse_unlisted
 from planner.scope.name_resolution import find_column
@@ -72,7 +72,7 @@ def read_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
             return read_text_function(node, read_term(node.this, within), within)
         case exp.StrPosition():
             inner = read_term(node.this, within) or read_computed_term(node.this, within)
-            return None if inner is None else read_position(node, inner, within)
+            return None if inner is None else read_word_position(node, inner, within)
         case exp.Coalesce():
             arguments = drop_nulls(node, within)
             return read_coalesce(read_term(arguments[0], within) if arguments else None, arguments, within)

@@ -105,7 +105,7 @@ def _read_lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
     return found
 
 
-def read_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> ColumnTerm | None:
+def read_word_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> ColumnTerm | None:
     """Return `position(word IN text)`, as a term that says whether the word is in the text."""
     word = node.args.get("substr")
     if word is None or node.args.get("position") or not within.is_constant(word) or text.like is None:

@@ -13,7 +13,7 @@ import numpy as np
 from mechanisms.formula import TRUE, Integers
 from mechanisms.risk.disclosure import compute_jump
 from mechanisms.risk.share_learning import SharePair, compute_chance
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.functionals.said_shares import ShareThreshold
 from planner.functionals.unit_rows import make_existence
@@ -225,7 +225,7 @@ def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -
     sql = f"SELECT {keys} FROM {quote_identifier(made.table.name)} GROUP BY {keys} HAVING {counted}"
     accuracy = settings.read_accuracy({}, reading.catalog.defaults)
     today = datetime.now(UTC).date()
-    asked = ask(
+    asked = bind_question(
         read_bare_question(sql, reading.catalog),
         reading.catalog,
         accuracy=accuracy,

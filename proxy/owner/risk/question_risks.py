@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.functionals.said_shares import ShareThreshold, find_shares
 from planner.lower.dialects.dialect import Dialect
@@ -44,6 +44,8 @@ def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> 
             raise listed.refusal
         asked = listed.asked
         accuracy = settings.read_accuracy(asked.settings, catalog.defaults)
-        made = ask(asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=today, is_utc=True)
+        made = bind_question(
+            asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=today, is_utc=True
+        )
         plan = planning.plan_question(made, dialect=dialect)
         yield RiskQuestion(name, plan, find_shares(plan.question))

@@ -41,7 +41,7 @@ def count_parts(catalog: Catalog) -> Iterator[list[str]]:
                 continue
             written = plan_question(asked(statement.write_sql(1.0), catalog=catalog), dialect=dialect).rewritten
             forms = {"first": written.sql}
-            for name, one in (("steps kept", written), ("heavy units apart", written.apart)):
+            for name, one in (("steps kept", written), ("heavy units apart", written.from_kept_steps)):
                 if one is not None and one.steps:
                     forms[name] = one.write_from_kept(
                         {step.name: "kept" for step in one.steps if step.rows is not None}

@@ -16,7 +16,7 @@ from benchmarks.oracle.judging import find_held_keys as truth_of
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, draw_rows, open_engines
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -84,7 +84,7 @@ def question_of(sql: str, tolerance: str) -> Question | None:
     wanted = read_accuracy({"keyhole.tolerance": tolerance, "keyhole.min_rows": str(MIN_ROWS)}, CATALOG.defaults)
     (only,) = statement.questions
     try:
-        return ask(only, CATALOG, accuracy=wanted, parameters={}, today=date(2026, 6, 15))
+        return bind_question(only, CATALOG, accuracy=wanted, parameters={}, today=date(2026, 6, 15))
     except KeyholeError as error:
         if error.code != "KH211":
             raise

@@ -18,7 +18,7 @@ from mechanisms.keyhole.cell_readings import (
     find_affordable_tolerance,
 )
 from mechanisms.keyhole.taken_cells import LARGEST_VALUE, read_cells, weigh_noises
-from mechanisms.noise.noise_sum import Noises, Weighted, merge
+from mechanisms.noise.noise_sum import Noises, Weighted, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once, list_sum_rates
@@ -104,7 +104,7 @@ def noises_of(made: Calibration, functional: int) -> list[Noises]:
     assert common is not None
     rates = shared_rates(made)
     return [
-        merge([Weighted(times, count, rates[place]) for place, times, count in kind])
+        merge_equal_noises([Weighted(times, count, rates[place]) for place, times, count in kind])
         for kind in kinds_of_keys(common, functional)
     ]
 

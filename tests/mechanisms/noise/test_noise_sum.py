@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.noise import noise_sum
-from mechanisms.noise.noise_sum import Noises, Weighted, merge, reach, upper_tail
+from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, find_least_reach, merge_equal_noises
 from tests.effort import examples
 from tests.mechanisms.noise.convolved import exact_tail
 
@@ -20,12 +20,12 @@ sums_of_noise = st.lists(
     st.builds(Weighted, times=st.integers(1, 6), count=st.integers(1, 3), rate=st.floats(0.3, 4.0)),
     min_size=1,
     max_size=3,
-).map(merge)
+).map(merge_equal_noises)
 wide_sums = st.lists(
     st.builds(Weighted, times=st.integers(1, 3), count=st.integers(1, 2), rate=st.floats(0.08, 0.3)),
     min_size=2,
     max_size=3,
-).map(merge)
+).map(merge_equal_noises)
 places = st.floats(-3.0, 6.0)  # of a value, in standard deviations
 
 
@@ -49,7 +49,7 @@ def coarse_lattices(*, points: int = noise_sum._COARSE_POINTS) -> Iterator[None]
 def test_a_tail_is_that_of_the_convolution(noises: Noises, place: float) -> None:
     value = at_place(noises, place)
     exact = exact_tail(noises, value)
-    assert exact - 1e-14 <= upper_tail(noises, value) <= exact + ABOVE
+    assert exact - 1e-14 <= bound_upper_tail(noises, value) <= exact + ABOVE
 
 
 @examples(100)
@@ -59,11 +59,11 @@ def test_tails_are_symmetric_fall_and_keep_to_their_lattice(
 ) -> None:
     """A sum of multiples of a number is beyond a value from the next multiple on."""
     value = at_place(noises, place)
-    assert 1.0 <= upper_tail(noises, value) + upper_tail(noises, 1 - value) <= 1.0 + 2 * ABOVE
-    assert upper_tail(noises, value + 1) <= upper_tail(noises, value) + ABOVE
+    assert 1.0 <= bound_upper_tail(noises, value) + bound_upper_tail(noises, 1 - value) <= 1.0 + 2 * ABOVE
+    assert bound_upper_tail(noises, value + 1) <= bound_upper_tail(noises, value) + ABOVE
     scaled = tuple(Weighted(one.times * wider, one.count, one.rate) for one in noises)
     between = value * wider - beyond % wider
-    assert upper_tail(scaled, between) == pytest.approx(upper_tail(noises, value), abs=ABOVE)
+    assert bound_upper_tail(scaled, between) == pytest.approx(bound_upper_tail(noises, value), abs=ABOVE)
 
 
 @examples(100)
@@ -72,7 +72,7 @@ def test_a_coarser_lattice_is_never_below_and_not_far_above(noises: Noises, plac
     """Its tail is at most that of a value nearer by twice the weights and steps that its noises are rounded by."""
     value = at_place(noises, place)
     with coarse_lattices(points=points):
-        found = upper_tail(noises, value)
+        found = bound_upper_tail(noises, value)
         _, _, beyond = noise_sum._coarsen(noises)
     assert found >= exact_tail(noises, value) - 1e-14
     if value > beyond:
@@ -83,28 +83,28 @@ def test_a_coarser_lattice_is_never_below_and_not_far_above(noises: Noises, plac
 @pytest.mark.parametrize(
     "noises",
     [
-        merge([Weighted(1, 12, 0.003)]),
-        merge([Weighted(5, 1, 0.002), Weighted(6, 1, 0.002)]),
-        merge([Weighted(1, 1, 2e-4), Weighted(2, 30, 2e-3)]),
+        merge_equal_noises([Weighted(1, 12, 0.003)]),
+        merge_equal_noises([Weighted(5, 1, 0.002), Weighted(6, 1, 0.002)]),
+        merge_equal_noises([Weighted(1, 1, 2e-4), Weighted(2, 30, 2e-3)]),
     ],
 )
 def test_a_coarser_lattice_costs_a_hundredth_of_the_reach(noises: Noises, share: float) -> None:
-    exact = reach(noises, share)
+    exact = find_least_reach(noises, share)
     with coarse_lattices():
-        assert exact <= reach(noises, share) <= 1.01 * exact
+        assert exact <= find_least_reach(noises, share) <= 1.01 * exact
 
 
 @pytest.mark.parametrize("count", [2, 12])
 def test_the_reach_of_wide_noise_grows_with_its_width(count: int) -> None:
     """A millionth of a rate is on the coarser lattice, a thousandth is not."""
-    narrow, wide = (reach((Weighted(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
+    narrow, wide = (find_least_reach((Weighted(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
     assert 0.998 * narrow <= wide <= 1.004 * narrow
 
 
 @examples(100)
 @given(noises=sums_of_noise, share=st.floats(1e-6, 0.4))
 def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noises, share: float) -> None:
-    found = reach(noises, share)
+    found = find_least_reach(noises, share)
     assert found >= 1
     assert exact_tail(noises, found) <= share
     if found > 1:
@@ -113,7 +113,11 @@ def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noise
 
 def test_alike_noises_are_counted_together() -> None:
     one, other = Weighted(1, 1, 0.5), Weighted(2, 2, 0.5)
-    assert merge([other, one, one, Weighted(1, 1, 0.25)]) == (Weighted(1, 1, 0.25), Weighted(1, 2, 0.5), other)
+    assert merge_equal_noises([other, one, one, Weighted(1, 1, 0.25)]) == (
+        Weighted(1, 1, 0.25),
+        Weighted(1, 2, 0.5),
+        other,
+    )
 
 
 def cell_loss(weights: tuple[int, ...], tolerance: int) -> float:
@@ -121,8 +125,8 @@ def cell_loss(weights: tuple[int, ...], tolerance: int) -> float:
     low, high = 1e-3, 1.0
     while high > 1.0001 * low:
         rate = (low * high) ** 0.5
-        noises = merge([Weighted(weight, 1, rate) for weight in weights])
-        enough = reach(noises, 0.05) + reach(noises, 0.1) <= tolerance + 2
+        noises = merge_equal_noises([Weighted(weight, 1, rate) for weight in weights])
+        enough = find_least_reach(noises, 0.05) + find_least_reach(noises, 0.1) <= tolerance + 2
         low, high = (low, rate) if enough else (rate, high)
     return high
 

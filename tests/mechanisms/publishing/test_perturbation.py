@@ -78,7 +78,7 @@ def test_small_groups_are_perturbed_and_large_ones_thinned() -> None:
     """Sizes are kept to within what scaling rounds, a standard deviation of half the root of the thinned size."""
     counts = np.array([[70, 30], [7_600, 2_400], [0, 0], [116, 0]])
     found = sample_and_perturb(counts, ASKED, noise=SeededNoise(3))
-    assert found.thinned.tolist() == [False, True, False, True]
+    assert found.is_thinned.tolist() == [False, True, False, True]
     assert found.counts[0].sum() == 100
     assert found.counts[2].sum() == 0
     assert found.counts[1].sum() == pytest.approx(10_000, abs=60)
@@ -100,5 +100,5 @@ def test_thinned_groups_are_estimated_rightly_on_average() -> None:
 def test_a_criterion_that_allows_nothing_leaves_a_group_out() -> None:
     nothing = Criterion(retention=0.7, values=2, relative_error=0.3, least_tail=0.3, exact=True)
     found = sample_and_perturb(np.array([[76, 24]]), nothing, noise=SeededNoise(1))
-    assert found.thinned.tolist() == [True]
+    assert found.is_thinned.tolist() == [True]
     assert found.counts.tolist() == [[0, 0]]

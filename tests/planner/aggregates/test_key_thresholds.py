@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechanisms.formula import FALSE, Integers, evaluate_formula, list_literals
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
@@ -74,7 +74,7 @@ JOINED = "FROM visits v JOIN rooms r ON v.room = r.room"
 def _asked(sql: str) -> Question:
     statement = classify(sql, CATALOG)
     assert isinstance(statement, Asking)
-    return ask(statement.questions[0], CATALOG, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
+    return bind_question(statement.questions[0], CATALOG, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
 
 
 def _outcome(sql: str) -> str:
@@ -126,7 +126,7 @@ def test_another_pin_is_another_question() -> None:
     catalog = replace(CATALOG, public_tables=(changed, BUILDINGS))
     statement = classify(SAME[0], catalog)
     assert isinstance(statement, Asking)
-    other = ask(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
+    other = bind_question(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2026, 1, 1))
     first = plan_question(_asked(SAME[0]), dialect=POSTGRES)
     assert plan_question(other, dialect=POSTGRES).fingerprint != first.fingerprint
 
@@ -191,7 +191,7 @@ def test_hints_for_own_thresholds_work() -> None:
     statement = classify(zero, CATALOG)
     assert isinstance(statement, Asking)
     wanted = replace(ACCURACY, tolerance=tolerance)
-    found = ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
+    found = bind_question(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
     assert plan_question(found, dialect=POSTGRES).worst_case_epsilon > 0
 
 
@@ -222,7 +222,7 @@ def test_a_mean_is_compared_with_each_group_s_own_threshold(
     exact = replace(ACCURACY, tolerance="0")
     statement = classify(f"SELECT v.room {JOINED} GROUP BY v.room HAVING {formula}", CATALOG)
     assert isinstance(statement, Asking)
-    question = ask(statement.questions[0], CATALOG, accuracy=exact, parameters={}, today=date(2026, 1, 1))
+    question = bind_question(statement.questions[0], CATALOG, accuracy=exact, parameters={}, today=date(2026, 1, 1))
     for _ in range(60):
         rooms = random.choices("abcd", k=random.randrange(20))
         ages = [random.choice((None, 0, 7, 10, 20, 20, 47, 100, 100)) for _ in rooms]

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from planner.aggregates.known_ranges import list_unread_ranges
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, ExpressionRange, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
@@ -42,7 +42,7 @@ def _ask(sql: str, catalog: Catalog, settings: Mapping[str, str]) -> Question:
     (part,) = statement.questions
     assert isinstance(part, EmbeddedQuestion)
     wanted = read_accuracy(settings, catalog.defaults)
-    return ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+    return bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
 
 
 CLIPPED = [

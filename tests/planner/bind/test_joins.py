@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bind import lookup_columns
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.bind.lookup_columns import make_lookup_column, store_conditions
 from planner.catalog.catalog import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
@@ -54,7 +54,7 @@ def _asked(sql: str, *public: PublicTable, table: Table | None = None) -> Questi
         catalog = replace(catalog, tables=(table,))
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
-    return ask(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2011, 12, 9))
+    return bind_question(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2011, 12, 9))
 
 
 def test_columns_that_tell_a_keys_values_apart_are_that_key() -> None:

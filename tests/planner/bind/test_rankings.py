@@ -1,6 +1,6 @@
 """ORDER BY an aggregate: what keys are ranked by, how far, and within which tolerance; what cannot be ranked by."""
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.statements.classify import classify
@@ -22,7 +22,7 @@ def outcome(sql: str) -> str:
         assert isinstance(statement, Asking)
         wanted = read_accuracy(TOLERANCE, catalog.defaults)
         made = [
-            ask(part, catalog, accuracy=wanted, parameters={1: 3}, today=TODAY, is_utc=True)
+            bind_question(part, catalog, accuracy=wanted, parameters={1: 3}, today=TODAY, is_utc=True)
             for part in statement.questions
         ]
     except KeyholeError as error:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.bind.unit_join import join_on_unit
 from planner.catalog.catalog import Catalog, RowCap, SqlType, Table
 from planner.catalog.pins import Pins
@@ -40,7 +40,7 @@ def _plans(sql: str, catalog: Catalog | None = None) -> list[Plan]:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     wanted = read_accuracy({}, catalog.defaults)
-    asked = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY) for one in statement.questions]
+    asked = [bind_question(one, catalog, accuracy=wanted, parameters={}, today=TODAY) for one in statement.questions]
     return [plan_question(one, dialect=POSTGRES) for one in asked]
 
 

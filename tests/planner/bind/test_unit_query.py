@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mechanisms.threshold.joint_loss import expose_sets_at_once
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
@@ -34,7 +34,7 @@ def questions(sql: str, *parameters: Value) -> list[Question]:
     given = dict(enumerate(parameters, start=1))
     wanted = read_accuracy({"keyhole.tolerance": "10%", "keyhole.guard": "refuse"}, catalog.defaults)
     return [
-        ask(question, catalog, accuracy=wanted, parameters=given, today=date(2026, 1, 15))
+        bind_question(question, catalog, accuracy=wanted, parameters=given, today=date(2026, 1, 15))
         for question in statement.questions
     ]
 
@@ -250,7 +250,9 @@ def test_a_question_alone_in_a_longer_text_points_into_that_text() -> None:
     )
     question = read_bare_question(sql, stays())
     with pytest.raises(KeyholeError) as caught:
-        ask(question, stays(), accuracy=read_accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
+        bind_question(
+            question, stays(), accuracy=read_accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1)
+        )
     assert sql[(caught.value.position or 0) - 1 :].startswith("agee")
 
 
@@ -261,7 +263,9 @@ def test_without_an_endpoint_a_question_may_stand_behind_the_query_that_it_reads
     embedded = read_bare_question(sql, stays())
     assert embedded.text == question
     with pytest.raises(KeyholeError) as caught:
-        ask(embedded, stays(), accuracy=read_accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1))
+        bind_question(
+            embedded, stays(), accuracy=read_accuracy({}, stays().defaults), parameters={}, today=date(2026, 1, 1)
+        )
     assert sql[(caught.value.position or 0) - 1 :].startswith("agee")
     for more in (
         f"{totals} SELECT 'A' UNION {question}",
@@ -285,6 +289,6 @@ def test_a_stored_question_may_read_a_subquery_per_unit() -> None:
     assert isinstance(statement, Asking)
     (question,) = statement.questions
     wanted = read_accuracy({}, catalog.defaults)
-    made = ask(question, catalog, accuracy=wanted, parameters={1: 40, 2: 3}, today=date(2026, 1, 15))
+    made = bind_question(question, catalog, accuracy=wanted, parameters={1: 40, 2: 3}, today=date(2026, 1, 15))
     direct = asked(sql, 40, 3)
     assert plan_question(made, dialect=DUCKDB).fingerprint == plan_question(direct, dialect=DUCKDB).fingerprint

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import list_literals
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.tolerance import Amount, StepSize, parse_tolerances, round_allowed_steps
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
@@ -140,7 +140,9 @@ def test_the_scale_that_a_refused_difference_is_given_is_worth_a_few_units(sql: 
     catalog = retail()
     wanted = read_accuracy({f"keyhole.{name}": value for name, value in said.items()}, catalog.defaults)
     (question,) = asking(sql).questions
-    made = plan_question(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES)
+    made = plan_question(
+        bind_question(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES
+    )
     assert made.worst_case_epsilon < 1.5
 
 

@@ -14,7 +14,7 @@ import psycopg
 
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.ranking.run import Ranking, number_within
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
 from planner.catalog.key_space import format_value
 from planner.extract.outer_query import Asking, write_outer_sql
@@ -127,7 +127,8 @@ def read_questions(sql: str, catalog: Catalog, *, min_rows: str = "1") -> tuple[
     # so that a guard that Keyhole adds leaves out what is NULL in SQL and nothing else
     wanted = read_accuracy({"keyhole.tolerance": "1", "keyhole.min_rows": min_rows}, catalog.defaults)
     return asking, tuple(
-        ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for one in asking.questions
+        bind_question(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+        for one in asking.questions
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf
 from mechanisms.keyhole.progressive import Progressive
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Budget, Catalog, Defaults, Table
 from planner.explain.balances import QuestionBalance
 from planner.explain.cost_breakdown import list_expected_losses
@@ -56,7 +56,7 @@ def typed(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) ->
         stored_question=None,
         tree=select(text),
     )
-    return ask(embedded, CATALOG, accuracy=accuracy, parameters={}, today=date(2011, 12, 10))
+    return bind_question(embedded, CATALOG, accuracy=accuracy, parameters={}, today=date(2011, 12, 10))
 
 
 def planned(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) -> Plan:

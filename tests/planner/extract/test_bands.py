@@ -9,7 +9,7 @@ from functools import cache
 import duckdb
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.extract import extract_questions
@@ -41,7 +41,7 @@ def _asked(sql: str) -> str:
     """A statement's question, which can be bound under the policy's defaults."""
     catalog = _banded()
     (question,) = _read(sql).questions
-    ask(question, catalog, accuracy=read_accuracy({}, catalog.defaults), parameters={}, today=TODAY)
+    bind_question(question, catalog, accuracy=read_accuracy({}, catalog.defaults), parameters={}, today=TODAY)
     return question.text
 
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -100,7 +100,7 @@ def _outcome(
         for part in statement.questions:
             assert isinstance(part, EmbeddedQuestion)
             wanted = read_accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+            question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
                 plan_question(question, dialect=POSTGRES)
     except KeyholeError as error:

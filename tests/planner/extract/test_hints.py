@@ -6,7 +6,7 @@ from functools import cache
 from math import inf
 
 from mechanisms.formula import AllOf
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -30,7 +30,7 @@ def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
         statement: Statement = classify(sql, catalog)
         for part in statement.questions if isinstance(statement, Asking) else ():
             wanted = read_accuracy({**REFUSING, **settings}, catalog.defaults)
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
+            question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
             plan_question(question, dialect=POSTGRES)
     except KeyholeError as error:
         return error
@@ -153,7 +153,7 @@ def _costs(sql: str, settings: dict[str, str], *, without: int = 0) -> float:
         )
         statement = classify(sql, catalog)
         assert isinstance(statement, Asking)
-        question = ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY)
+        question = bind_question(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY)
         formula = question.formula
         for _ in range(without):
             assert isinstance(formula, AllOf)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from zlib import crc32
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.explain.document import explain_json
@@ -44,7 +44,7 @@ def _list_shown(sql: str, catalog: Catalog) -> Iterator[str]:
     try:
         statement = classify(sql, catalog)
         for part in statement.questions if isinstance(statement, Asking) else ():
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+            question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             yield from question.warnings
             yield from question.keys.names
             yield from (functional.name for functional in question.functionals)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -66,7 +66,9 @@ def test_groups_of_people_are_proposed_and_answered(
     assert isinstance(asking, Asking)
     (question,) = asking.questions
     wanted = read_accuracy({}, catalog.defaults)
-    plan_question(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True), dialect=POSTGRES)
+    plan_question(
+        bind_question(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True), dialect=POSTGRES
+    )
 
 
 def test_a_search_for_duplicates_is_told_why_not() -> None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -53,7 +53,7 @@ def _price(sql: str) -> float:
     wanted = replace(read_accuracy({}, catalog.defaults), mechanism="progressive")
     return max(
         plan_question(
-            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES
+            bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=POSTGRES
         ).worst_case_epsilon
         for part in statement.questions
     )
@@ -273,7 +273,7 @@ def test_a_rankings_tolerance_in_percent_is_one_of_the_least_band_above_0(measur
     assert isinstance(statement, Asking)
     (part,) = statement.questions
     wanted = read_accuracy({"keyhole.tolerance": f"sum({measure})=10%"}, catalog.defaults)
-    question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
+    question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
     assert question.ranked is not None
     assert (question.ranked.slack, question.ranked.scale) == (Decimal(least) / 10, Decimal(least))
     assert any(f"is a part of {least}, the least band" in one for one in question.warnings)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from mechanisms.formula import evaluate_formula, list_literals
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
@@ -156,7 +156,7 @@ def truth(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 def _questions(statement: Asking) -> list[Question]:
     catalog = HOSPITAL
     wanted = read_accuracy({"keyhole.tolerance": "0"}, catalog.defaults)
-    return [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in statement.questions]
+    return [bind_question(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in statement.questions]
 
 
 def _answer(question: Question, rows: list[dict[str, Any]]) -> list[str]:
@@ -293,7 +293,7 @@ def _cost(sql: str) -> float:
     """The worst case of all the questions of a statement, charged one by one."""
     catalog = retail()
     wanted = read_accuracy({}, catalog.defaults)
-    questions = [ask(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in asking(sql).questions]
+    questions = [bind_question(q, catalog, accuracy=wanted, parameters={}, today=TODAY) for q in asking(sql).questions]
     return sum(plan_question(question, dialect=DUCKDB).worst_case_epsilon for question in questions)
 
 
@@ -348,7 +348,7 @@ def test_the_thesis_s_own_examples_cost_one_side_s_rows(form: str, places: tuple
     def cost(sql: str) -> float:
         (question,) = asking(sql, catalog).questions
         return plan_question(
-            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB
+            bind_question(question, catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB
         ).worst_case_epsilon
 
     alone = cost(sides[0])

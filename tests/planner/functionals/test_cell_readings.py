@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mechanisms.formula import Booleans, Cut, evaluate_formula, list_literals
 from mechanisms.keyhole.cell_readings import evaluate_literal
 from mechanisms.keyhole.taken_cells import read_cells
-from planner.functionals.cell_readings import cell_sums, reads_cells
+from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.values.operators import COMPARISONS
 from tests.effort import examples
 from tests.planner.asked import asked
@@ -84,7 +84,7 @@ def test_a_reading_is_the_combination_that_the_sql_says(
         tolerance="100",
     )
     assert reads_cells(question)
-    sums, common = cell_sums(question)
+    sums, common = list_cell_sums(question)
     assert common.shape == SHAPE
     generator = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     counts = generator.integers(0, 20, size=SHAPE)

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, RowCap
 from planner.errors import KeyholeError
 from planner.functionals.functional_identity import identify_sum
@@ -59,7 +59,7 @@ def _world(groups: int, rows: int, *, capped: bool) -> Catalog:
 
 def _plan(having: str, catalog: Catalog) -> Plan:
     (question,) = asking(CITIES + having, catalog).questions
-    return plan_question(ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY), dialect=DUCKDB)
+    return plan_question(bind_question(question, catalog, accuracy=WANTED, parameters={}, today=TODAY), dialect=DUCKDB)
 
 
 def _totals(opened: Any, sql: str) -> dict[Any, tuple[int, ...]]:
@@ -103,7 +103,7 @@ def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bo
     groups, rows = bounds
     world, wanted = _world(groups, rows, capped=capped), replace(WANTED, min_rows=3, is_min_rows_set=True)
     (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ratio} {order} LIMIT 2", world).questions
-    made = plan_question(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
+    made = plan_question(bind_question(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
     ranked = made.question.ranked
     assert ranked is not None
     assert ranked.mean is not None
@@ -139,7 +139,7 @@ def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bo
 def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected: dict[str, Fraction]) -> None:
     world, wanted = _world(2, 5, capped=False), replace(WANTED, min_rows=3, is_min_rows_set=True)
     (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ratio} {order} LIMIT 1", world).questions
-    made = plan_question(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
+    made = plan_question(bind_question(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
     ranked = made.question.ranked
     assert ranked is not None
     assert ranked.mean is not None
@@ -149,7 +149,7 @@ def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected
         insert(opened, "lines (person, city, n)", [*rows, (6, "Kiel", None)])
         totals = _totals(opened, made.rewritten.sql)
     found = compute_scores(ranked, np.array([*zip(*totals.values(), strict=True)], dtype=np.int64))
-    worst, step = Fraction(ranked.mean.worst), Fraction(ranked.functional.unit_size)
+    worst, step = Fraction(ranked.mean.worst_value), Fraction(ranked.functional.unit_size)
     assert all(worst <= one if order == "DESC" else worst >= one for one in expected.values())  # comes last
     for key, score in zip(totals, found, strict=True):
         if key in expected:
@@ -169,7 +169,7 @@ def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected
 def test_a_ranking_says_whether_a_unit_may_raise_some_groups_and_lower_others(ranked_by: str, signed: bool) -> None:
     world = _world(2, 5, capped=False)
     (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ranked_by} DESC LIMIT 2", world).questions
-    ranked = ask(embedded, world, accuracy=WANTED, parameters={}, today=TODAY).ranked
+    ranked = bind_question(embedded, world, accuracy=WANTED, parameters={}, today=TODAY).ranked
     assert ranked is not None
     assert ranked.signed is signed
 
@@ -178,7 +178,9 @@ def test_a_count_beside_a_number_for_each_unit_says_nothing_of_how_large_groups_
     catalog = _world(2, 5, capped=False)
     for counted, rows in (("count(n)", 300), (f"count(n) + 5 * {UNITS}", catalog.defaults.min_rows)):
         (embedded,) = asking(f"{CITIES}avg(n) > 3 AND {counted} > 299", catalog).questions
-        question = ask(embedded, catalog, accuracy=replace(WANTED, tolerance="1, count=0"), parameters={}, today=TODAY)
+        question = bind_question(
+            embedded, catalog, accuracy=replace(WANTED, tolerance="1, count=0"), parameters={}, today=TODAY
+        )
         (mean,) = (one for one in question.functionals if one.name.startswith("avg"))
         assert mean.rows == rows
 
@@ -188,7 +190,7 @@ def test_units_of_either_kind_do_not_say_that_there_are_values() -> None:
     valued = f"{UNITS} FILTER (WHERE n > 5)"
     for counted, added in ((valued, False), (f"{valued} + {UNITS} {FILTER}", True)):
         (embedded,) = asking(f"{CITIES}avg(n) >= 3 AND {counted} > 10", catalog).questions
-        warnings = ask(embedded, catalog, accuracy=WANTED, parameters={}, today=TODAY).warnings
+        warnings = bind_question(embedded, catalog, accuracy=WANTED, parameters={}, today=TODAY).warnings
         assert any("count(n) >= " in one for one in warnings) is added, counted
 
 

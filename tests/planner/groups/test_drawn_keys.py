@@ -15,7 +15,7 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, MergedKeys
 from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
@@ -143,7 +143,7 @@ def _asked(sql: str, catalog: Catalog) -> tuple[Asking, Question] | None:
     try:
         found = asking(sql, catalog)
         (question,) = found.questions
-        return found, ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True)
+        return found, bind_question(question, catalog, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         if not error.code.startswith("KH2"):
             raise

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Lookup
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
@@ -78,7 +78,7 @@ NARROW = replace(CATALOG, tables=(replace(WITH_TOTALS, groups_per_unit=1, rows_p
 
 def asked(keys: str, catalog: Catalog = WIDE, having: str = "count(*) > 3 AND sum(n) > 20") -> Question:
     (question,) = asking(f"SELECT 1 FROM lines WHERE {WHEN} GROUP BY {keys} HAVING {having}", catalog).questions
-    return ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY)
+    return bind_question(question, catalog, accuracy=WANTED, parameters={}, today=TODAY)
 
 
 def planned(keys: str, catalog: Catalog = WIDE, having: str = "count(*) > 3 AND sum(n) > 20") -> Plan:

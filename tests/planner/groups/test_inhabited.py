@@ -15,7 +15,7 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table, ValueGroups
 from planner.catalog.domains import expand_range
 from planner.catalog.key_space import format_value
@@ -221,7 +221,7 @@ def _asked(sql: str) -> tuple[Asking, Question] | None:
     try:
         found = asking(sql, CATALOG)
         (question,) = found.questions
-        return found, ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True)
+        return found, bind_question(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         if error.code not in ("KH202", "KH205"):
             raise

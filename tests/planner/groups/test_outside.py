@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.extract.outer_query import Asking
 from planner.statements.classify import classify
 from planner.statements.settings import read_accuracy
@@ -15,7 +15,7 @@ def _told(key: str, name: str = "readings", where: str = "") -> tuple[str, ...]:
     statement = classify(f"SELECT {key} FROM {name} {where} GROUP BY 1 HAVING count(*) > 500", catalog)
     assert isinstance(statement, Asking)
     wanted = read_accuracy({}, catalog.defaults)
-    asked = ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+    asked = bind_question(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
     return tuple(one for one in asked.warnings if "no group" in one)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -63,7 +63,7 @@ def _asked(keys: str, catalog: Catalog) -> Question:
     source = "lines JOIN towns t ON t.town = city" if "t." in keys else "lines"
     sql = f"SELECT 1 FROM {source} GROUP BY {keys} HAVING {AGGREGATES}"
     (question,) = asking(sql, catalog).questions
-    return ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY)
+    return bind_question(question, catalog, accuracy=WANTED, parameters={}, today=TODAY)
 
 
 def _totals(opened: Any, sql: str, width: int) -> dict[tuple[Any, ...], tuple[int, ...]]:
@@ -183,6 +183,6 @@ def test_what_the_unit_tells_multiplies_nothing() -> None:
     by_month = replace(LINES, unit=("person", "hour"), groups_per_unit=1)
     catalog = replace(CATALOG, tables=(by_month,))
     (question,) = asking("SELECT 1 FROM lines GROUP BY hour, person > 3 HAVING count(*) > 3", catalog).questions
-    assert ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY).table.groups_per_unit == 1
+    assert bind_question(question, catalog, accuracy=WANTED, parameters={}, today=TODAY).table.groups_per_unit == 1
     (question,) = asking("SELECT 1 FROM lines GROUP BY hour, n > 3 HAVING count(*) > 3", catalog).questions
-    assert ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY).table.groups_per_unit == 3
+    assert bind_question(question, catalog, accuracy=WANTED, parameters={}, today=TODAY).table.groups_per_unit == 3

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from mechanisms.formula import evaluate_formula
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table
 from planner.catalog.key_space import format_value
 from planner.extract.outer_query import write_outer_sql
@@ -221,7 +221,7 @@ def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:
     theirs = _shape(postgres.execute(sql))
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
-    what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
+    what = bind_question(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
     outer = write_outer_sql(statement, first_parameter=1)
     texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
@@ -247,7 +247,7 @@ def _check_formula(sql: str, worlds: tuple[Any, Any]) -> None:
     postgres, duck = worlds
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
-    what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
+    what = bind_question(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
     outer, theirs = write_outer_sql(statement, first_parameter=1), _shape(postgres.execute(sql))
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
         made = plan_question(what, dialect=dialect)

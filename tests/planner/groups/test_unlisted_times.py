@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan_question
@@ -35,5 +35,5 @@ def test_a_refused_key_of_times_says_why_and_shows_another(key: str, reason: str
     assert shown is not None
     (question,) = asking(f"SELECT 1 FROM lines GROUP BY {shown[1]} HAVING count(*) > 5", CATALOG).questions
     assert plan_question(
-        ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True), dialect=DUCKDB
+        bind_question(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True), dialect=DUCKDB
     )

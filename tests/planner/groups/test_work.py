@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import KeyholeError
 from planner.statements.settings import read_accuracy
 from tests.planner.asked import TODAY, asking
@@ -47,7 +47,7 @@ def test_a_constant_of_many_digits_is_never_written_out(text: str, constant: str
     """Python would compute it for minutes, and no other session of the process could do anything meanwhile."""
     catalog = replace(CATALOG, defaults=replace(CATALOG.defaults, numbers="threshold"))
     with pytest.raises(KeyholeError) as refused:
-        ask(
+        bind_question(
             asking(text.format(constant), catalog).questions[0],
             catalog,
             accuracy=read_accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults),

@@ -16,7 +16,7 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Grouping
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -89,7 +89,7 @@ def _planned(sql: str, dialect: Dialect, catalog: Catalog = CATALOG) -> Plan:
     assert isinstance(statement, Asking)
     wanted = read_accuracy({}, catalog.defaults)
     return plan_question(
-        ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=dialect
+        bind_question(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=dialect
     )
 
 

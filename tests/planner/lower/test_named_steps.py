@@ -82,7 +82,11 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
             made.sql,
             *(one.rows.build for one in made.steps if one.rows),
             *([made.rollup.build] if made.rollup else []),
-            *([made.apart.sql, *(one.rows.build for one in made.apart.steps if one.rows)] if made.apart else []),
+            *(
+                [made.from_kept_steps.sql, *(one.rows.build for one in made.from_kept_steps.steps if one.rows)]
+                if made.from_kept_steps
+                else []
+            ),
         ]
     for table in catalog.tables[1:]:
         groups = UnitStatistic(

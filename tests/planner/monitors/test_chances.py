@@ -9,17 +9,17 @@ from tests.worlds.monitored import SQL, planned
 def test_chances_keep_the_contract_on_either_side() -> None:
     (courses,) = list_courses(planned())
     assert courses.text == "count(*) > 400"
-    by_distance = {course.beyond: course for course in courses.courses}
+    by_distance = {course.tolerances_away: course for course in courses.courses}
     assert by_distance[0].value == 401
-    assert by_distance[0].crosses == 24
+    assert by_distance[0].crossing_look == 24
     assert by_distance[-1].value == 360
     for course in courses.courses:
-        if course.crosses is not None:
+        if course.crossing_look is not None:
             assert course.at_crossing is not None
             assert course.at_crossing >= 0.95
-            assert course.late is not None
-            assert course.late < 1
-        if course.beyond <= -1:
+            assert course.mean_delay is not None
+            assert course.mean_delay < 1
+        if course.tolerances_away <= -1:
             assert course.by_close <= 0.10
     chances = [course.by_close for course in courses.courses]
     assert chances == sorted(chances)
@@ -50,9 +50,9 @@ def test_one_alarm_on_the_whole_condition_is_told_of_at_each_of_its_thresholds()
         assert one.watches_whole
         assert one.epsilon == plan.epsilon_per_cell
         assert one.ladder_epsilon is not None
-        by_distance = {course.beyond: course for course in one.courses}
+        by_distance = {course.tolerances_away: course for course in one.courses}
         assert (int(by_distance[-1].value), int(by_distance[0].value)) == (360, 401)
-        assert by_distance[0].crosses == 24
+        assert by_distance[0].crossing_look == 24
         assert by_distance[-1].by_close <= 0.10
         assert all(course.at_crossing is None or course.at_crossing >= 0.95 for course in one.courses)
     signed = planned(f"{SQL} OR sum(change) > 100", early_any="true", tolerance='"40"')

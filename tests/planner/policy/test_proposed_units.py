@@ -32,7 +32,7 @@ def describe(proposed: ProposedUnit) -> str:
     said = [proposed.column or "-"]
     said += ["alone" if proposed.is_one_row else "", "proved" if proposed.is_unique else ""]
     said += [
-        f"as {proposed.same_as.table}" if proposed.same_as else "",
+        f"as {proposed.same_people_step.table}" if proposed.same_people_step else "",
         f"like {proposed.similar_table}" if proposed.similar_table else "",
     ]
     for step in proposed.paths:

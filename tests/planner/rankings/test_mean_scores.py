@@ -116,7 +116,7 @@ def test_small_groups_come_last_in_either_order() -> None:
     for by, best, middle in (("avg(quantity) DESC", 100, 10), ("avg(quantity)", -100, -10)):
         _, ranked = by_mean(by, min_rows="50")
         assert ranked.mean is not None
-        worst = int(ranked.mean.worst)
+        worst = int(ranked.mean.worst_value)
         assert worst == -best
         alone, large = scores(ranked, [(best - worst, 1), (80 * (middle - worst), 80)])
         assert (large > alone) is ranked.descending

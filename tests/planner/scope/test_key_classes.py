@@ -12,7 +12,7 @@ import pytest
 
 from accountant.charges import NANO, Cells
 from mechanisms.protocol import Outcome
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.key_space import format_value
 from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
@@ -172,7 +172,7 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
         theirs = _shape(connection.execute(sql.replace("public.sales", "sales")))
         found = asking(sql)
         (question,) = found.questions
-        what = ask(question, retail(), accuracy=WANTED, parameters={}, today=TODAY)
+        what = bind_question(question, retail(), accuracy=WANTED, parameters={}, today=TODAY)
         counted = connection.execute(plan_question(what, dialect=POSTGRES).rewritten.sql).fetchall()
         width = len(what.keys.columns)
         texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}

@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.postgres import POSTGRES
@@ -151,7 +151,7 @@ def _answer(
         raise
     assert isinstance(asking, Asking)
     (part,) = asking.questions
-    question = ask(part, CATALOG, accuracy=read_accuracy({}, CATALOG.defaults), parameters={}, today=TODAY)
+    question = bind_question(part, CATALOG, accuracy=read_accuracy({}, CATALOG.defaults), parameters={}, today=TODAY)
     made = plan_question(question, dialect=POSTGRES)
     relation = _exact_keys(made, sql, connection)
     outer = write_outer_sql(asking, first_parameter=1)

@@ -5,7 +5,7 @@ from zlib import crc32
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.outer_query import Asking
@@ -31,7 +31,7 @@ def refusal(name: str, sql: str, *, is_planned: bool = True) -> KeyholeError | N
         statement = classify(sql, catalog)
         assert isinstance(statement, Asking)
         for part in statement.questions:
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+            question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
                 plan_question(question, dialect=DUCKDB)
     except KeyholeError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.build import install
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -51,7 +51,7 @@ def cost_of(sql: str, catalog: Catalog) -> float:
     costs = []
     for part in statement.questions:
         try:
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+            question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
         except KeyholeError as error:
             raise AssertionError(f"{error}: {error.hint}") from error
         costs.append(plan_question(question, dialect=DUCKDB).worst_case_epsilon)

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import planner
 from mechanisms.formula import list_literals
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
@@ -102,7 +102,8 @@ def _outcome_with(sql: str, settings: dict[str, str]) -> str:
             return "passed on"
         wanted = read_accuracy(settings, catalog.defaults)
         made = [
-            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for part in statement.questions
+            bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+            for part in statement.questions
         ]
     except KeyholeError as error:
         pointed = "" if error.position is None else sql[error.position - 1 :].split()[0]

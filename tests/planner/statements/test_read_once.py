@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Tokenizer
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -62,7 +62,7 @@ def _read(sql: str, catalog: Catalog) -> None:
         statement = classifying.classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
             wanted = read_accuracy({}, catalog.defaults)
-            ask(question, catalog, accuracy=wanted, parameters={1: 5}, today=TODAY, is_utc=True)
+            bind_question(question, catalog, accuracy=wanted, parameters={1: 5}, today=TODAY, is_utc=True)
     except KeyholeError:
         pass
 

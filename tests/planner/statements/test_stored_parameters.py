@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, StoredParameter, StoredQuestion, Value
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
@@ -47,7 +47,9 @@ def _question(**settings: str) -> Question:
     catalog = _catalog()
     (question,) = asking("SELECT * FROM crowded", catalog).questions
     values = read_parameters(question, {f"keyhole.param.crowded.{name}": value for name, value in settings.items()})
-    return ask(question, catalog, accuracy=read_accuracy({}, catalog.defaults), parameters=values, today=TODAY)
+    return bind_question(
+        question, catalog, accuracy=read_accuracy({}, catalog.defaults), parameters=values, today=TODAY
+    )
 
 
 def test_defaults_are_the_constants_of_the_question() -> None:
@@ -59,7 +61,7 @@ def test_defaults_are_the_constants_of_the_question() -> None:
         .replace(":disease", "'it''s'")
     )
     (question,) = asking(by_hand).questions
-    asked = ask(question, retail(), accuracy=read_accuracy({}, retail().defaults), parameters={}, today=TODAY)
+    asked = bind_question(question, retail(), accuracy=read_accuracy({}, retail().defaults), parameters={}, today=TODAY)
     assert find_fingerprint(_question()) == find_fingerprint(asked)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from deploy.demo.build import COUNTRIES, HERE, install
 from mechanisms.formula import relax_formula
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuestion
 from planner.catalog.pins import Pins, pin_table
 from planner.extract.outer_query import Asking
@@ -56,7 +56,7 @@ def planned(catalog: Catalog, index: int) -> Plan:
     assert isinstance(asked, Asking)
     wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index].get("settings", {}).items()}
     contract = settings.read_accuracy(wanted, catalog.defaults)
-    question = ask(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
+    question = bind_question(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
     return plan_question(question, dialect=DUCKDB)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, reject
 from hypothesis import strategies as st
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog import catalog as model
 from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
@@ -211,7 +211,7 @@ def asked(sql: str, known: Catalog) -> Question:
     statement = classify(sql, known)
     assert isinstance(statement, Asking)
     accuracy = Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole")
-    return ask(statement.questions[0], known, accuracy=accuracy, parameters={}, today=date(2026, 1, 1))
+    return bind_question(statement.questions[0], known, accuracy=accuracy, parameters={}, today=date(2026, 1, 1))
 
 
 _files = itertools.count()

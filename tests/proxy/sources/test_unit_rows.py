@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject
 from hypothesis import strategies as st
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Column, RowCap, Table
 from planner.errors import KeyholeError
 from planner.question.as_of import AsOf
@@ -201,7 +201,7 @@ def unit_question(sql: str, table: Table, keys: tuple[str, ...]) -> Question:
     (question,) = statement.questions
     wanted = read_accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
     try:
-        return ask(question, catalog, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
+        return bind_question(question, catalog, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
     except KeyholeError as error:
         if error.code != "KH220":  # a mean of at most one row a unit is never above 1.5
             raise

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, Computed, Lookup, RowCap, SqlType, Table
 from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
@@ -421,7 +421,8 @@ def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row
                 statement = classify(sql, catalog)
                 found = statement.questions if isinstance(statement, Asking) and len(statement.questions) == 1 else ()
                 questions = [
-                    ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for one in found
+                    bind_question(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
+                    for one in found
                 ]
             except KeyholeError:
                 continue

@@ -68,9 +68,9 @@ def test_groups_are_those_of_postgresql_and_one_unit_moves_its_own(
                     duck.execute(on_duck.sql).fetchall(),
                     engines.writer.execute(on_postgres.sql.encode()).fetchall(),
                 ]
-                if on_duck.apart is not None and on_postgres.apart is not None:
-                    found.append(duck.execute(on_duck.apart.sql).fetchall())
-                    found.append(engines.writer.execute(on_postgres.apart.sql.encode()).fetchall())
+                if on_duck.from_kept_steps is not None and on_postgres.from_kept_steps is not None:
+                    found.append(duck.execute(on_duck.from_kept_steps.sql).fetchall())
+                    found.append(engines.writer.execute(on_postgres.from_kept_steps.sql.encode()).fetchall())
                 first, *others = ({row[:width]: row[width:] for row in one if any(row[width:])} for one in found)
                 assert others == [first] * len(others)
                 if is_loose:

@@ -136,7 +136,7 @@ def write(dialect: Dialect, *, keys: bool) -> Iterator[tuple[str, str, str]]:
         both = [
             plan_question(asked(sql.format(x=x), catalog=catalog), dialect=dialect).rewritten for x in (THERE, ABSENT)
         ]
-        apart = [one.apart for one in both if one.apart is not None]
+        apart = [one.from_kept_steps for one in both if one.from_kept_steps is not None]
         for form, several in ((name, both), (f"{name}, apart", apart)):
             if several:
                 there, absent = map(_with_articles, several)

@@ -119,8 +119,10 @@ def test_many_lists_are_made_for_those_alone_who_ask_again(shop: Shop) -> None:
 
 
 def _heavy(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]] = ROWS) -> list[tuple[Any, ...]]:
-    assert rewritten.apart is not None
-    build = next(one.rows.build for one in reversed(rewritten.apart.steps) if one.rows and "keyhole_z0" in one.defined)
+    assert rewritten.from_kept_steps is not None
+    build = next(
+        one.rows.build for one in reversed(rewritten.from_kept_steps.steps) if one.rows and "keyhole_z0" in one.defined
+    )
     with duckdb.connect() as duck:
         for statement in load_sql(rows, ("household",)):
             duck.execute(statement)
@@ -148,16 +150,16 @@ def test_units_are_heavy_by_what_they_lose() -> None:
 
 def _plan_kept(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]]) -> tuple[int, str]:
     """How many keys are listed, and what DuckDB does with the list, without how many rows it expects."""
-    assert rewritten.apart is not None
+    assert rewritten.from_kept_steps is not None
     with duckdb.connect(config={"disabled_optimizers": DECIDE_BY_VALUES}) as duck:
         for statement in load_sql(rows, ("household",)):
             duck.execute(statement)
         kept = {}
-        for step in rewritten.apart.steps:
+        for step in rewritten.from_kept_steps.steps:
             assert step.rows is not None
             duck.execute(f"CREATE TABLE kept_{step.name} AS {step.rows.build}")
             kept[step.name] = f"kept_{step.name}"
-        told = duck.execute(f"EXPLAIN (FORMAT JSON) {rewritten.apart.write_from_kept(kept)}").fetchall()[0][1]
+        told = duck.execute(f"EXPLAIN (FORMAT JSON) {rewritten.from_kept_steps.write_from_kept(kept)}").fetchall()[0][1]
         (count,) = duck.execute(f"SELECT count(*) FROM {list(kept.values())[-1]}").fetchone() or (0,)
     return count, re.sub(r'"Estimated Cardinality": "\d+"', "", told)
 
@@ -173,4 +175,4 @@ def test_duckdb_does_the_same_whether_or_not_a_unit_is_heavy() -> None:
 
 def test_statements_that_read_units_reach_all_of_them() -> None:
     for sql in GROUPED:
-        assert plan_question(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten.apart is None, sql
+        assert plan_question(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten.from_kept_steps is None, sql

@@ -99,7 +99,7 @@ def _answers(question: Question, duck: duckdb.DuckDBPyConnection, engines: Engin
 def _statements(question: Question, dialect: Dialect) -> list[str]:
     """The question's statement, and that which tells the rows of heavy units apart, if there is one."""
     rewritten = rewritten_once(question, dialect)
-    return [rewritten.sql, *([] if rewritten.apart is None else [rewritten.apart.sql])]
+    return [rewritten.sql, *([] if rewritten.from_kept_steps is None else [rewritten.from_kept_steps.sql])]
 
 
 @examples(100, quick=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

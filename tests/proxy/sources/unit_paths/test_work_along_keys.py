@@ -105,7 +105,7 @@ def test_no_step_gives_more_rows_than_a_table_has(
         for sql in statements
     ]
     apart = [
-        (sql, {dialect: one.apart for dialect, one in written.items() if one.apart is not None})
+        (sql, {dialect: one.from_kept_steps for dialect, one in written.items() if one.from_kept_steps is not None})
         for sql, written in zip(statements, plans, strict=True)
     ]
     every = [*zip(statements, plans, strict=True), *(one for one in apart if one[1])]

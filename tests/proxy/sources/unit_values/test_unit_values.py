@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mechanisms.formula import evaluate_formula
-from planner.bind.bind_question import ask
+from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import format_value
 from planner.extract.outer_query import OuterSql, write_outer_sql
@@ -62,7 +62,7 @@ def _plan(sql: str, dialect: Dialect) -> tuple[Question, Plan, OuterSql]:
     """The question of a statement, its plan and the statement around it, for all rows that are drawn."""
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
-    what = ask(question, CATALOG, accuracy=_WANTED, parameters={}, today=TODAY)
+    what = bind_question(question, CATALOG, accuracy=_WANTED, parameters={}, today=TODAY)
     return what, plan_question(what, dialect=dialect), write_outer_sql(statement, first_parameter=1)
 
 
