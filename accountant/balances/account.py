@@ -89,7 +89,7 @@ class Account:
     unit: UnitLoss = NO_UNIT_LOSS
     table_nano: dict[str, int] = field(default_factory=dict)
     families: dict[Family, CellSums] | None = None
-    changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
+    change_counts: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
     other_versions: dict[tuple[str, Knowledge], OtherVersions] = field(default_factory=dict, compare=False, repr=False)
 
     def copy(self, tables: frozenset[str]) -> "Account":
@@ -102,7 +102,7 @@ class Account:
             },
             unit=self.unit,
             table_nano={table: spent for table, spent in self.table_nano.items() if table in tables},
-            changes={table: dict(known) for table, known in self.changes.items() if table in tables},
+            change_counts={table: dict(known) for table, known in self.change_counts.items() if table in tables},
         )
 
     def add(self, charge: Charge, change: AccountChange) -> None:
@@ -113,7 +113,7 @@ class Account:
         if partition not in partitions:
             partitions[partition] = CellSums(dimensions=len(axes))
         partitions[partition].add(axes, change.lasting_amounts)
-        changes, version = self.changes.setdefault(table, {}), find_version(partition)
+        changes, version = self.change_counts.setdefault(table, {}), find_version(partition)
         changes[version] = changes.get(version, 0) + 1
         if self.families is not None:
             family, keys = merge_live_versions(charge.family), [values for _, values in charge.cells.columns]
@@ -140,7 +140,7 @@ class Account:
         if exact_grid != EXACT_GRID:
             return bound_cell_losses(sums, partition, cells, exact_grid=exact_grid, among=among)
         here, rest = self.find_other_versions(family.table, knowledge).split(
-            sums, self.changes.get(family.table, {}), name_moving_version(family.version)
+            sums, self.change_counts.get(family.table, {}), name_moving_version(family.version)
         )
         return bound_cell_losses(here, partition, cells, rest=rest, among=among)
 
@@ -195,7 +195,7 @@ class KnownAccount:
         table, partition = family.table, make_partition(family)
         if table not in self.refunds.tables:
             return self.worst_case.bound_losses(family, cells, knowledge=knowledge)
-        worst, back = self.worst_case.changes.get(table, {}), self.refunds.changes.get(table, {})
+        worst, back = self.worst_case.change_counts.get(table, {}), self.refunds.change_counts.get(table, {})
         changes = {version: worst.get(version, 0) + back.get(version, 0) for version in worst.keys() | back.keys()}
         here, rest = self.refunds.find_other_versions(table, knowledge).split(
             SumsAfterRefunds(self.worst_case.tables.get(table, {}), self.refunds.tables[table]),

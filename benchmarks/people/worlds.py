@@ -56,7 +56,7 @@ class World:
         """The policy: the preset's budgets and accuracy, the rest as the owner filled it in."""
         chosen = choose_preset(self.unit, Purpose.DASHBOARD)
         unit = "" if self.unit is Unit.ROW else f"epsilon_per_unit = {chosen.per_unit}\n"
-        many = chosen.many if self.many_groups else None
+        many = chosen.many_groups if self.many_groups else None
         delta = "" if many is None else f"delta = {many.delta:g}\n"
         per_query = chosen.per_query if many is None else many.per_query
         return (

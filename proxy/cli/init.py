@@ -138,7 +138,11 @@ def _write_head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) ->
         ("epsilon_per_query", chosen.per_query, f"one question, for a group: {_describe_rise(chosen.per_query)}")
     )
     lines = "".join(f"{f'{key} = {epsilon}':29} # {comment}\n" for key, epsilon, comment in caps)
-    many = "" if chosen.many is None else _MANY % (f"delta = {chosen.many.delta:g}", chosen.many.per_query)
+    many = (
+        ""
+        if chosen.many_groups is None
+        else _MANY % (f"delta = {chosen.many_groups.delta:g}", chosen.many_groups.per_query)
+    )
     source = "".join(f"{line}\n" for line in (f"url = {_quote_text(url)}", *spark))
     return _HEAD % (source, chosen.tolerance, unit, told) + lines + many + _TAIL
 

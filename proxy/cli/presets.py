@@ -52,7 +52,7 @@ class Preset:
     per_predicate: float
     per_unit: float
     per_query: float
-    many: "ManyGroups | None" = None
+    many_groups: "ManyGroups | None" = None
 
 
 # One in a billion: of a million such policies, one in a thousand ever meets it. Of 25 ordinary questions, households in
@@ -61,11 +61,11 @@ _MANY = ManyGroups(delta=1e-9, per_query=0.3)
 
 # One question costs a group 4 / (tolerance x 500): .053 at 15 %. Sharper ones cost more, so an audit may ask fewer.
 _PERSON: Mapping[Purpose, Preset] = {
-    Purpose.DASHBOARD: Preset(tolerance=15, per_predicate=4.0, per_unit=8.0, per_query=0.5, many=_MANY),
+    Purpose.DASHBOARD: Preset(tolerance=15, per_predicate=4.0, per_unit=8.0, per_query=0.5, many_groups=_MANY),
     Purpose.AD_HOC: Preset(
-        tolerance=20, per_predicate=3.0, per_unit=6.0, per_query=0.25, many=replace(_MANY, per_query=0.25)
+        tolerance=20, per_predicate=3.0, per_unit=6.0, per_query=0.25, many_groups=replace(_MANY, per_query=0.25)
     ),
-    Purpose.AUDIT: Preset(tolerance=10, per_predicate=5.0, per_unit=10.0, per_query=2.0, many=_MANY),
+    Purpose.AUDIT: Preset(tolerance=10, per_predicate=5.0, per_unit=10.0, per_query=2.0, many_groups=_MANY),
 }
 _SINGLE: Mapping[Purpose, Preset] = {
     Purpose.DASHBOARD: Preset(tolerance=10, per_predicate=3.0, per_unit=3.0, per_query=0.5),

@@ -148,7 +148,7 @@ async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: s
     # one at a time: however many come at once, no password too many is looked at
     async with parts.proving:
         parts.gate.check_heard(address, user=user)
-        analyst = await asyncio.to_thread(find_by_password, analysts, user, password, strangers=parts.strangers)
+        analyst = await asyncio.to_thread(find_by_password, analysts, user, password, strangers=parts.mock_users)
         if analyst is None:
             parts.gate.note_failure(address, user=user)
             raise refuse_wrong_login()

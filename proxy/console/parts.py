@@ -28,11 +28,11 @@ class ConsoleParts:
     limits: RestSection
     section: ConsoleSection
     threads: int
-    readings: CurrentMonitorReader
+    monitor_reader: CurrentMonitorReader
     hub: AlertHub
     ready: Readiness
     labels: LabelReader | None
-    strangers: MockUsers
+    mock_users: MockUsers
     seal: SessionSeal
     ended: EndedLogins
     files: StaticFolder

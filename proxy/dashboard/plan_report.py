@@ -45,8 +45,8 @@ class PlanReport:
         yield f"{many} question{'' if many == 1 else 's'}, in this order; nothing was asked, nothing is spent."
         if not many:
             return
-        yield from _write_table(planned, planned.wished, {}, self._find_tolerance)
-        yield from _describe_sum(planned.wished, most_nano=planned.most_nano)
+        yield from _write_table(planned, planned.as_wished, {}, self._find_tolerance)
+        yield from _describe_sum(planned.as_wished, most_nano=planned.most_nano)
         yield from self._describe_factor()
         if self.service.catalog.budget.delta is not None:
             yield WITH_DELTA
@@ -58,18 +58,18 @@ class PlanReport:
 
     def _describe_factor(self) -> Iterator[str]:
         planned = self.planned
-        fitting = sum(quote.fits for quote in planned.wished.quotes)
-        many = len(planned.wished.quotes)
+        fitting = sum(quote.fits for quote in planned.as_wished.quotes)
+        many = len(planned.as_wished.quotes)
         every = f"{fitting} of {many} fit as wished"
         match planned.factor:
-            case None if all(quote.fits for quote in planned.wished.quotes):
+            case None if all(quote.fits for quote in planned.as_wished.quotes):
                 yield f"{every}, and cost nothing."
-            case None if not any(quote.charge or quote.short for quote in planned.wished.quotes):
+            case None if not any(quote.charge or quote.short for quote in planned.as_wished.quotes):
                 yield f"{every}."
             case None:
                 yield f"{every}. No factor up to {FACTORS[-1]} on their tolerances makes all fit."
                 yield from self._describe_unfitting("", None)
-            case factor if planned.beyond:
+            case factor if planned.unfitting:
                 yield from self._describe_unfitting(every, factor)
             case factor if factor > 1:
                 yield f"{every}. All that are questions fit with every tolerance times {factor.normalize():f}."
@@ -83,7 +83,7 @@ class PlanReport:
         beyond = [
             str(number)
             for number, one in enumerate(self.planned.listed, start=1)
-            if one.statement in self.planned.beyond
+            if one.statement in self.planned.unfitting
         ]
         if factor is not None:
             with_factor = "as wished" if factor <= 1 else f"with every tolerance times {factor.normalize():f}"
@@ -99,9 +99,9 @@ class PlanReport:
         """Return the report as a JSON document."""
         planned = self.planned
         return {
-            "questions": _describe_questions(planned, planned.wished, {}, self._find_tolerance),
-            "together": _describe_joint_cost(planned.wished),
-            "fit": sum(quote.fits for quote in planned.wished.quotes),
+            "questions": _describe_questions(planned, planned.as_wished, {}, self._find_tolerance),
+            "together": _describe_joint_cost(planned.as_wished),
+            "fit": sum(quote.fits for quote in planned.as_wished.quotes),
             "sure": self.service.catalog.budget.delta is None,
             "max_epsilon": None if planned.most_nano is None else planned.most_nano / NANO,
             "factor": None if planned.factor is None else float(planned.factor),

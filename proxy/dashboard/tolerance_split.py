@@ -63,17 +63,17 @@ class PlannedList:
     """
 
     listed: tuple[ListedQuestion, ...]
-    wished: RehearsedList
+    as_wished: RehearsedList
     factor: Decimal | None
     tolerances: dict[int, str]
     split: RehearsedList | None
     most_nano: int | None
-    beyond: tuple[int, ...] = ()
+    unfitting: tuple[int, ...] = ()
 
     @property
     def final(self) -> RehearsedList:
         """The list with the changes that make it fit, if there are any; else as wished."""
-        return self.split or self.wished
+        return self.split or self.as_wished
 
 
 def rehearse_list(service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None) -> RehearsedList:

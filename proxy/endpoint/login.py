@@ -48,7 +48,7 @@ class LoginOrigin:
     """The network that a login comes from, the mock replies for unknown users, and the recent failed logins."""
 
     network: str
-    strangers: MockUsers
+    mock_users: MockUsers
     failures: FailedLogins
 
 
@@ -187,7 +187,7 @@ async def log_in(
 
 
 async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, caller: LoginOrigin) -> None:
-    exchange = _make_exchange(catalog, user, stream.channel, caller.strangers)
+    exchange = _make_exchange(catalog, user, stream.channel, caller.mock_users)
     offered = b"".join(mechanism.encode() + b"\0" for mechanism in exchange.mechanisms)
     stream.writer.write(Authentication(AUTH_SASL, offered + b"\0").encode())
     cursor = PayloadReader(await _read_credential(stream))

@@ -249,7 +249,7 @@ class Endpoint:
                     return
                 self._connected.log_in(client, login.user)
                 backing = self._backing  # another one by now, if the policy was read again during the login
-                staying.enter_context(backing.using())
+                staying.enter_context(backing.hold_open())
                 relay = await ShadowRelay.open(backing.shadow, backing.make_startup_settings(login), stream.writer)
             parts = SessionParts.make_for_session(
                 relay,

@@ -77,8 +77,8 @@ class GroupingLeftOut:
     memberships: Share
     rows: Share
     totals: tuple[tuple[str, Share], ...]
-    worst: tuple[GroupLeftOut, ...]
-    told: str | None
+    most_cut_groups: tuple[GroupLeftOut, ...]
+    declared_share: str | None
     is_computed: bool = False
 
     @property
@@ -211,7 +211,7 @@ def _describe_grouping(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     worst = [
         f"{' '.join(map(quote_in_row, one.key))} "
         f"({_write_percent(one.rows.left_out)} of its rows, {_write_percent(one.units.left_out)} of its units)"
-        for one in found.worst
+        for one in found.most_cut_groups
     ]
     if worst:
         yield f"    worst: {', '.join(worst)}"
@@ -223,10 +223,10 @@ def _describe_grouping(found: GroupingLeftOut, unit: str) -> Iterator[str]:
 
 def _suggest_policy_line(found: GroupingLeftOut) -> Iterator[str]:
     """Yield the line that shows analysts the share of rows; nothing if there is no share to show, or it is shown."""
-    if not found.keys or found.is_computed or found.told == found.share_to_tell:
+    if not found.keys or found.is_computed or found.declared_share == found.share_to_tell:
         return
-    if found.told is not None or found.rows.left_out >= NEGLIGIBLE:
-        now = "" if found.told is None else f", where it says {found.told}"
+    if found.declared_share is not None or found.rows.left_out >= NEGLIGIBLE:
+        now = "" if found.declared_share is None else f", where it says {found.declared_share}"
         line = f'cut_rows."{", ".join(found.keys)}" = "{found.share_to_tell}"'
         yield f"    if everybody may know, tell analysts in the policy{now}: {line}"
 
@@ -404,9 +404,9 @@ def _measure_bounding(keys: tuple[Column, ...], source: Source, table: Table) ->
         memberships=sum_up(0),
         rows=sum_up(2),
         totals=tuple((name, sum_up(4 + 2 * i)) for i, name in enumerate(measures)),
-        worst=tuple(one for one in found[:WORST] if keys and one.rows.left_out >= NEGLIGIBLE),
+        most_cut_groups=tuple(one for one in found[:WORST] if keys and one.rows.left_out >= NEGLIGIBLE),
         is_computed=any(key.computed for key in keys),
-        told=next((one.share for one in table.cut_rows if set(one.keys) == {key.name for key in keys}), None),
+        declared_share=next((one.share for one in table.cut_rows if set(one.keys) == {key.name for key in keys}), None),
     )
 
 

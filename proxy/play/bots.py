@@ -63,7 +63,7 @@ def play_rounds(
         for _ in range(draws):
             if way is Publishing.KEYHOLE:
                 assert epsilon is not None, "a key set has an epsilon"
-                answer = answer_by_keys(task, world, epsilon=epsilon, noise=noise).read
+                answer = answer_by_keys(task, world, epsilon=epsilon, noise=noise).conclusion
             else:
                 answer = answer_by_counts(task, Publisher(world, way, epsilon, noise, generator))
             distance = measure_distance(task, answer, truth, world)

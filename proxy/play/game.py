@@ -78,7 +78,7 @@ class Feedback:
     keys_distance: Distance
     alarm: AlarmAnswer | None
     counts_answer: TaskAnswer | None
-    beside: Fraction
+    compared_epsilon: Fraction
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +184,7 @@ class GameSession:
             answer=list(_list_given_numbers(answer)),
             truth=list(_list_given_numbers(truth)),
         )
-        keys_distance = measure_distance(at.task, keys.read, truth, at.world)
+        keys_distance = measure_distance(at.task, keys.conclusion, truth, at.world)
         return Feedback(
             at, answer, truth, distance, points, seconds, keys, keys_distance, alarm, counts, beside
         )  # fmt: skip

@@ -56,7 +56,7 @@ class KeySetAnswer:
     sql: str
     tolerance: int
     loss: float
-    read: TaskAnswer
+    conclusion: TaskAnswer
 
 
 @dataclass(frozen=True, slots=True)

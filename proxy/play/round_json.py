@@ -127,7 +127,7 @@ def write_key_set(keys: KeySetAnswer, task: GameTask, building: Building) -> Jso
         "loss": keys.loss,
         "keys": [_name_key(key, task, building) for key in keys.keys],
         "numbers": list(keys.keys),
-        "read": _name_answer(keys.read, task, building),
+        "read": _name_answer(keys.conclusion, task, building),
     }
 
 
@@ -153,7 +153,7 @@ def write_feedback(feedback: Feedback, session: GameSession) -> Json:
         "rounds": session.rounds_done,
         "keys": write_key_set(feedback.keys, at.task, building),
         "keys_error": feedback.keys_distance.error,
-        "keys_epsilon": float(feedback.beside),
+        "keys_epsilon": float(feedback.compared_epsilon),
         "bot": None if feedback.counts_answer is None else _name_answer(feedback.counts_answer, at.task, building),
         "alarm": None,
         "overlay": _write_overlay(feedback, building),

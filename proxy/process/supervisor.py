@@ -204,7 +204,7 @@ class Supervisor:
             accepting=self._accepting,
             metrics=place,
             folder=self._folder,
-            strangers=self._strangers,
+            mock_users=self._strangers,
         )
         self._workers[number] = WorkerProcess(task, left=self._close_unused)
 

@@ -33,7 +33,7 @@ class WorkerTask:
     accepting: Sockets
     metrics: ListenAddress | None
     folder: Path
-    strangers: MockUsers
+    mock_users: MockUsers
 
 
 @dataclass(frozen=True, slots=True)

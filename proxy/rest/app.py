@@ -88,7 +88,7 @@ class RestServices:
     gate: Gate
     limits: RestSection
     threads: int
-    readings: CurrentMonitorReader
+    monitor_reader: CurrentMonitorReader
     hub: AlertHub
     ready: Readiness
     labels: LabelReader | None
@@ -209,7 +209,7 @@ def _add_routes(
         form = answers.choose_form(request.headers.getlist("accept"))
         with serving.hold_open() as service, reworded(body.sql, who):
             keep_days = limits.idempotency_days
-            told = idempotency.ask(
+            told = idempotency.ask_once(
                 service, body, find_analyst(service, who), key=key, keep_days=keep_days, labels=labels
             )
         if isinstance(told.outcome, KeyholeError):

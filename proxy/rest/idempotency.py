@@ -62,7 +62,7 @@ class RequestResult:
     headers: Mapping[str, str]
 
 
-def ask(
+def ask_once(
     service: Service,
     body: QuestionIn,
     analyst: Analyst,

@@ -55,7 +55,7 @@ class Portal:
 
     statement: Statement
     bound: Bind
-    read_by: tuple[bytes, ...] | None = None
+    reading_settings: tuple[bytes, ...] | None = None
     executed: bool = False
 
 

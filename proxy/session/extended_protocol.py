@@ -15,7 +15,7 @@ from proxy.session.core import SessionCore
 from proxy.session.session_questions import AskingWay
 from proxy.shadow.answers import AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
-from proxy.shadow.findings import READ_BY, ShadowFailed, read_described
+from proxy.shadow.findings import READING_SETTINGS, ShadowFailed, read_described
 from proxy.shadow.parameter import are_independent_of_settings
 from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Query, Sync
 from proxy.wire.server_side import ReceivedMessage
@@ -138,7 +138,7 @@ class ExtendedProtocol:
         answers = self._relay.answers
         if answers.executed != answers.told:
             return await self._exchange.read_settings()
-        return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
+        return tuple(self._relay.parameters.get(name.encode(), b"") for name in READING_SETTINGS)
 
     async def _find_sql_prepared(self, sent: bytes, name: bytes) -> Statement | None:
         """Return the question with this name that SQL's PREPARE made.

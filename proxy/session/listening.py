@@ -97,7 +97,7 @@ class NotificationListener:
 
         Call it whenever a statement or an answer has ended.
         """
-        if self._question is not None and self._question.answer.done:
+        if self._question is not None and self._question.answer.is_complete:
             self._update_channels(self._question)
         if not self._admitted or not self._is_idle():
             return

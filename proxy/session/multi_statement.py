@@ -86,7 +86,7 @@ class ScriptRunner:
         self._exchange.close(b"P", PART)
         self._exchange.bind(Bind(PART, PART, (), (), ()), offset=at)
         late = part.first_word in _SHOWN_WHOLE
-        description = ExpectedAnswer(AnswerEnd.DESCRIBE, shown=DESCRIPTION, offset=at, late=late)
+        description = ExpectedAnswer(AnswerEnd.DESCRIBE, shown=DESCRIPTION, offset=at, waits_for_rows=late)
         self._relay.send(Describe(b"P", PART).encode(), description)
         self._relay.send(Execute(PART, 0).encode(), ExpectedAnswer(AnswerEnd.EXECUTE, shown=ROWS, offset=at))
         self._exchange.close(b"P", PART)

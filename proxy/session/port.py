@@ -62,7 +62,7 @@ class SessionBacking:
     catalog: Catalog
     asker: Asker
     shadow: ShadowAddress
-    using: Callable[[], AbstractContextManager[object]] = nullcontext
+    hold_open: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def make_startup_settings(self, login: Login) -> dict[str, str]:
         """Return the shadow session's settings: role, database, `keyhole.*` defaults, and the client's own.

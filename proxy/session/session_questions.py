@@ -279,7 +279,7 @@ def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
 
 def _check_settings_unchanged(portal: Portal, state: SessionState) -> None:
     """Raise KH106 if settings that affect a portal's parameters changed after Bind."""
-    if portal.read_by not in (None, state.read_by):
+    if portal.reading_settings not in (None, state.reading_settings):
         raise refuse_reread_parameters()
 
 

@@ -71,12 +71,12 @@ class ExpectedAnswer:
     shown: frozenset[int] = ALL
     tag: bytes | None = None
     offset: int | None = 0
-    late: bool = False
+    waits_for_rows: bool = False
     text: bytes = b""
     when_too_large: bytes = b""
     places: RowDescription | None = None
     kept: list[Frame] = field(default_factory=list)
-    done: bool = False
+    is_complete: bool = False
     failed: bool = False
 
     def find_frame(self, kind: str) -> Frame | None:
@@ -144,7 +144,7 @@ class AnswerQueue:
         """Expect the answers to a message that is being sent."""
         if self.skipping:
             if expected.ending is not AnswerEnd.SYNC:
-                expected.done = expected.failed = True
+                expected.is_complete = expected.failed = True
                 return expected
             self.skipping = False
         self._queue.append(expected)
@@ -176,7 +176,7 @@ class AnswerQueue:
         if frame.kind == ord("E"):
             self._drop_until_sync(current)
         elif frame.kind in _LETTERS[current.ending]:
-            current.done = True
+            current.is_complete = True
             self.completed += 1
             self._queue.popleft()
             if frame.kind == ord("Z"):
@@ -196,7 +196,7 @@ class AnswerQueue:
             self._description = b""
             told = _add_hint(frame, current.when_too_large) if current.when_too_large else frame
             return told.raw if current.offset == 0 else _shift_error(told, current.offset)
-        if frame.kind == ord("T") and current.late:
+        if frame.kind == ord("T") and current.waits_for_rows:
             self._description = frame.raw
             return b""
         raw = frame.raw
@@ -218,7 +218,7 @@ class AnswerQueue:
             return
         while self._queue and self._queue[0].ending is not AnswerEnd.SYNC:
             dropped = self._queue.popleft()
-            dropped.done = dropped.failed = True
+            dropped.is_complete = dropped.failed = True
         self.skipping = not self._queue
 
 

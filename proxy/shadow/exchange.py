@@ -16,7 +16,7 @@ from planner.values.constant import ParameterCast, ParameterValue
 from proxy.shadow.answers import ERROR, NOTHING, AnswerEnd, ExpectedAnswer, keep_if_short
 from proxy.shadow.array import TEXT_ARRAY, encode_text_array
 from proxy.shadow.findings import (
-    READ_BY,
+    READING_SETTINGS,
     PreparedStatement,
     SessionState,
     ShadowFailed,
@@ -89,7 +89,8 @@ class ShadowExchange:
         self._relay = relay
         self._names = setting_names
         columns = [
-            f"pg_catalog.current_setting('{name}', true)" for name in (*setting_names, "client_min_messages", *READ_BY)
+            f"pg_catalog.current_setting('{name}', true)"
+            for name in (*setting_names, "client_min_messages", *READING_SETTINGS)
         ]
         columns.append(
             "(SELECT pg_catalog.convert_to(statement, 'UTF8') FROM pg_catalog.pg_cursors"
@@ -369,7 +370,7 @@ class ShadowExchange:
     def decode_state(self, expected: ExpectedAnswer, codec: codecs.CodecInfo) -> SessionState:
         """Return the state of the session, from the reply to `ask_state`."""
         found = read_row(expected)
-        *settings, notices = found[: -len(READ_BY) - 1]
+        *settings, notices = found[: -len(READING_SETTINGS) - 1]
         zone, portal = found[-3], found[-1]
         texts = [None if text is None else codec.decode(text)[0] for text in settings]
         named = {name: text or None for name, text in zip(self._names, texts, strict=True)}
@@ -380,7 +381,7 @@ class ShadowExchange:
             wants_notices=wanted,
             is_utc=is_utc(zone),
             portal=running,
-            read_by=take_read_settings(found[:-1]),
+            reading_settings=take_read_settings(found[:-1]),
         )
 
     def decode_encoding(self, expected: ExpectedAnswer) -> str:
@@ -389,7 +390,7 @@ class ShadowExchange:
 
     async def read_settings(self) -> tuple[bytes, ...]:
         """Return the settings by which PostgreSQL now reads parameters in text form, in the order of `READ_BY`."""
-        columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READ_BY)
+        columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READING_SETTINGS)
         self.parse(READING, f"SELECT {columns}".encode())
         answer = self._run(Bind(READING, READING, (), (), ()))
         await self.settle()

@@ -7,7 +7,7 @@ from proxy.wire import backend
 from proxy.wire.backend import DataRow, ParameterDescription, RowDescription
 from proxy.wire.frames import FrameReader
 
-READ_BY = ("DateStyle", "IntervalStyle", "TimeZone", "client_encoding")
+READING_SETTINGS = ("DateStyle", "IntervalStyle", "TimeZone", "client_encoding")
 
 
 class ShadowFailed(Exception):
@@ -52,7 +52,7 @@ class SessionState:
     wants_notices: bool
     is_utc: bool
     portal: str | None
-    read_by: tuple[bytes, ...]
+    reading_settings: tuple[bytes, ...]
 
 
 def read_described(expected: ExpectedAnswer) -> StatementDescription:
@@ -70,7 +70,7 @@ def read_described(expected: ExpectedAnswer) -> StatementDescription:
 
 def take_read_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
     """Return the settings of `READ_BY`, which are the last columns of a row."""
-    return tuple(value or b"" for value in found[-len(READ_BY) :])
+    return tuple(value or b"" for value in found[-len(READING_SETTINGS) :])
 
 
 def read_prepared(found: tuple[bytes | None, ...]) -> PreparedStatement:

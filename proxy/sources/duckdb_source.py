@@ -211,7 +211,7 @@ class DuckDBSource:
 
         def read_aggregates(opened: _OpenDatabase, statement: SourceStatement, left_ms: int) -> TrueAggregates:
             scans = statement.is_scan
-            if rewritten.blocks and not statement.reads_kept:
+            if rewritten.blocks and not statement.reads_rollups:
                 return read_blocks(opened, left_ms)
             with (
                 opened.pins.provide(statement.sql, rewritten.pinned if scans else ()) as asked,

@@ -274,7 +274,7 @@ class PostgresSource:
         """
 
         def read_aggregates(statement: SourceStatement, left_ms: int) -> TrueAggregates:
-            own = self._store.is_temporary and statement.reads_kept
+            own = self._store.is_temporary and statement.reads_rollups
             with (
                 self._check_missing_column(rewritten.relations, left_ms=left_ms),
                 self._store.borrow_connection(timeout_ms=left_ms) if own else self._limit_time(left_ms) as connection,

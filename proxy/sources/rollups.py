@@ -93,7 +93,7 @@ class SourceStatement:
 
     sql: str
     is_scan: bool = True
-    reads_kept: bool = False
+    reads_rollups: bool = False
 
 
 class Rollups:
@@ -138,18 +138,18 @@ class Rollups:
             rolled = f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {found.relation}),\n{rollup.sql}"
             with suppress(Exception):
                 return self._read_kept(
-                    [found], SourceStatement(rolled, is_scan=False, reads_kept=True), timeout_ms, read
+                    [found], SourceStatement(rolled, is_scan=False, reads_rollups=True), timeout_ms, read
                 )
         apart = None if rewritten.blocks else rewritten.from_kept_steps
         if apart is not None and (listed := self._find_all(_list_read(apart), version)):
-            statement = SourceStatement(apart.write_from_kept(_name_relations(listed)), reads_kept=True)
+            statement = SourceStatement(apart.write_from_kept(_name_relations(listed)), reads_rollups=True)
             with suppress(Exception):
                 return self._read_kept(listed, statement, left_ms(), read)
         found_steps = (self._find_ready(self._steps, rows, version) for rows in _list_steps(rewritten))
         steps = [one for one in found_steps if one is not None]
         if steps:
             with suppress(Exception):
-                statement = SourceStatement(rewritten.write_from_kept(_name_relations(steps)), reads_kept=True)
+                statement = SourceStatement(rewritten.write_from_kept(_name_relations(steps)), reads_rollups=True)
                 result = self._read_kept(steps, statement, left_ms(), read)
                 self._request_all(rewritten, version, timeout_ms=timeout_ms)
                 return result

@@ -214,11 +214,11 @@ def _charge_and_write(service: Service, planned: Publication, place: FilePlace) 
     with place.explain_write_errors():
         file_hash = write_released(table, place.path, state_charged(planned))
     written = WrittenFile(place, table.types, file_hash, table.rows)
-    return PublishedReport(planned, written, released.version, again=released.is_repeated)
+    return PublishedReport(planned, written, released.version, was_published_before=released.is_repeated)
 
 
 def _perturb(service: Service, planned: Publication, place: FilePlace, *, by: str) -> PublishedReport:
     with place.explain_write_errors():
         found = publish_unprotected(service, planned, place.path, by=by)
     written = WrittenFile(place, found.types, found.file_hash, found.rows)
-    return PublishedReport(planned, written, found.version, again=found.is_repeated)
+    return PublishedReport(planned, written, found.version, was_published_before=found.is_repeated)

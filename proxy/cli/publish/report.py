@@ -103,7 +103,7 @@ class PublishedReport:
     planned: Publication
     written: WrittenFile
     version: str
-    again: bool
+    was_published_before: bool
 
     @property
     def statement(self) -> str:
@@ -115,16 +115,16 @@ class PublishedReport:
         asked, rows = self.planned.asked, self.written.rows
         written = "" if rows is None else f", {write_row_count(rows)}"
         if asked.epsilon is None:
-            paid = "was published before" if self.again else "published; no budget covers it"
+            paid = "was published before" if self.was_published_before else "published; no budget covers it"
         else:
             each, unit = float(asked.epsilon), self.planned.groups_of_one_unit * float(asked.epsilon)
             paid = f"paid {each:g} epsilon a combination, {unit:g} a unit"
-            paid = "told again, which costs nothing" if self.again else paid
+            paid = "told again, which costs nothing" if self.was_published_before else paid
         yield f"{_describe_rows(self.planned)} as {self.written.place.file}{written}: {paid}."
         yield self.statement
         yield from self.written.lines()
 
     def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
-        told = make_offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
+        told = make_offer_document(self.planned) | {"paid_before": self.was_published_before, "version": self.version}
         return told | self.written.make_document()

@@ -87,7 +87,7 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
         with parts.serving.hold_open() as service:
             analyst = find_analyst(service, request.state.analyst)
             keep_days = parts.limits.idempotency_days
-            told = idempotency.ask(service, body, analyst, key=key, keep_days=keep_days, labels=parts.labels)
+            told = idempotency.ask_once(service, body, analyst, key=key, keep_days=keep_days, labels=parts.labels)
         if isinstance(told.outcome, KeyholeError):
             return make_problem_response(told.outcome, headers=told.headers)
         return answers.make_response(

@@ -18,14 +18,14 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.get("/console/monitors")
     def show_monitors(request: Request) -> Response:
-        with parts.readings.use_reader() as reading:
+        with parts.monitor_reader.use_reader() as reading:
             found = [reading.read_status(one).make_document() for one in reading.list_readable(request.state.analyst)]
         return render_page(request, "analyst/monitors.html", section="monitors", monitors=found)
 
     @router.get("/console/monitors/{name}")
     def show_monitor(request: Request, name: str) -> Response:
         who = request.state.analyst
-        with parts.readings.use_reader() as reading:
+        with parts.monitor_reader.use_reader() as reading:
             monitor = reading.find_readable(name, analyst=who)
             status = reading.read_status(monitor).make_document()
             read = reading.read_alert_page(monitor, analyst=who, most=MOST_ALERTS)
@@ -49,7 +49,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
         place = None if said is None else EventPlace.parse(said)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
-            parts.readings,
+            parts.monitor_reader,
             parts.hub,
             name=name,
             analyst=request.state.analyst,

@@ -103,7 +103,7 @@ def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept
         exact.add(step.charged, np.broadcast_to(amounts, step.charged.cells.shape))
         family, cells = step.asked.family, step.asked.cells
         sums = account.tables["sales"]
-        here, rest = elsewhere.split(sums, account.changes["sales"], name_moving_version(family.version))
+        here, rest = elsewhere.split(sums, account.change_counts["sales"], name_moving_version(family.version))
         true = exact.largest(step.asked)
         np.testing.assert_array_equal(bound_cell_losses(here, make_partition(family), cells, rest=rest), true)
         np.testing.assert_array_equal(in_one_go(sums, step.asked), true)
@@ -160,7 +160,7 @@ def test_a_version_charged_after_its_own_part_was_dropped_is_counted_with_the_ch
     def lost(version: str) -> list[int]:
         asked = charge(0, keys=Cells((("a", ("1", "2", "3")),)), version=version, immutable=IMMUTABLE)
         sums = account.tables["sales"]
-        here, rest = elsewhere.split(sums, account.changes["sales"], name_moving_version(version))
+        here, rest = elsewhere.split(sums, account.change_counts["sales"], name_moving_version(version))
         return [int(nano) for nano in bound_cell_losses(here, make_partition(asked.family), asked.cells, rest=rest)]
 
     for version, amount in (("v1", 1), ("v2", 10)):
@@ -182,7 +182,7 @@ def test_many_versions_come_to_tables_over_what_never_moves() -> None:
             one = charge(10, keys=keys, version=f"v{number}", immutable=IMMUTABLE)
             spent = Spent.from_uniform(10, unit_epsilon_nano=0)
             account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
-    sums, changes = account.tables["sales"], account.changes["sales"]
+    sums, changes = account.tables["sales"], account.change_counts["sales"]
     here, rest = OtherVersions().split(sums, changes, name_moving_version("v39"))
     assert len(sums) == 80
     assert len(here) == 2

@@ -94,10 +94,10 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     ((_, total),) = weeks.totals
     assert total.left_out == pytest.approx(1 - 100 * 15 * 0.4 / (200 * 10 + 5 * 50))
     # The first week has 40 rows, 5 of a second store and 5 of the household without a store, of which one counts.
-    assert weeks.worst[0].key[0].startswith("2026-01-05")
-    assert weeks.worst[0].rows.left_out == pytest.approx(1 - (20 * 0.4 + 1) / 50)
-    assert weeks.worst[1].rows.left_out == pytest.approx(0.8)
-    assert weeks.worst[1].units.left_out == pytest.approx(0.6)
+    assert weeks.most_cut_groups[0].key[0].startswith("2026-01-05")
+    assert weeks.most_cut_groups[0].rows.left_out == pytest.approx(1 - (20 * 0.4 + 1) / 50)
+    assert weeks.most_cut_groups[1].rows.left_out == pytest.approx(0.8)
+    assert weeks.most_cut_groups[1].units.left_out == pytest.approx(0.6)
     assert (weeks.possible, weeks.groups, weeks.groups_past_tenth, weeks.groups_past_half) == (5, 5, 5, 5)
     # Both stores of a household count: nothing of its groups is cut.
     assert (stores.units, stores.units_cut, stores.memberships.left_out) == (20, 0, 0.0)
@@ -155,7 +155,7 @@ def test_rows_are_cut_where_no_group_of_a_unit_is(tmp_path: Path) -> None:
     assert weeks.rows.left_out == pytest.approx(16 / 220)
     # More than a tenth of the rows is missing in one week, 16 of 60, and in none more than half.
     assert (weeks.groups_past_tenth, weeks.groups_past_half) == (1, 0)
-    ((first,),) = (weeks.worst,)
+    ((first,),) = (weeks.most_cut_groups,)
     assert first.rows.left_out == pytest.approx(16 / 60)
     lines = list(found.write_lines())
     assert "    more than a tenth of the rows is left out in 1 of 5 groups with rows, more than half in 0" in lines

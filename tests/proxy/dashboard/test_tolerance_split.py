@@ -31,7 +31,7 @@ def test_the_least_factor_is_the_least_and_the_split_is_answered(open_grocer: Ca
     service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
     listed = put(service, DEAR)
     planned = plan_list(service, listed, most_nano=None)
-    assert not all(quote.fits for quote in planned.wished.quotes)
+    assert not all(quote.fits for quote in planned.as_wished.quotes)
     factor = planned.factor
     assert factor is not None
     below = FACTORS[FACTORS.index(factor) - 1]
@@ -62,15 +62,15 @@ def test_a_budget_of_the_list_itself_is_kept(open_grocer: Callable[..., Service]
     service = open_grocer(mechanism="keyhole")
     listed = put(service, DEAR)
     free = plan_list(service, listed, most_nano=None)
-    assert all(quote.fits for quote in free.wished.quotes)
+    assert all(quote.fits for quote in free.as_wished.quotes)
     assert free.split is None
     assert write_tolerances(DEAR, free) == DEAR
     assert free.factor is not None
     assert free.factor < 1
-    most = free.wished.total.epsilon_nano // 2
+    most = free.as_wished.total.epsilon_nano // 2
     planned = plan_list(service, listed, most_nano=most)
-    assert [quote.is_list_budget for quote in planned.wished.quotes if not quote.fits]
-    assert planned.wished.total.epsilon_nano <= most
+    assert [quote.is_list_budget for quote in planned.as_wished.quotes if not quote.fits]
+    assert planned.as_wished.total.epsilon_nano <= most
     assert planned.split is not None
     assert planned.split.total.epsilon_nano <= most
     assert all(quote.fits for quote in planned.split.quotes)
@@ -91,7 +91,7 @@ def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[...,
         "COMMIT; SELECT week FROM baskets GROUP BY week HAVING avg(amount) > 30",
     )
     planned = plan_list(service, listed, most_nano=None)
-    stored, refused, dear, means = planned.wished.quotes
+    stored, refused, dear, means = planned.as_wished.quotes
     assert (stored.decided, stored.fits, stored.own.epsilon_nano) == (DecisionBasis.STORED, True, 0)
     assert refused.refusal is not None
     assert refused.refusal.code == "KH101"
@@ -108,7 +108,7 @@ def test_what_fits_with_no_tolerance_is_named_and_the_others_are_planned(open_gr
     service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
     asked = DEAR.removesuffix("\n") + ";\nSELECT week FROM baskets GROUP BY week HAVING count(*) > 3"
     planned = plan_list(service, put(service, asked), most_nano=None)
-    assert planned.beyond == (planned.listed[-1].statement,)
+    assert planned.unfitting == (planned.listed[-1].statement,)
     assert planned.factor is not None
     assert planned.split is not None
     assert [quote.fits for quote in planned.split.quotes] == [True, True, True, False]

@@ -42,7 +42,13 @@ async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting:
     """It cannot where the pins were replaced since, which a reload is for. Tried while it ends, and when it has."""
     shown = SharedGeneration(1, policy, "of other pins", NOWHERE)
     task = WorkerTask(
-        worker=0, workers=1, generation=shown, accepting=accepting, metrics=None, folder=tmp_path, strangers=MockUsers()
+        worker=0,
+        workers=1,
+        generation=shown,
+        accepting=accepting,
+        metrics=None,
+        folder=tmp_path,
+        mock_users=MockUsers(),
     )
     worker = WorkerProcess(task, left=lambda: None)
     async with asyncio.timeout(PATIENCE_S):

@@ -55,7 +55,7 @@ def test_an_error_ends_everything_up_to_sync() -> None:
     assert (first.failed, second.failed, third.failed) == (True, True, False)
     assert not answers.skipping
     taken(answers, ReadyForQuery(b"I"), EmptyMessage("1"))
-    assert third.done
+    assert third.is_complete
     assert not third.failed
     assert answers.is_settled
 
@@ -131,4 +131,4 @@ def test_whatever_fails_one_sync_settles_the_queue(endings: list[AnswerEnd], dat
     taken(answers, ReadyForQuery(b"I"))
     assert answers.is_settled
     assert [one.failed for one in expected] == [index >= fails_at for index in range(len(endings))]
-    assert all(one.done for one in expected)
+    assert all(one.is_complete for one in expected)

@@ -200,7 +200,7 @@ def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_often(
             for builds, scans, reads_kept in ((2, True, False), *kept, (3, True, True), (3, False, True)):
                 found = rollups.answer(rewritten, version=version, timeout_ms=60_000, read=lambda sql, _: sql)
                 rollups.settle()
-                assert (store.builds, found.is_scan, found.reads_kept) == (builds, scans, reads_kept)
+                assert (store.builds, found.is_scan, found.reads_rollups) == (builds, scans, reads_kept)
             assert set(store.read) == {first.name}
             store.read.clear()
         rollups.close()
