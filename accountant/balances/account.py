@@ -81,8 +81,8 @@ class Account:
     its rows can have lost (`find_charged_cells`), so an account of a live table does not grow with its questions.
     `families` has each family's own sums, for reports (None: not needed). All live versions are one family there.
     `table_nano` is, per table, the sum over questions of each one's cost to a unit, or (for unit "row") to the key that
-    lost most. `changes` counts, per table and data version, how often `add` changed its sums in this process. From it
-    `other_versions` sees which of its cached sums are out of date.
+    lost most. `change_counts` counts, per table and data version, how often `add` changed its sums in this process.
+    From it `other_versions` sees which of its cached sums are out of date.
     """
 
     tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)

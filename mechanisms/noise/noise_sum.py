@@ -4,8 +4,8 @@ A value that is read off several noisy cells has such noise: a month less the mo
 the total of all groups. Where the sum takes few values its distribution is inverted exactly. Wider noise is put onto a
 coarser lattice, which is at most so much larger as its steps and the weights are.
 
-Guarantee: `upper_tail` is never below the probability. Where the sum is inverted exactly it is above it by at most
-2e-9. Proof: docs/proofs/cell_readings.md.
+Guarantee: `bound_upper_tail` is never below the probability. Where the sum is inverted exactly it is above it by at
+most 2e-9. Proof: docs/proofs/cell_readings.md.
 """
 
 import math
@@ -43,9 +43,9 @@ def bound_upper_tail(noises: Noises, value: int) -> float:
     """Return an upper bound of `P(sum >= value)`.
 
     >>> one = (Weighted(times=1, count=1, rate=0.5),)
-    >>> round(upper_tail(one, 3), 4), round(upper_tail(one, -2), 4)
+    >>> round(bound_upper_tail(one, 3), 4), round(bound_upper_tail(one, -2), 4)
     (0.1389, 0.8611)
-    >>> round(upper_tail((Weighted(times=1, count=1, rate=0.5), Weighted(times=2, count=1, rate=0.25)), 3), 4)
+    >>> round(bound_upper_tail((Weighted(times=1, count=1, rate=0.5), Weighted(times=2, count=1, rate=0.25)), 3), 4)
     0.3775
     """
     if value <= 0:  # the distribution is symmetric, and what is coarser bounds one side alone

@@ -42,7 +42,10 @@ _MARGIN = 1e-9  # relative: more than rounding loses on the way
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """One look from the adversary's view. Noise at or below `win` is an error, at or above `lose` a right decision."""
+    """One look from the adversary's view.
+
+    Noise up to `wrong_up_to` decides wrongly, noise from `right_from` on rightly.
+    """
 
     wrong_up_to: int
     right_from: int

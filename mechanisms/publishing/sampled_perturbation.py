@@ -30,7 +30,7 @@ from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 class SampledTable:
     """The published table.
 
-    `counts` is by group and published value. `thinned` is True for thinned groups, and not published.
+    `counts` is by group and published value. `is_thinned` is True for thinned groups, and not published.
     """
 
     counts: Integers

@@ -109,8 +109,8 @@ class Guarded(_GuardedTree):
     """The literals of one comparison, and the values that must exist for it not to be NULL (none: it is never NULL).
 
     It means "the literals hold and the values exist". With `is_complement` it means "the literals hold or the values do
-    not exist", the complement of the complementary literals. `settled` is the truth of the literals if declared bounds
-    give it (None: the data decide).
+    not exist", the complement of the complementary literals. `known_truth` is the truth of the literals if declared
+    bounds give it (None: the data decide).
     """
 
     formula: Formula

@@ -25,7 +25,7 @@ _NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """The moments from `first` to before `past`."""
+    """A range of moments, from `first` to before `end`."""
 
     first: datetime
     end: datetime

@@ -27,10 +27,10 @@ _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at
 class Course:
     """A group whose value grows evenly through its window, up to `value` in the analyst's unit.
 
-    `beyond` is its distance from the threshold in tolerances. `crosses` is the first look at which it is above the
-    threshold, None if there is none. `at_crossing` and `by_close` are the chances of an alert by that look and by the
-    close. `late` is the average delay of the alert in looks, at most until the close. With rough alarms before sharp
-    ones the group loses `ladder_epsilon` on average, None without a ladder.
+    `tolerances_away` is its distance from the threshold in tolerances. `crossing_look` is the first look at which it is
+    above the threshold, None if there is none. `at_crossing` and `by_close` are the chances of an alert by that look
+    and by the close. `mean_delay` is the average delay of the alert in looks, at most until the close. With rough
+    alarms before sharp ones the group loses `ladder_epsilon` on average, None without a ladder.
     """
 
     value: Decimal

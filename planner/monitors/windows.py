@@ -30,9 +30,9 @@ class Horizon:
     """The windows of a monitor that are watched.
 
     `values` has the value of the windows' key for each window, in order: the source's own values if the key is a column
-    of the source, else the beginnings. `between` is the time from a window's beginning to the next one. `stretch` is
-    the time before a window's end during which it is looked at. If alerts are cleared at once, there is one window. It
-    is looked at during the whole horizon, and each look sees its last `length`.
+    of the source, else the beginnings. `between` is the time from a window's beginning to the next one. `look_period`
+    is the time before a window's end during which it is looked at. If alerts are cleared at once, there is one window.
+    It is looked at during the whole horizon, and each look sees its last `length`.
     """
 
     column: str
@@ -74,8 +74,8 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
     if made.look_period % monitor.every:
         raise refuse_windows(
             monitor,
-            f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.look_period)} for which a "
-            "window is looked at",
+            f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.look_period)} for which "
+            "a window is looked at",
             hint=f'Write every = "{write_duration(find_nearest_divisor(made.look_period, monitor.every))}".',
         )
     looks = made.length // monitor.every

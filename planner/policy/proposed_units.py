@@ -22,10 +22,10 @@ class ProposedUnit:
 
     `candidates` are columns that may identify people, and `column` is the likeliest. `paths` are steps that lead to
     people whom `column` does not identify, the likeliest first. If there are both, nothing shows which of them is
-    meant. `is_one_row`: a unit has one row; `is_unique`: a constraint says so. `same_as` is the step to the table of
-    the same people, and `similar_table` an earlier table whose unit has the same name. `is_lookup`: it identifies
-    nobody, and other tables lead to it. `lookups` are the steps to tables of this kind, by column. `vouched_paths` maps
-    columns that no constraint keeps unique to the tables whose paths lead here by them.
+    meant. `is_one_row`: a unit has one row; `is_unique`: a constraint says so. `same_people_step` is the step to the
+    table of the same people, and `similar_table` an earlier table whose unit has the same name. `is_lookup`: it
+    identifies nobody, and other tables lead to it. `lookups` are the steps to tables of this kind, by column.
+    `vouched_paths` maps columns that no constraint keeps unique to the tables whose paths lead here by them.
     """
 
     candidates: tuple[str, ...]

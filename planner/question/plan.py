@@ -133,8 +133,8 @@ class Rewritten:
     `relations` are the relations that it reads. While they are as described, the statement means what the question
     does. `pinned` are public rows that it reads and that the source does not have. `blocks`, if there are any, return
     together what `sql` returns, read in their order and in one state of the data. `steps` are what `sql` defines in
-    front of its `body`, each behind those that it reads. There are none if nothing may be kept. `apart` returns the
-    same integers if all steps that its `body` names are kept. It is expensive if they are not.
+    front of its `body`, each behind those that it reads. There are none if nothing may be kept. `from_kept_steps`
+    returns the same integers if all steps that its `body` names are kept. It is expensive if they are not.
     """
 
     dialect: str
@@ -175,8 +175,8 @@ def _write_from_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, st
 class NoiseSharing:
     """The fact that a question pays more for noise that other thresholds can share.
 
-    `functionals` have noise on their sums although noise on blocks would cost less. `apart` is the question as numbers
-    with noise on blocks, as `mechanism` decides it if `keyhole.reuse` is off.
+    `functionals` have noise on their sums although noise on blocks would cost less. `task_in_blocks` is the question as
+    numbers with noise on blocks, as `mechanism` decides it if `keyhole.reuse` is off.
     """
 
     functionals: frozenset[int]

@@ -294,9 +294,9 @@ class ListedTotals:
 class MeanScore:
     """A mean as one integer that a privacy unit changes by little: `floor(times * total / max(count, rows))`.
 
-    `total` sums, over the rows that `count` counts, the distance of each from the end `worst` of the values. The
+    `total` sums, over the rows that `count` counts, the distance of each from the end `worst_value` of the values. The
     distance is at most `reach` steps, each worth `step`. A group with fewer than `rows` rows has the score that it
-    would have if the missing rows were at `worst`. `worst` and `step` are in the analyst's unit.
+    would have if the missing rows were at `worst_value`. `worst` and `step` are in the analyst's unit.
     """
 
     total: Functional

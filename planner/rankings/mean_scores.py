@@ -2,8 +2,8 @@
 
 The mean of few rows depends on one of them, and would need as much noise as a single row. The score of a group with n
 values is `worst + sum(x - worst) / max(n, N')`. From N' values on that is their mean. With fewer values it is the mean
-of N' values, the missing ones at `worst`, the end that comes last in the ranking's order. So no group comes first for
-lack of values, and the ranking needs no guard.
+of N' values, the missing ones at `worst_value`, the end that comes last in the ranking's order. So no group comes first
+for lack of values, and the ranking needs no guard.
 
 Guarantee: one privacy unit changes a group's score by at most the functional's sensitivity, in integer steps. A group
 with at least `rows` values has the score of its mean, rounded down to a step.
@@ -13,7 +13,7 @@ Proof: docs/proofs/ranking.md, section Means.
 | symbol | name | meaning |
 |---|---|---|
 | N' | `rows` | the least number of values to divide by |
-| W | `reach` | the largest distance of a value from `worst`, in steps of the total |
+| W | `reach` | the largest distance of a value from `worst_value`, in steps of the total |
 | k | `count.sensitivity` | the most values of one privacy unit in a group |
 | c | `times` | the number of score steps in a step of the total |
 """

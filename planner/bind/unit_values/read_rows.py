@@ -42,7 +42,7 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 class RowsQuestion:
     """A question over a subquery of units' values: its SELECT, its clauses, the scope of its names, and the values.
 
-    `emptied` are the tokens of the WITH query that it reads: the first, and the one past the last.
+    `with_query_tokens` are the tokens of the WITH query that it reads: the first, and the one past the last.
     """
 
     select: exp.Select

@@ -45,8 +45,8 @@ def reads_own_values(table: Table, names: Iterable[str]) -> bool:
 class HeavyRows:
     """The rows of a table for which `can_separate_heavy`, a list of its heavy units, and the steps that the list reads.
 
-    `front` are the tests on rows before they are joined with the list. With tests there is one more row, which is NULL
-    in all columns except the key.
+    `front_conditions` are the tests on rows before they are joined with the list. With tests there is one more row,
+    which is NULL in all columns except the key.
     """
 
     table: Table

@@ -38,7 +38,7 @@ class PublicConditions:
     """The conditions of a question, split into tests on public rows and tests on private rows.
 
     `carried` has, by place, the conditions that read only that place, each with the column that holds its truth.
-    `demanded` has the conditions that a public row must satisfy for a row that finds it to count. `where` and
+    `required` has the conditions that a public row must satisfy for a row that finds it to count. `where` and
     `functionals` are the question's with the tests that remain for private rows.
     """
 

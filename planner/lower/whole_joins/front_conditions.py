@@ -49,8 +49,8 @@ class PublicKeys:
 class FrontConditions:
     """Conditions on a table's stored rows, tested before these are joined, in the table's own names.
 
-    `found` are the values that public rows demand of them. `path` has the conditions on the table to which its path
-    leads, and `members` those on the tables that it joins, by place.
+    `public_keys` are the values that public rows demand of them. `path` has the conditions on the table to which its
+    path leads, and `members` those on the tables that it joins, by place.
     """
 
     own: Condition = ALWAYS
