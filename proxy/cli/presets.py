@@ -45,7 +45,7 @@ class ManyGroups:
 class Preset:
     """Accuracy and budgets in a policy's units: tolerance in percent of a threshold, budgets in epsilon.
 
-    `many` is offered to owners whose units are in many groups of an answer.
+    `many_groups` is offered to owners whose units are in many groups of an answer.
     """
 
     tolerance: int

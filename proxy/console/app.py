@@ -29,12 +29,12 @@ BEGIN = "/console"
 
 
 def make_console(
-    section: ConsoleSection, strangers: MockUsers, play: GameSessions | None = None, *, ended: Sequence[Path] = ()
+    section: ConsoleSection, mock_users: MockUsers, play: GameSessions | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
     """Return the function that adds the console to REST, or None if the policy has no console.
 
-    `strangers` gives the login replies to unknown names. Sessions are sealed with a key made from its secret. `play` is
-    the playground, if there is one. `ended` are the folders for ended logins; the first writable one is used.
+    `mock_users` gives the login replies to unknown names. Sessions are sealed with a key made from its secret. `play`
+    is the playground, if there is one. `ended` are the folders for ended logins; the first writable one is used.
     """
     if not section.enabled:
         return None
@@ -50,8 +50,8 @@ def make_console(
             hub=doors.hub,
             ready=doors.ready,
             labels=doors.labels,
-            mock_users=strangers,
-            seal=SessionSeal(strangers.make_key(PURPOSE)),
+            mock_users=mock_users,
+            seal=SessionSeal(mock_users.make_key(PURPOSE)),
             ended=EndedLogins(ended),
             files=StaticFolder(),
             has_playground=play is not None,

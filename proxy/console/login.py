@@ -148,7 +148,7 @@ async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: s
     # one at a time: however many come at once, no password too many is looked at
     async with parts.proving:
         parts.gate.check_heard(address, user=user)
-        analyst = await asyncio.to_thread(find_by_password, analysts, user, password, strangers=parts.mock_users)
+        analyst = await asyncio.to_thread(find_by_password, analysts, user, password, mock_users=parts.mock_users)
         if analyst is None:
             parts.gate.note_failure(address, user=user)
             raise refuse_wrong_login()
@@ -167,12 +167,12 @@ def _authenticate_by_token(parts: ConsoleParts, analysts: Sequence[Analyst], tok
     return analyst
 
 
-def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, strangers: MockUsers) -> Analyst | None:
+def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, mock_users: MockUsers) -> Analyst | None:
     """Return the analyst with that name and password. An unknown name takes the same work.
 
     An analyst who must show a certificate cannot log in here, since the console asks for none.
     """
-    stranger = strangers.make_verifier(user, analysts)  # computed for known names, too
+    stranger = mock_users.make_verifier(user, analysts)  # computed for known names, too
     found = next((analyst for analyst in analysts if analyst.name == user), None)
     known = stranger if found is None else Verifier.parse(found.verifier)
     right = check_password(password[:_MOST_PASSWORD_CHARACTERS], known) and len(password) <= _MOST_PASSWORD_CHARACTERS

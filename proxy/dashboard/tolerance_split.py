@@ -58,8 +58,8 @@ class PlannedList:
     `tolerances` are those of the best split, by statement number, for each statement that needs a change. `split` is
     the list with them. Both are empty or None if the list fits as wished, or if nothing makes it fit.
 
-    `beyond` are the numbers of the statements that fit with no tolerance, even alone. It is empty if all fit. Otherwise
-    `factor` and `split` are for the other statements.
+    `unfitting` are the numbers of the statements that fit with no tolerance, even alone. It is empty if all fit.
+    Otherwise `factor` and `split` are for the other statements.
     """
 
     listed: tuple[ListedQuestion, ...]

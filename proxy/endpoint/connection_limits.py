@@ -57,7 +57,7 @@ class ConnectedClient:
         self.network = network
         self.has_spoken = False
         self.analyst: str | None = None
-        self.last_words = b""
+        self.final_report = b""
         self.lingering = 0
 
     def note_byte(self) -> None:
@@ -67,12 +67,12 @@ class ConnectedClient:
     @property
     def is_displaced(self) -> bool:
         """Return True if the connection was ended to make room for another."""
-        return self.last_words == FULL
+        return self.final_report == FULL
 
     def disconnect(self, report: bytes) -> None:
         """End the connection with a report. A second call does nothing."""
-        if not self.last_words:
-            self.last_words = report
+        if not self.final_report:
+            self.final_report = report
             self.task.cancel()
 
 

@@ -47,6 +47,6 @@ def probe_client(stream: ClientStream, relay: ShadowRelay) -> None:
 
     Only the first call sends anything.
     """
-    if not stream.was_knocked_at:
-        stream.was_knocked_at = True
+    if not stream.was_probed:
+        stream.was_probed = True
         stream.writer.write(ParameterStatus(_KNOWN, relay.parameters.get(_KNOWN, b"")).encode())

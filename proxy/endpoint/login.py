@@ -55,7 +55,7 @@ class LoginOrigin:
 class ClientStream:
     """A client's socket, unencrypted or with TLS, and its protocol state.
 
-    `channel` is None in the clear. `was_knocked_at`: it was sent something to learn whether it is there. `heard` is
+    `channel` is None in the clear. `was_probed`: it was sent something to learn whether it is there. `heard` is
     called whenever the client has sent something.
     """
 
@@ -71,7 +71,7 @@ class ClientStream:
         self.reader = reader
         self.writer = writer
         self.channel: TlsChannel | None = None
-        self.was_knocked_at = False
+        self.was_probed = False
         self._handled_bytes = 0
         self._accepted = writer  # held, for the socket is closed when the writer is collected
         self._heard = heard
@@ -217,7 +217,7 @@ async def _read_credential(stream: ClientStream) -> bytes:
     return message.data
 
 
-def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, strangers: MockUsers) -> ScramServer:
+def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, mock_users: MockUsers) -> ScramServer:
     """Return an exchange with the analyst's verifier, or with one that looks the same from outside.
 
     Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords
@@ -225,7 +225,7 @@ def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, stra
     """
     end_point = None if channel is None else channel.end_point
     # computed for known users, too, so that a login takes as long for both
-    stranger = strangers.make_verifier(user, catalog.analysts)
+    stranger = mock_users.make_verifier(user, catalog.analysts)
     analyst = catalog.find_analyst(user)
     if analyst is not None:
         shown = None if channel is None else channel.common_name

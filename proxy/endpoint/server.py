@@ -65,7 +65,7 @@ class Endpoint:
     """PostgreSQL on a socket. Each connection is one task; questions run in `workers` threads beside the loop.
 
     `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
-    everything travels in the clear; without `limits` they are the policy's defaults. `strangers` is what unknown users
+    everything travels in the clear; without `limits` they are the policy's defaults. `mock_users` is what unknown users
     are told, and should be that of before where there was an endpoint before. `failures` are the logins that failed,
     here and where else they count. Without a `hub` nobody hears of monitors.
     """
@@ -79,13 +79,13 @@ class Endpoint:
         workers: int = 8,
         telemetry: Telemetry | None = None,
         siblings: SiblingWorkers | None = None,
-        strangers: MockUsers | None = None,
+        mock_users: MockUsers | None = None,
         failures: FailedLogins | None = None,
         hub: AlertHub | None = None,
     ) -> None:
         self._backing = backing
         self._hub = hub
-        self._strangers = strangers or MockUsers()
+        self._mock_users = mock_users or MockUsers()
         self._failures = failures or FailedLogins(RestSection().failed_logins_per_minute)
         self._tls = tls
         self._limits = limits or ServerLimitsSection()
@@ -153,7 +153,7 @@ class Endpoint:
 
     @staticmethod
     def _end_sessions(gone: list[OpenSession]) -> int:
-        still_there = [one for one in gone if not one.client.last_words]
+        still_there = [one for one in gone if not one.client.final_report]
         for one in still_there:
             one.client.disconnect(STOPPED)
         return len(still_there)
@@ -200,9 +200,9 @@ class Endpoint:
         try:
             await self._log_in_and_serve(stream, client, address=address)
         except asyncio.CancelledError:
-            if client.last_words not in (b"", GONE, STOPPED):
+            if client.final_report not in (b"", GONE, STOPPED):
                 seen.count_disconnect(DisconnectReason.LIMIT, address=address)
-            stream.write_report(client.last_words or STOPPED)
+            stream.write_report(client.final_report or STOPPED)
         except TooManyConnections as full:
             seen.count_disconnect(DisconnectReason.LIMIT, address=address)
             stream.write_report(full.report)
@@ -241,7 +241,7 @@ class Endpoint:
             async with asyncio.timeout(LOGIN_TIMEOUT_S):
                 catalog = self._backing.catalog
                 check = self._connected.check_room
-                caller = LoginOrigin(client.network, self._strangers, self._failures)
+                caller = LoginOrigin(client.network, self._mock_users, self._failures)
                 login = await log_in(stream, catalog, self._tls, caller=caller, check=check)
                 if isinstance(login, Cancel):
                     await self.cancel(login)

@@ -59,8 +59,8 @@ class GroupingLeftOut:
     """The rows and units that bounding leaves out of the groups by `keys`. Without keys, all rows are one group.
 
     `possible` is the number of groups in the key domains, `groups` the number of those with rows. Of these,
-    `groups_past_tenth` and `groups_past_half` lose more than a tenth, or half, of their rows. `told` is the policy's
-    public statement about the share of `rows`. Computed groups (`is_computed`) cannot have one.
+    `groups_past_tenth` and `groups_past_half` lose more than a tenth, or half, of their rows. `declared_share` is the
+    policy's public statement about the share of `rows`. Computed groups (`is_computed`) cannot have one.
     """
 
     keys: tuple[str, ...]

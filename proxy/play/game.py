@@ -63,7 +63,7 @@ class Round:
 class Feedback:
     """The feedback after an answer.
 
-    `keys` and `alarm` are Keyhole's answers at the epsilon `beside`, which is the round's if it has one.
+    `keys` and `alarm` are Keyhole's answers at the epsilon `compared_epsilon`, which is the round's if it has one.
     `keys_distance` is the error of an answer read from the key set. `counts_answer` is the answer by the published
     counts, None if there are none.
     """

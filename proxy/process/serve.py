@@ -134,7 +134,7 @@ def _serve_alone(
     early: EarlyShadowData | None,
 ) -> None:
     service = Service.from_policy(policy, telemetry=Telemetry(log=structlog.get_logger()))
-    strangers = MockUsers(read_login_secret(policy))
+    mock_users = MockUsers(read_login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end():
         first = open_first_generation(service, policy, early=early)
@@ -145,7 +145,7 @@ def _serve_alone(
                 accepting=accepting,
                 tls=tls,
                 metrics=metrics,
-                strangers=strangers,
+                mock_users=mock_users,
                 signals=signals,
             )
         )
@@ -158,7 +158,7 @@ async def _serve_until_signal(
     accepting: Sockets,
     tls: Tls | None,
     metrics: ListenAddress | None,
-    strangers: MockUsers,
+    mock_users: MockUsers,
     signals: Signals,
 ) -> None:
     told, again = asyncio.Event(), asyncio.Event()
@@ -177,7 +177,7 @@ async def _serve_until_signal(
                 limits=policy.server.limits,
                 rest=policy.server.rest,
                 metrics=metrics,
-                strangers=strangers,
+                mock_users=mock_users,
             )
         )
         reloading = PolicyReloader(generations, up.endpoint, policy=policy)

@@ -66,16 +66,16 @@ async def serve_process(
     rest: RestSection | None = None,
     metrics: ListenAddress | None = None,
     siblings: SiblingWorkers | None = None,
-    strangers: MockUsers | None = None,
+    mock_users: MockUsers | None = None,
     looks: bool = True,
 ) -> AsyncIterator[RunningProcess]:
     """Serve the newest generation until the block ends. `limits` apply to PostgreSQL, `rest` to REST.
 
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
-    over the same shadows. `strangers` is what unknown users are told; without it another in each process. Without
+    over the same shadows. `mock_users` is what unknown users are told; without it another in each process. Without
     `looks` monitors are left to somebody else, whose clock is another.
     """
-    siblings, rest, strangers = siblings or SiblingWorkers(), rest or RestSection(), strangers or MockUsers()
+    siblings, rest, mock_users = siblings or SiblingWorkers(), rest or RestSection(), mock_users or MockUsers()
     seen, newest = generations.telemetry, generations.newest
     ready = make_readiness(
         generations,
@@ -92,7 +92,7 @@ async def serve_process(
         limits=limits,
         telemetry=seen,
         siblings=siblings,
-        strangers=strangers,
+        mock_users=mock_users,
         failures=failures,
         hub=hub,
     )
@@ -117,7 +117,7 @@ async def serve_process(
                         labels=labels,
                         add_pages=make_console(
                             newest.service.policy.server.console,
-                            strangers,
+                            mock_users,
                             open_playground(newest.service.policy),
                             ended=tuple(list_secret_folders(newest.service.policy, SUFFIX)),
                         ),

@@ -75,7 +75,7 @@ def supervise(
         policy
     ) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
-    strangers = MockUsers(read_login_secret(policy))
+    mock_users = MockUsers(read_login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end(), make_own_folder() as folder:
         supervisor = Supervisor(
@@ -85,7 +85,7 @@ def supervise(
             metrics=metrics,
             workers=workers,
             folder=folder,
-            strangers=strangers,
+            mock_users=mock_users,
             early=early,
         )
         try:
@@ -131,7 +131,7 @@ class Supervisor:
         metrics: ListenAddress | None,
         workers: int,
         folder: Path,
-        strangers: MockUsers,
+        mock_users: MockUsers,
         vote_s: float = VOTE_S,
         early: EarlyShadowData | None = None,
     ) -> None:
@@ -140,7 +140,7 @@ class Supervisor:
         self._metrics = metrics
         self._number = workers
         self._folder = folder
-        self._strangers = strangers
+        self._mock_users = mock_users
         self._newest = _make_generation(1, policy, catalog, workers=workers, early=early)
         self._made = {1: self._newest}
         self._opening: set[int] = set()
@@ -204,7 +204,7 @@ class Supervisor:
             accepting=self._accepting,
             metrics=place,
             folder=self._folder,
-            mock_users=self._strangers,
+            mock_users=self._mock_users,
         )
         self._workers[number] = WorkerProcess(task, left=self._close_unused)
 

@@ -146,7 +146,7 @@ async def _serve(task: WorkerTask, parent: _ParentPipe, first: Generation, *, tl
             rest=divide_limits(policy.server.rest, task.workers),
             metrics=task.metrics,
             siblings=SiblingWorkers(task.worker, task.folder),
-            strangers=task.mock_users,
+            mock_users=task.mock_users,
         ) as up,
     ):
         orders: asyncio.Queue[Order] = asyncio.Queue()

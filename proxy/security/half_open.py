@@ -10,13 +10,15 @@ from typing import Any
 
 
 class HalfOpenTls(ssl.SSLObject):
-    """TLS for asyncio that hides the end of the client's bytes from it. The end is reported to `told` after all bytes.
+    """TLS for asyncio that hides the end of the client's bytes from it.
+
+    The end is reported to `on_end` after all bytes.
 
     `is_cut` is True once the TCP connection brings nothing more.
     """
 
     is_cut = False
-    told: Callable[[], object] | None = None
+    on_end: Callable[[], object] | None = None
     _has_ended = False
 
     def read(self, *wanted: Any) -> bytes:
@@ -32,17 +34,17 @@ class HalfOpenTls(ssl.SSLObject):
             raise ssl.SSLWantReadError
         return got
 
-    def notify_at_end(self, told: Callable[[], object]) -> None:
-        """Call `told` when the client's bytes end, or at once if they have ended already."""
-        self.told = told
+    def notify_at_end(self, on_end: Callable[[], object]) -> None:
+        """Call `on_end` when the client's bytes end, or at once if they have ended already."""
+        self.on_end = on_end
         if self._has_ended:
-            told()
+            on_end()
 
     def _notify_end(self) -> None:
         if not self._has_ended:
             self._has_ended = True
-            if self.told is not None:
-                self.told()
+            if self.on_end is not None:
+                self.on_end()
 
 
 class DelayedEnd(asyncio.BufferedProtocol):

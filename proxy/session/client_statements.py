@@ -49,8 +49,8 @@ class Statement:
 class Portal:
     """A client's portal on a statement that Keyhole must answer, and has not answered yet.
 
-    `read_by` are the settings by which its parameters were read. It is None if no setting changes what they mean.
-    `executed` is True for EXECUTE: positions in its text mean nothing to the client.
+    `reading_settings` are the settings by which its parameters were read. It is None if no setting changes what they
+    mean. `executed` is True for EXECUTE: positions in its text mean nothing to the client.
     """
 
     statement: Statement

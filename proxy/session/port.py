@@ -56,7 +56,7 @@ class Asker(Protocol):
 class SessionBacking:
     """The services behind a session: the catalog, the `Asker`, and a shadow that already shows the catalog's tables.
 
-    `using` is a context manager that keeps all of them open during a session.
+    `hold_open` returns a context manager that keeps all of them open during a session.
     """
 
     catalog: Catalog

@@ -63,8 +63,8 @@ class ExpectedAnswer:
     error that reports exhausted memory or disk. `places` are columns with their tables. A description gets these tables
     if it has the same columns.
 
-    `late` makes the description wait for the first row or the end of what follows. A simple query waits so if its whole
-    result is made before any of it is shown. If an error comes first, the description is dropped.
+    `waits_for_rows` makes the description wait for the first row or the end of what follows. A simple query waits so if
+    its whole result is made before any of it is shown. If an error comes first, the description is dropped.
     """
 
     ending: AnswerEnd

@@ -161,8 +161,8 @@ class ShadowExchange:
     def ask_channels(self) -> ExpectedAnswer:
         """Ask, between batches, to which channels the session listens.
 
-        Once the returned answer is `done`, call `decode_channels`. The request is sent at once, ahead of anything that
-        the client sends meanwhile. The client sees no error of it.
+        Once the returned answer `is_complete`, call `decode_channels`. The request is sent at once, ahead of anything
+        that the client sends meanwhile. The client sees no error of it.
         """
         sync = ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING)
         for message, ending in (
@@ -389,7 +389,7 @@ class ShadowExchange:
         return (read_row(expected)[-2] or b"").decode("ascii")
 
     async def read_settings(self) -> tuple[bytes, ...]:
-        """Return the settings by which PostgreSQL now reads parameters in text form, in the order of `READ_BY`."""
+        """Return the `READING_SETTINGS`, by which PostgreSQL now reads parameters in text form, in their order."""
         columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READING_SETTINGS)
         self.parse(READING, f"SELECT {columns}".encode())
         answer = self._run(Bind(READING, READING, (), (), ()))

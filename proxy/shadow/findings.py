@@ -44,8 +44,9 @@ class SessionState:
     """The settings of the session, and the text behind a portal.
 
     The settings are the `keyhole.*` values (None or empty means unset), whether the client wants notices, and whether
-    its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about. `read_by` are the
-    settings by which PostgreSQL reads parameters in text form, in the order of `READ_BY`.
+    its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about.
+    `reading_settings` are the settings by which PostgreSQL reads parameters in text form, in the order of
+    `READING_SETTINGS`.
     """
 
     settings: dict[str, str | None]
@@ -69,7 +70,7 @@ def read_described(expected: ExpectedAnswer) -> StatementDescription:
 
 
 def take_read_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
-    """Return the settings of `READ_BY`, which are the last columns of a row."""
+    """Return the settings of `READING_SETTINGS`, which are the last columns of a row."""
     return tuple(value or b"" for value in found[-len(READING_SETTINGS) :])
 
 

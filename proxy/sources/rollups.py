@@ -87,7 +87,7 @@ class _Shelf:
 class SourceStatement:
     """The statement that was chosen to answer a question at the source.
 
-    `is_scan` means that it reads the question's own relations, not only a rollup. `reads_kept` means that it reads
+    `is_scan` means that it reads the question's own relations, not only a rollup. `reads_rollups` means that it reads
     relations of `RollupStore.build`.
     """
 

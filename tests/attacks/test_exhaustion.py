@@ -43,7 +43,7 @@ def sqlstate(client: RawClient) -> bytes | None:
     return reports[0].find_field(b"C") if reports else None
 
 
-def last_words(client: RawClient) -> tuple[bytes | None, bytes | None] | None:
+def final_report(client: RawClient) -> tuple[bytes | None, bytes | None] | None:
     """Severity and SQLSTATE of the last report before the server hung up, or reset what was still being sent."""
     told: list[Report] = []
     with suppress(ConnectionError):
@@ -72,7 +72,7 @@ def test_the_largest_session_of_who_takes_most_ends_when_all_take_too_much(runni
         with suppress(ConnectionError):  # ended in the middle of sending
             for number in range(30):
                 large.send(Query(b"PREPARE p%d AS SELECT '%s'" % (number, text)))
-        assert last_words(large) == (b"FATAL", MEMORY)
+        assert final_report(large) == (b"FATAL", MEMORY)
         for client in (bob, small):
             client.send(Query(b"SELECT 1"))
             assert sqlstate(client) is None
@@ -82,7 +82,7 @@ def test_the_largest_session_of_who_takes_most_ends_when_all_take_too_much(runni
 def test_temporary_files_count_like_memory(running: Running) -> None:
     with RawClient(running.port, "bob") as bob, RawClient(running.port) as client:
         client.send(Query(b"DECLARE c CURSOR WITH HOLD FOR SELECT repeat('x', 1000) FROM generate_series(1, 90000)"))
-        assert last_words(client) == (b"FATAL", MEMORY)
+        assert final_report(client) == (b"FATAL", MEMORY)
         bob.send(Query(b"SELECT 1"))
         assert sqlstate(bob) is None
 

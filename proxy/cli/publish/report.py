@@ -98,7 +98,7 @@ def state_charged(planned: Publication) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedReport:
-    """The report of a publication and its file. `again` is True if it had been published before."""
+    """The report of a publication and its file. `was_published_before` is True if it had been published before."""
 
     planned: Publication
     written: WrittenFile

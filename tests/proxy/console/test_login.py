@@ -72,10 +72,10 @@ def test_a_wrong_login_says_no_more_than_that(app: FastAPI, user: str, password:
 
 def test_who_must_show_a_certificate_has_no_login_by_password_alone() -> None:
     verifier = scram.make_verifier(PASSWORD, iterations=4096)
-    strangers = MockUsers(b"secret")
+    mock_users = MockUsers(b"secret")
     service_analyst = replace(_analyst("ada", verifier), certificate_name="ada")
-    assert find_by_password([service_analyst], "ada", PASSWORD, strangers=strangers) is None
-    assert find_by_password([_analyst("ada", verifier)], "ada", PASSWORD, strangers=strangers) is not None
+    assert find_by_password([service_analyst], "ada", PASSWORD, mock_users=mock_users) is None
+    assert find_by_password([_analyst("ada", verifier)], "ada", PASSWORD, mock_users=mock_users) is not None
 
 
 def _analyst(name: str, verifier: str) -> Analyst:

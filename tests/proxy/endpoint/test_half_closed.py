@@ -41,7 +41,7 @@ def test_a_question_goes_on_while_its_client_listens(running: Running, asked: tu
         client.send(*asked, Query(b"SELECT 7"))
         client.socket.shutdown(socket.SHUT_WR)
         (one,) = running.endpoint.sessions
-        eventually(lambda: one.stream.was_knocked_at)
+        eventually(lambda: one.stream.was_probed)
         running.asker.gate.set()
         told = client.until_end()
     assert [one.values for one in told if isinstance(one, DataRow)] == [
@@ -62,7 +62,7 @@ def test_what_is_under_way_ends_when_its_client_has_gone(
         if ends_before:
             (one,) = running.endpoint.sessions
             client.socket.shutdown(socket.SHUT_WR)
-            eventually(lambda: one.stream.was_knocked_at)
+            eventually(lambda: one.stream.was_probed)
     eventually(lambda: not running.endpoint.connections)
     running.asker.gate.set()
 

@@ -72,7 +72,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
             metrics=None,
             workers=1,
             folder=Path(folder),
-            strangers=MockUsers(),
+            mock_users=MockUsers(),
         )
         try:
             supervisor._start_worker(0)
@@ -101,7 +101,7 @@ async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Po
             metrics=None,
             workers=1,
             folder=Path(folder),
-            strangers=MockUsers(),
+            mock_users=MockUsers(),
             vote_s=2.0,
         )
         try:

@@ -197,10 +197,10 @@ def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_often(
         for version in ("1", "2"):
             store.builds = 0
             kept = [(2, True, True)] * (OFTEN - 2)
-            for builds, scans, reads_kept in ((2, True, False), *kept, (3, True, True), (3, False, True)):
+            for builds, scans, reads_rollups in ((2, True, False), *kept, (3, True, True), (3, False, True)):
                 found = rollups.answer(rewritten, version=version, timeout_ms=60_000, read=lambda sql, _: sql)
                 rollups.settle()
-                assert (store.builds, found.is_scan, found.reads_rollups) == (builds, scans, reads_kept)
+                assert (store.builds, found.is_scan, found.reads_rollups) == (builds, scans, reads_rollups)
             assert set(store.read) == {first.name}
             store.read.clear()
         rollups.close()

@@ -76,7 +76,7 @@ def test_a_question_goes_on_while_its_client_listens_and_not_when_it_has_gone(
             one.send(Query(QUESTION.encode()))
             end(one.socket)
         if end is not say_good_bye:  # which tells nothing to the system below
-            eventually(lambda: all(one.stream.was_knocked_at for one in running.endpoint.sessions))
+            eventually(lambda: all(one.stream.was_probed for one in running.endpoint.sessions))
         leaving.socket.close()
         eventually(lambda: len(running.endpoint.sessions) == 1)
         running.asker.gate.set()
