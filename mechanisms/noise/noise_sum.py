@@ -70,7 +70,7 @@ def bound_upper_tail(noises: Noises, value: int) -> float:
 def find_least_reach(noises: Noises, share: float) -> int:
     """Return the least value of at least 1 that the sum reaches with probability `share` at most.
 
-    >>> reach((Weighted(times=1, count=1, rate=0.5),), 0.05)
+    >>> find_least_reach((Weighted(times=1, count=1, rate=0.5),), 0.05)
     6
     """
     low, high = 0, 1
@@ -85,7 +85,7 @@ def find_least_reach(noises: Noises, share: float) -> int:
 def merge_equal_noises(noises: Sequence[Weighted]) -> Noises:
     """Return the noises in ascending order, with noises of equal rate and size counted together.
 
-    >>> merge([Weighted(2, 1, 0.5), Weighted(1, 3, 0.5), Weighted(2, 4, 0.5)])
+    >>> merge_equal_noises([Weighted(2, 1, 0.5), Weighted(1, 3, 0.5), Weighted(2, 4, 0.5)])
     (Weighted(times=1, count=3, rate=0.5), Weighted(times=2, count=5, rate=0.5))
     """
     counts: dict[tuple[int, float], int] = {}
