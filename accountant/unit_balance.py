@@ -44,7 +44,7 @@ class UnitLoss:
     def find_balance(self, delta: float | None) -> int:
         """Return the balance: the pure sum, or if smaller the pure rest plus the curve's epsilon for `delta`.
 
-        >>> UnitLoss(7, 5).nano(None)
+        >>> UnitLoss(7, 5).find_balance(None)
         7
         """
         return self._least(None if delta is None else convert_to_epsilon(delta))

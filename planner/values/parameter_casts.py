@@ -53,8 +53,8 @@ TYPES: dict[str, tuple[str, int]] = {
 def read_parameter_cast(node: exp.Expr) -> ParameterCast | None:
     """Return the parameter with which a chain of casts begins, and the types in their order. Return None for others.
 
-    >>> from planner.parser.tree import parse
-    >>> read_parameter_cast(parse("SELECT $1::inet::text").find(exp.Cast))
+    >>> import sqlglot
+    >>> read_parameter_cast(sqlglot.parse_one("$1::inet::text", dialect="postgres"))
     (1, ('INET', 'TEXT'))
     """
     kinds: list[str] = []

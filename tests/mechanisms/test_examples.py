@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the mechanisms are run, and say what they print."""
+"""The examples in docstrings are run, and say what they print."""
 
 import doctest
 import importlib
@@ -8,7 +8,12 @@ from types import ModuleType
 from tests.in_turn import in_turn
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = [path.relative_to(ROOT) for path in sorted((ROOT / "mechanisms").rglob("*.py")) if ">>> " in path.read_text()]
+PATHS = [
+    path.relative_to(ROOT)
+    for package in ("mechanisms", "accountant", "planner", "proxy")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if ">>> " in path.read_text()
+]
 
 
 def module(path: Path) -> ModuleType:

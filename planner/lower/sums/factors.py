@@ -34,7 +34,7 @@ class FactoredPolynomial:
 def factor_polynomial(polynomial: Polynomial) -> FactoredPolynomial:
     """Return the polynomial, which has at least one monomial, as a product of all linear factors that are found.
 
-    >>> factor({("p",): 200, ("d", "p"): -2}).linear
+    >>> factor_polynomial({("p",): 200, ("d", "p"): -2}).linear
     (LinearFactor(name='d', slope=-1, constant=100), LinearFactor(name='p', slope=1, constant=0))
     """
     content = gcd(*polynomial.values())
