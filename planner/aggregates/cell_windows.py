@@ -109,7 +109,7 @@ def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: s
     if found.cells != OWN_GROUP_ALONE or found.divisor or found.measure not in _OF_ROWS:
         raise KeyholeError(
             "KH204",
-            f"{text} adds up other things than sums and counts of rows",
+            f"{text} adds up something other than sums and counts of rows",
             detail="A window over groups reads count(*), count(x) or sum(x) of each group.",
             hint="Compare with a number, or with a sum or count of all groups.",
         )
@@ -217,7 +217,7 @@ def _read_ordered(
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} runs over groups of several keys in the order of one",
-            detail="Several groups stand level there, and the next one is none of them for sure.",
+            detail="Several groups are equal in that order, so the next group is not certain.",
             hint=f"Write PARTITION BY {', '.join(window.rest)} before ORDER BY {key.name}.",
             position=find_position(node),
         )
@@ -328,11 +328,12 @@ def refuse_long_calendar(node: exp.Window) -> KeyholeError:
 
 
 def refuse_missing_key(node: exp.Window) -> KeyholeError:
-    """Return KH204 for a window that is parted or ordered by something else than the question's keys."""
+    """Return KH204 for a window partitioned or ordered by something other than the question's keys."""
     return KeyholeError(
         "KH204",
-        f"{write_short(node)} is parted or ordered by what is no key of the question",
-        detail="It is parted by keys, or by expressions of one such as its year, and ordered by one number or time.",
+        f"{write_short(node)} is partitioned or ordered by something other than a key of the question",
+        detail="PARTITION BY takes keys, or expressions of one key such as its year. "
+        "ORDER BY takes one key of numbers or times.",
         hint="Use the columns of GROUP BY.",
         position=find_position(node),
     )

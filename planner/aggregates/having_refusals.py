@@ -260,7 +260,7 @@ def refuse_ranking(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"groups cannot be ranked by {write_short(node)}",
-        detail="Ranked by are counts, sums, sums and multiples of these, and means of the rows or units divided by.",
+        detail="A ranking takes counts, sums, sums and multiples of these, and means per counted row or unit.",
         hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
         position=find_position(node),
     )
@@ -283,7 +283,7 @@ def refuse_true_coalesce(node: exp.Expr) -> KeyholeError:
         "KH204",
         f"{write_short(node)} holds for groups without values, and not because of their values",
         detail="The value that replaces NULL qualifies, and the aggregate over no rows does not.",
-        hint="Leave COALESCE away, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
+        hint="Leave COALESCE out, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
         "its own, joined by OR.",
         position=find_position(node),
     )
@@ -294,7 +294,7 @@ def refuse_several_keys(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH208",
         f"{write_short(node)} is not determined by one key",
-        detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
+        detail="A threshold that differs between groups is looked up by one of the GROUP BY keys.",
         hint="Compare with columns of a public table that is joined by one of the keys.",
         position=find_position(node),
     )
@@ -331,7 +331,7 @@ def refuse_group_comparison(text: str, position: int | None, place: str) -> Keyh
         "KH204",
         f"{text} compares a group with others, {place}",
         detail="A total, a mean or a neighbour is one of all groups that the question is about.",
-        hint="Ask the comparison with other groups in a question of its own, and put what is beside it around it.",
+        hint="Ask the comparison with other groups in a question of its own, and write the other conditions around it.",
         position=position,
     )
 

@@ -123,7 +123,7 @@ def _replace_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
             raise KeyholeError(
                 "KH204",
                 f"{write_short(found)} is a part of an interval that Keyhole does not compare",
-                detail="PostgreSQL keeps days and hours of a mean apart, so that its days are not those of its length.",
+                detail="PostgreSQL keeps days and hours of a mean separately, so its days are not its length.",
                 hint=f"Compare its length: extract(epoch FROM {write_node(of)}) / 86400.",
                 position=find_position(node),
             )

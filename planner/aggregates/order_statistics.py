@@ -146,7 +146,7 @@ def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnT
         raise KeyholeError(
             "KH204",
             f"{function} of {write_short(argument)} is not supported",
-            detail="It is over a column, or a number or length of time that is computed of columns.",
+            detail="Its argument is a column, or a number or length of time that is computed from columns.",
             hint="Instead you can ask: bool_or(x > 5) or bool_and(x > 5), for some row or for every row."
             if contains_type(argument, exp.Case)
             else f"Instead you can ask: count(*) FILTER (WHERE {write_node(argument)} = 'x') > 40.",
@@ -177,7 +177,7 @@ def _read_share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} is not a percentile that Keyhole tests",
-            detail="The share is one constant above 0 and at most 1, the order is by one column.",
+            detail="The share is a constant above 0 and at most 1, and the order is by one column.",
             hint="Write for example percentile_disc(0.9) WITHIN GROUP (ORDER BY x) > t.",
             position=find_position(node),
         )

@@ -139,7 +139,7 @@ def _read_threshold(node: exp.Expr, within: GroupScope) -> Fraction | None:
     raise refuse_variable_threshold(
         node,
         detail="A variance or standard deviation is compared with one constant for all groups."
-        + (" Two of them, or one and another aggregate, are no test of a sum." if other else ""),
+        + (" Two of them, or one and another aggregate, cannot be tested as a sum." if other else ""),
         hint="Compare each with a number of its own: stddev_pop(x) > 10 AND avg(x) < 30."
         if other
         else "Compare it with a number or a parameter: stddev_pop(x) > 10.",

@@ -32,7 +32,7 @@ def refuse_ungrouping_expression(text: str) -> KeyholeError:
     """Return KH202 for an expression in a policy's groupings that does not group one column's values."""
     return KeyholeError(
         "KH202",
-        f"{text[:80]} makes no groups of one column's values",
+        f"{text[:80]} is no expression of one column that can be grouped by",
         hint="Write expressions of GROUP BY with commas between, such as quantity > 10.",
     )
 
@@ -109,7 +109,7 @@ def refuse_private_on_right(node: exp.Expr, *, column: str) -> KeyholeError:
     A public row without private ones becomes such a row.
     """
     return _refuse_from(
-        "LEFT JOIN of a private table counts public rows without any as one row here",
+        "LEFT JOIN of a private table counts a public row without private rows as one row here",
         node,
         detail="So do count(*), and coalesce or CASE with ELSE inside an aggregate. Aggregates of the private table's "
         "columns are answered: each public row is a group, with private rows or without.",
@@ -260,7 +260,7 @@ def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeErr
     return _refuse_from(
         f"{write_short(column)} is no column of the list's rows",
         column,
-        detail="A list of privacy units says one thing of a unit, the same for all of its rows in the question.",
+        detail="A list decides about a whole privacy unit, so its condition is the same for all of the unit's rows.",
         hint="Equate the columns of the privacy unit alone, and compare "
         f"the columns of {spell_name(table.name)} with constants.",
     )
@@ -528,7 +528,7 @@ def refuse_join_of_totals(node: exp.Expr, *, instead: str | None) -> KeyholeErro
     return KeyholeError(
         "KH110",
         "a question over a subquery per privacy unit has no joins",
-        detail="In a group of the joined table's one unit may have several rows of the subquery.",
+        detail="One unit may have several rows of the subquery in a group by the joined table's columns.",
         hint=f"Instead you can ask: {instead};"
         if instead
         else "Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",

@@ -29,7 +29,7 @@ def refuse_outside_question(table: Table, node: exp.Expr, *, hint: str | None) -
     return KeyholeError(
         "KH103",
         f'the private table "{table.name}" is used outside a question',
-        detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+        detail="Only a question may read a private table: GROUP BY keys HAVING a threshold is crossed.",
         hint=hint,
         position=find_position(node),
     )
@@ -127,9 +127,9 @@ def refuse_partition(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: 
     """Return KH106 for a ranking in partitions that are no key's values."""
     return KeyholeError(
         "KH106",
-        f"{write_short(item)} is no key of the question, and parts its ranking",
+        f"{write_short(item)} is no key of the question, and partitions its ranking",
         detail="PARTITION BY takes keys, and groups with the same values of these are ranked together.",
-        hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}."
+        hint=f"Partition by one or more of: {'; '.join(key.name for key in keys)}."
         + (" A column that a key looks up is allowed for counts in descending order." if is_looked_up else ""),
         position=find_position(item),
     )
@@ -144,7 +144,7 @@ def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeEr
     )
     return KeyholeError(
         "KH106",
-        "WITH TIES would show which groups stand level",
+        "WITH TIES would show which groups are equal",
         detail="A ranking has each group at a place of its own, in an order that allows for the tolerance.",
         hint=f"FETCH FIRST {kept} ROWS ONLY, or LIMIT {kept}.",
         position=find_position(limit),

@@ -286,7 +286,7 @@ class RatioBases:
             raise KeyholeError(
                 "KH206",
                 f"{ratio.text} divides by a sum that may be 0",
-                detail="At a small divisor the ratio drowns in noise, so that groups must reach one.",
+                detail="A small divisor has relatively large noise, so groups must reach a least divisor.",
                 hint=f"Add: AND {base.text}",
                 position=ratio.position,
             )

@@ -91,7 +91,7 @@ def make_functional(
         raise KeyholeError(
             "KH204",
             f"{comparison.left} adds up to nothing",
-            hint="Compare something that rows add to with a constant.",
+            hint="Compare a sum or count of rows with a constant.",
             position=position,
         )
     measure = comparison.measure

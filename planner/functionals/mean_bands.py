@@ -185,7 +185,7 @@ class MeanBands:
             raise KeyholeError(
                 "KH206",
                 f"{leaf.text} compares means over different rows",
-                detail="The mean of a few rows drowns in noise, so that groups must have some on both sides.",
+                detail="The mean of few rows has relatively large noise, so groups need enough rows on both sides.",
                 hint=f"Add: AND {texts}",
                 position=leaf.position,
             )

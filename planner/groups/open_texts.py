@@ -34,7 +34,7 @@ def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
         raise KeyholeError(
             "KH202",
             f"{write_short(item)} is not a column with a public domain",
-            detail=f"Any text may stand in {column.name}, so nothing public says which values {write_short(node)} has.",
+            detail=f"Any text may be in {column.name}, so nothing public says which values {write_short(node)} has.",
             hint=f"Name the texts that you ask about: "
             f"CASE WHEN {write_node(node)} IN ('A', 'B') THEN 'A or B' ELSE 'other' END.",
             position=find_position(item),

@@ -116,7 +116,7 @@ def _find_question(catalog: Catalog, monitor: Monitor) -> EmbeddedQuestion:
         raise refuse_surroundings(monitor)
     if any(uses_clock(leaf.tree) for leaf in list_leaves(embedded)):
         hint = "Leave it out: from and until are the horizon, and each window is counted by itself."
-        raise refuse_condition(monitor, "current_date and now() mean another day at each look", hint=hint)
+        raise refuse_condition(monitor, "current_date and now() change from look to look", hint=hint)
     return embedded
 
 

@@ -58,7 +58,7 @@ def find_clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
             raise KeyholeError(
                 "KH103",
                 "a private table is used outside a question",
-                detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+                detail="Only a question may read a private table: GROUP BY keys HAVING a threshold is crossed.",
                 position=find_position(table),
             )
         raise KeyholeError(

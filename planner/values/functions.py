@@ -32,7 +32,9 @@ def concatenate(left: Constant, right: Constant, node: exp.Expr) -> Constant:
         return None
     first, second = get_text(left), get_text(right)
     if first is None or second is None:
-        raise refuse_constant(node, f"{write_short(node)} joins what is not text", hint="Write the whole text: 'ab%'.")
+        raise refuse_constant(
+            node, f"{write_short(node)} joins something that is not text", hint="Write the whole text: 'ab%'."
+        )
     return first + second
 
 

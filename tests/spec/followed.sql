@@ -32,7 +32,7 @@ SELECT random() > 0.5 FROM sales GROUP BY 1 HAVING count(*) > 40
 SELECT country FROM sales GROUP BY 1 HAVING count(*) > 40
 --> answered
 SELECT country, rank() OVER (PARTITION BY quantity > 10 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
---! Part by one or more of: quantity > 10, quantity > 100; country.
+--! Partition by one or more of: quantity > 10, quantity > 100; country.
 SELECT country, rank() OVER (PARTITION BY quantity > 10, quantity > 100 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
 --> answered
 SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > 15 FROM sales GROUP BY country
@@ -56,7 +56,7 @@ SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FRO
 SELECT q.month, lag(q.busy) OVER (PARTITION BY q.country ORDER BY q.month) FROM (SELECT country, month, count(*) > 100 AS busy FROM sales GROUP BY country, month ORDER BY count(*) DESC LIMIT 3) AS q
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(NULL) > 40
---! Compare something that rows add to with a constant.
+--! Compare a sum or count of rows with a constant.
 SELECT ward FROM visits GROUP BY ward HAVING count(age) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(visits) > 40
@@ -76,7 +76,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sqrt(sum(cost)) > 50
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 50
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) < 100
---! Leave COALESCE away, or ask count(cost) < 1 as an atom of its own, joined by OR.
+--! Leave COALESCE out, or ask count(cost) < 1 as an atom of its own, joined by OR.
 SELECT ward FROM visits GROUP BY ward HAVING avg(cost) < 100 AND count(cost) >= 50
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost) + 200

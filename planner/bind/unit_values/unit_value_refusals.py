@@ -20,7 +20,7 @@ def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
         "KH107",
         f"the values that a subquery computes of several rows are those of one privacy unit ({table.unit_text})",
         detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
-        hint=f"Group the subquery, or part its windows, by {unit} and nothing else, and join it on all of that. "
+        hint=f"Group the subquery, or partition its windows, by {unit} alone, and join it on all of these columns. "
         f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
         position=find_position(node),
     )
@@ -63,7 +63,7 @@ def refuse_order(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH107 for an order of a unit's rows by anything but a column."""
     return KeyholeError(
         "KH107",
-        f"the rows of one {table.unit_text} are put in order by columns, not by {write_short(node)}",
+        f"the rows of one {table.unit_text} are ordered by columns, not by {write_short(node)}",
         hint="Write ORDER BY columns of the private table, each with ASC or DESC and NULLS FIRST or LAST.",
         position=find_position(node),
     )

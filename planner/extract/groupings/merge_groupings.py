@@ -83,7 +83,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
     if instead is not None:
         raise KeyholeError(
             "KH110",
-            "a mean over a subquery's groups hinges on how many of them have rows",
+            "a mean over a subquery's groups depends on how many of them have rows",
             detail="Keyhole adds up rows. A mean over all values of a key is the total over the number of the values.",
             hint=instead,
             position=find_position(read.select),

@@ -241,7 +241,7 @@ public final class Clinic {
                 same("42501", refused.getSQLState());
                 ServerErrorMessage told = refused.getServerErrorMessage();
                 same("KH103: the private table \"visits\" is used outside a question", told.getMessage());
-                same("A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+                same("Only a question may read a private table: GROUP BY keys HAVING a threshold is crossed.",
                     told.getDetail());
                 same("Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;", told.getHint());
                 same(17, told.getPosition());

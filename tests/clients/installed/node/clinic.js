@@ -61,7 +61,7 @@ const sections = {
     await assert.rejects(client.query(REFUSED), {
       code: "42501", severity: "ERROR", position: "17",
       message: 'KH103: the private table "visits" is used outside a question',
-      detail: "A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+      detail: "Only a question may read a private table: GROUP BY keys HAVING a threshold is crossed.",
       hint: "Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;",
     });
     await assert.rejects(client.query(REFUSED + " WHERE age > $1", [1]), { code: "42501" });
