@@ -169,7 +169,7 @@ def simulate(
         float | None,
         typer.Option(
             min=1,
-            help="The mean number of groups that a unit is in, for the same.",
+            help="The mean number of groups that a unit is in, to estimate what bounds cut.",
         ),
     ] = None,
     given: Given = NOTHING_GIVEN,

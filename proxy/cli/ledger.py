@@ -154,7 +154,9 @@ def settle(
     identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
-    spent: Annotated[bool, typer.Option("--spent", help="It stays spent. This or --untouched is required.")] = False,
+    spent: Annotated[
+        bool, typer.Option("--spent", help="Count its worst case as spent. This or --untouched is required.")
+    ] = False,
     untouched: Annotated[
         bool, typer.Option("--untouched", help="Return it: you vouch that the question never reached the data.")
     ] = False,

@@ -75,7 +75,7 @@ def audit(
     ] = 20_000,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Only this mechanism, or alarm, cells, join, ranking, bounds, table, or a stream."),
+        typer.Option(help="Audit only this: a mechanism, a stream, or alarm, cells, join, ranking, bounds or table."),
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Audits at a time. Default: one for each core.")

@@ -125,7 +125,7 @@ def decline(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question wait for approval no longer. The analyst reads why. Asked again, it waits again."""
+    """Decline a question that waits for approval. The analyst reads why. Asked again, it waits again."""
     with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waited = ledger.owner.decline(question, by=read_decider(by), why=read_reason(why))

@@ -56,7 +56,7 @@ SECTIONS: Mapping[str, tuple[ListedCommand, ...]] = {
         ListedCommand("grants", "proxy.cli.owner:grants", "List the grants in force."),
         ListedCommand("queue", "proxy.cli.owner:queue", "List the questions that wait for the owner's approval."),
         ListedCommand("approve", "proxy.cli.owner:approve", "Let a question be asked that waits for the owner."),
-        ListedCommand("decline", "proxy.cli.owner:decline", "Let a question wait for approval no longer."),
+        ListedCommand("decline", "proxy.cli.owner:decline", "Decline a question that waits for approval."),
         ListedCommand("window", "proxy.cli.owner:window", "Open a budget window: all balances start from zero."),
     ),
     "Look after it, as the data owner": (

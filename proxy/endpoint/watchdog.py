@@ -34,7 +34,7 @@ _SILENT = encode_refusal(
     KeyholeError(
         "KH406",
         "the shadow database does not answer",
-        hint="Connect again. Whatever the statement was, it had more time than any statement has.",
+        hint="Connect again. The statement took longer than the longest allowed time.",
     ),
     codec=UTF8,
     severity="FATAL",

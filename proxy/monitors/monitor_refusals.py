@@ -119,6 +119,6 @@ def refuse_too_expensive(plan: MonitorPlan) -> KeyholeError:
         "KH302",
         f'the monitor "{plan.monitor.name}" costs {plan.epsilon_per_cell:.2f} epsilon a group and window, more than '
         "anything may",
-        detail="So much would be no protection at all.",
+        detail="A loss of this size protects nobody.",
         hint="Write a smaller epsilon." if plan.monitor.is_stream else "Widen its tolerance, or look less often.",
     )

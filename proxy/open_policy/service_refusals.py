@@ -93,7 +93,7 @@ def refuse_superseded() -> KeyholeError:
     return KeyholeError(
         "KH411",
         "the data owner has changed the tables",
-        detail="This session began before, and still shows the tables of then. Nothing was spent.",
+        detail="This session began before that, and still shows the earlier tables. Nothing was spent.",
         hint="Connect again and ask there.",
     )
 
@@ -121,7 +121,7 @@ def refuse_renamed_table(policy: str, table: str, before: str, relation: str) ->
         f"{policy}: tables.{table} is the relation that was charged as {before}",
         detail=f"It is {relation} in the source. Under the new name its groups and the table begin with a full "
         f"budget. The losses under {before} no longer count, and everybody in them may lose a whole budget again.",
-        hint=f"Call it [tables.{before}], with relation to say where it is. For a new budget run "
+        hint=f"Name it [tables.{before}], and give its place in the source as relation. For a new budget run "
         "keyhole check --confirm.",
     )
 

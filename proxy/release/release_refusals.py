@@ -25,7 +25,7 @@ def refuse_hidden_cut(cut: float, *, least_epsilon: float, least_cut: float) -> 
     reachable = least_cut < _MOST_CUT
     return KeyholeError(
         "KH311",
-        f"{100 * cut:g} % of the units cannot be told from none at this epsilon",
+        f"{100 * cut:g} % of the units cannot be distinguished from none at this epsilon",
         detail="The bound would be found among so few units that noise outweighs them.",
         hint=f"Ask with --epsilon {_round_up(least_epsilon)}"
         + (f", or --cut {_round_up(100 * least_cut)}%." if reachable else "."),
@@ -56,7 +56,7 @@ def refuse_endless_column(table: str, column: str) -> KeyholeError:
     """Return the refusal of a column whose type has no largest value, so that there is no last candidate."""
     return KeyholeError(
         "KH312",
-        f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
+        f'"{column}" of "{table}" has a type without a largest value',
         hint=f"Say how large it can be at most, for any person: --most {shlex.quote(f'{column}=1000000')}",
     )
 
@@ -154,9 +154,9 @@ def refuse_score(text: str) -> KeyholeError:
     """Return the refusal of a score that can be outside 0 to 1, so that it cannot be compared with outcomes."""
     return KeyholeError(
         "KH314",
-        f"{text[:80]} goes beyond 0 to 1, so it is no chance that outcomes can be held against",
+        f"{text[:80]} has values outside 0 to 1, so it is no probability to compare outcomes with",
         detail="The bounds that the policy declares say so. Nothing was read or spent.",
-        hint='Give the chance itself, such as --score "score / 100.0"; an ROC curve takes scores of any range.',
+        hint='Give the probability itself, such as --score "score / 100.0"; an ROC curve takes scores of any range.',
     )
 
 

@@ -61,7 +61,7 @@ def ask_release(program: Path) -> tuple[int, int]:
         raise Fault("KH013", f'holds a "{program.name}" that does not start', hint=hint) from None
     found = _RELEASE.fullmatch(said)
     if found is None:
-        raise Fault("KH013", f'holds a "{program.name}" that is of no release of PostgreSQL', hint=hint)
+        raise Fault("KH013", f'holds a "{program.name}" that belongs to no release of PostgreSQL', hint=hint)
     return int(found[1]), int(found[2])
 
 

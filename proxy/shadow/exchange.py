@@ -313,7 +313,7 @@ class ShadowExchange:
             raise KeyholeError(
                 "KH404",
                 f"a question takes at most {MOST_PARAMETERS - arrays:,} parameters",
-                hint="Write some of them into the text, or give a list as one array: = ANY ($1).",
+                hint="Write some values into the text, or give a list as one array: = ANY ($1).",
             )
         self.parse(OUTER, sql, types + (TEXT_ARRAY,) * arrays)
         expected = self.describe(b"S", OUTER)

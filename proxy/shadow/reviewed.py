@@ -31,7 +31,7 @@ def check_functions_reviewed(connection: psycopg.Connection) -> None:
     if connection.execute("SHOW debug_assertions").fetchone() != ("off",):
         raise KeyholeError(
             "KH013",
-            "the shadow's PostgreSQL was built to look for faults in itself",
+            "the shadow's PostgreSQL was built with assertions",
             detail="An assertion that fails ends everybody's sessions, and a statement may make one fail.",
             hint="Use a build without --enable-cassert.",
         )

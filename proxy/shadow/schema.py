@@ -125,7 +125,7 @@ def _refuse_as_policy_fault() -> Iterator[None]:
         raise KeyholeError(
             "KH002",
             f"the shadow's PostgreSQL does not take the policy ({error.diag.message_primary or error})",
-            hint="Mend the names, types, comments or public values that it speaks of.",
+            hint="Correct the names, types, comments or public values that the message names.",
         ) from None
 
 

@@ -174,7 +174,7 @@ def report_unknown_encoding() -> KeyholeError:
     """Return the error for a PostgreSQL source whose text encoding is unknown."""
     return KeyholeError(
         "KH008",
-        "the PostgreSQL source does not say which letters its text has",
+        "the PostgreSQL source does not declare the encoding of its text",
         detail="The database's encoding is SQL_ASCII: its text is bytes of any encoding, or of several.",
         hint="Dump it, create a database with ENCODING 'UTF8', and restore it there.",
     )

@@ -66,7 +66,7 @@ def _check_allowed(name: str, value: str) -> None:
         raise KeyholeError(
             "KH404",
             f'the setting "{name}" cannot be given at connection start',
-            detail=f"Allowed is what SET allows: {', '.join(sorted(HARMLESS_SETTINGS))}, keyhole.*.",
+            detail=f"A connection may set what SET may set: {', '.join(sorted(HARMLESS_SETTINGS))}, keyhole.*.",
         )
 
 

@@ -48,7 +48,7 @@ def diagnose(
         str,
         typer.Option(
             "--outcome",
-            help="The outcome: a condition, or a column that is 0 or 1; of residuals any number.",
+            help="The outcome: a condition, or a column that is 0 or 1; for residuals any number.",
         ),
     ],
     epsilon: Annotated[str, typer.Option("--epsilon", help="The epsilon that each group is charged.")],

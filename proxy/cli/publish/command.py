@@ -58,11 +58,12 @@ def publish(
             help="The epsilon that each combination is charged. Required for table and rows.",
         ),
     ] = None,
-    where: Annotated[str, typer.Option("--where", help="Of table and rows: a condition on rows, as in SQL.")] = "",
+    where: Annotated[str, typer.Option("--where", help="For table and rows: a condition on rows, as in SQL.")] = "",
     method: Annotated[
         TableMethod,
         typer.Option(
-            "--method", help="table: noisy counts; rows: rows made from them; perturbed and sps are not private."
+            "--method",
+            help="table: noisy counts. rows: rows made from these. perturbed, and sps (thinned), are not private.",
         ),
     ] = TableMethod.TABLE,
     rows_per_unit: Annotated[
@@ -71,18 +72,21 @@ def publish(
     criterion: Annotated[
         CriterionName,
         typer.Option(
-            "--criterion", help="Of sps: chernoff, a bound on an estimate's error, or exact, the error itself."
+            "--criterion",
+            help="For sps, what must be at least --unsure. exact: an error's probability. chernoff: its upper bound.",
         ),
     ] = CriterionName.CHERNOFF,
     retention: Annotated[
-        str, typer.Option("--retention", help="Of perturbed and sps: the share of records that keep their value.")
+        str, typer.Option("--retention", help="For perturbed and sps: the share of records that keep their value.")
     ] = "0.5",
     within: Annotated[
         str,
-        typer.Option("--within", help="Of sps: the error within which a largest share may not be certain."),
+        typer.Option(
+            "--within", help="For sps: the error that an estimate of a group's largest share must be able to exceed."
+        ),
     ] = "30%",
     unsure: Annotated[
-        str, typer.Option("--unsure", help="Of sps: the least probability of a larger error, to either side.")
+        str, typer.Option("--unsure", help="For sps: the least probability of an error above --within, to either side.")
     ] = "30%",
     meant: Annotated[
         bool,

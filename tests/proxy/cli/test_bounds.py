@@ -140,5 +140,5 @@ def test_what_is_called_wrongly_ends_with_two(
 def test_a_refusal_is_printed_as_psql_prints_it(checked: Path, run: Callable[..., Ran]) -> None:
     refused = run("bounds", "visits", "--epsilon", "0.001", "--units", "100", "--column", "age")
     assert refused.status == 1
-    assert refused.err.startswith("ERROR:  KH311: 5 % of the units cannot be told from none")
+    assert refused.err.startswith("ERROR:  KH311: 5 % of the units cannot be distinguished from none")
     assert "HINT:  Ask with --epsilon" in refused.err

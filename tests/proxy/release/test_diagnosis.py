@@ -444,7 +444,7 @@ def _never(*_: Any, **__: Any) -> None:
         ({"where": "model = 'old'"}, "KH315: --where model = 'old' leaves no row"),
         ({"where": "model = 'old'", "by": ()}, "KH315.*leaves no row"),
         ({"where": "points < 300"}, "KH315.*leaves no row"),
-        ({"kind": DiagnosisKind.CALIBRATION, "score": "score * 100"}, "KH314.*goes beyond 0 to 1"),
+        ({"kind": DiagnosisKind.CALIBRATION, "score": "score * 100"}, "KH314.*has values outside 0 to 1"),
         ({"epsilon": Fraction(1, 10**9)}, "KH311"),
         ({"epsilon": Fraction(900)}, "KH311"),
     ],

@@ -180,10 +180,10 @@ def test_what_only_root_may_start_is_refused_to_root(folder: Path) -> None:
     [
         ("(PostgreSQL) 17.6 (Debian 17.6-1.pgdg13+1)", "holds PostgreSQL 17.6, which is not supported"),
         ("(PostgreSQL) 19.1", "holds PostgreSQL 19.1, which is not supported"),
-        (f"(PostgreSQL) {SUPPORTED}beta2", "of no release of PostgreSQL"),
-        (f"(PostgreSQL) {SUPPORTED}devel", "of no release of PostgreSQL"),
-        (f"(EnterpriseDB) {SUPPORTED}.1.0", "of no release of PostgreSQL"),
-        ("", "of no release of PostgreSQL"),
+        (f"(PostgreSQL) {SUPPORTED}beta2", "belongs to no release of PostgreSQL"),
+        (f"(PostgreSQL) {SUPPORTED}devel", "belongs to no release of PostgreSQL"),
+        (f"(EnterpriseDB) {SUPPORTED}.1.0", "belongs to no release of PostgreSQL"),
+        ("", "belongs to no release of PostgreSQL"),
     ],
 )
 def test_what_is_no_supported_release_is_refused(folder: Path, version: str, why: str) -> None:
