@@ -39,8 +39,8 @@ def _write_opening(about: AboutAlarms) -> str:
 
 `make experiments` wrote this page and its images (seed {about.seed}). A value grows through a window, such as the
 visits of a day, and one unit changes it by one. Each look says which keys are above the threshold. A key is missed at a
-look with probability {FNR:g} at most. A key below by more than the tolerance is ever in the answer with {FPR:g} at
-most. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
+look with probability {FNR:g} at most. A key below the threshold by more than the tolerance is in the answer
+at any look with probability {FPR:g} at most. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
 processor beyond the scan. See [how the alarm works](../mechanisms.md#the-accumulating-alarm)."""
 
 
@@ -68,20 +68,20 @@ def _write_windows() -> str:
     cheaper = {}
     for window in WINDOWS:
         first, second = list_ways(window)[:2]
-        cheaper[window] = f"{first.way.value} {first.price:.1f} instead of {second.way.value} {second.price:.1f}"
+        cheaper[window] = f"{first.way.value} costs {first.price:.1f}, {second.way.value} {second.price:.1f}"
     sliding = [f"- Sliding, {window.length:,} looks: {text}." for window, text in cheaper.items() if window.hop == 1]
     return f"""## Sliding windows
 
-The cheapest way and the second of each length. Noise on ticks and blocks clears an alert at once, an alarm within its
-epoch.
+The list compares the cheapest way with the second for each length. Noise on ticks and blocks clears an alert at
+once, an alarm within its epoch.
 
 {chr(10).join(sliding)}"""
 
 
 def _write_real_data(taxis: Taxis, shops: Sequence[Watched]) -> str:
     listed = "\n".join(
-        f"- **{watched.what}**: {watched.windows:,} windows of {watched.looks} looks ({watched.origin}); above"
-        f" {watched.cut} come {watched.true:,}, below it by {watched.tolerance} or more stay {watched.beyond:,}."
+        f"- **{watched.what}**: {watched.windows:,} windows of {watched.looks} looks ({watched.origin})."
+        f" {watched.true:,} exceed {watched.cut}, and {watched.beyond:,} stay below it by {watched.tolerance} or more."
         for watched in (taxis.beside, *shops)
     )
     return f"""## On real data
@@ -116,8 +116,8 @@ def _write_bars(taxis: Taxis) -> str:
     rows = [[bar, value, "met" if met else "NOT MET"] for bar, value, met in bars]
     return f"""### The bars
 
-Set beforehand for taxis, threshold {cut}, tolerance {tolerance}; a question at every hour costs {found.afresh:.2f}. The
-table has one run of all windows, and the expectation from the exact chances of these windows.
+These bars were set before the run, for taxis with threshold {cut} and tolerance {tolerance}. A question at every hour
+costs {found.afresh:.2f}. The table has one run of all windows, and the expectation from their exact chances.
 
 {write_table(["bar", "the alarm", ""], rows, texts=3)}
 
@@ -129,11 +129,11 @@ def _write_both(realised: float, expected: float) -> str:
     return f"{100.0 * realised:.2f} %, expected {100.0 * expected:.3f} %"
 
 
-_BESIDE = f"""- *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
-- *At the alarm's loss*: as much epsilon for a window as the alarm has, and the threshold lowered by half of the
-  tolerance. Nothing is promised then.
+_BESIDE = f"""- *To contract* means that each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
+- *At the alarm's loss* means the same epsilon for a window as the alarm, and the threshold lowered by half of the
+  tolerance. Then no rate is promised.
 - The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began.
-  `zeros` is always late, and left out below.
+  The table leaves out `zeros`, which is always late.
 - *Loss* is the mean epsilon of a window. *Late*: not in the answer at the first look that is true. *Never*: at no look.
   *False*: windows beyond the tolerance that are in the answer at any look."""
 

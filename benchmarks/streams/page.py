@@ -75,8 +75,7 @@ def _write_opening(about: AboutStreams) -> str:
 Chen's thesis (section 5.6). Its traces are not public, so the streams here have the shapes that it prints. `epsilon` is
 the loss of one event. See [the mechanisms](../mechanisms.md#streams-pegasus-and-its-rivals).
 
-**Zeros stand in every comparison.** They lose nothing; their scaled error is 1, its logarithm 0. A mechanism with a
-larger error was of no use.
+**Zeros stand in every comparison.** They lose nothing; their scaled error is 1, its logarithm 0.
 
 {lines}
 
