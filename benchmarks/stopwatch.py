@@ -60,12 +60,12 @@ class Stopwatch:
         source, ready = type(service.source), "_has_live_connection"
         with ExitStack() as stack:
             for owner, name, stage in (
-                (answering, "split", "parse, classify"),
+                (answering, "split_statements", "parse, classify"),
                 (answering, "classify", "parse, classify"),
-                (answering, "outer_sql", "parse, classify"),
-                (settings, "accuracy", "question"),
-                (messages, "ask", "question"),
-                (planning, "plan", "plan"),
+                (answering, "write_outer_sql", "parse, classify"),
+                (settings, "read_accuracy", "question"),
+                (messages, "bind_question", "question"),
+                (planning, "plan_question", "plan"),
                 (ShadowExchange, "settle", "shadow: prepare"),
                 (QuestionWork, "run", _WORK),
                 (answering.StatementAnswerer, "prepare", _WORKED),
