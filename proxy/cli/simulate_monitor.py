@@ -1,7 +1,7 @@
 """The plan of `keyhole simulate --monitor`: a monitor's cost, and when groups would alert. It needs no data."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +53,25 @@ class MonitorSimulation:
                     "epsilon": one.epsilon,
                     "together": one.watches_whole,
                     "ladder_epsilon": one.ladder_epsilon,
-                    "courses": [{**asdict(course), "value": float(course.value)} for course in one.courses],
+                    "courses": [_make_course_document(course) for course in one.courses],
                 }
                 for one in self.courses
             ],
             "stand_ins": list(self.assumed),
             "plan": make_monitor_json(self.plan),
         }
+
+
+def _make_course_document(course: Course) -> dict[str, Any]:
+    return {
+        "value": float(course.value),
+        "beyond": course.tolerances_away,
+        "crosses": course.crossing_look,
+        "at_crossing": course.at_crossing,
+        "by_close": course.by_close,
+        "late": course.mean_delay,
+        "ladder_epsilon": course.ladder_epsilon,
+    }
 
 
 def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSimulation:

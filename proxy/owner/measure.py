@@ -29,6 +29,7 @@ WARNING = (
 )
 NEGLIGIBLE = 0.001  # of rows, units or a total: less is not worth a line
 _ROUNDING = 1e-9  # of sums of shares: far below what a row changes, far above what floats lose
+_IN_DOCUMENT = {"most_cut_groups": "worst", "declared_share": "told"}  # names that readers of the document know
 _BAD = 0.05  # from here on answers differ from the truth by more than most tolerances forgive
 
 
@@ -432,4 +433,9 @@ def _write_percent(share: float) -> str:
 
 def make_document(found: Sequence[TableLeftOut]) -> dict[str, Any]:
     """Return the report as a JSON document."""
-    return {"owner_only": WARNING, "tables": [asdict(one) for one in found]}
+    return {"owner_only": WARNING, "tables": [asdict(one, dict_factory=_name_fields) for one in found]}
+
+
+def _name_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a value's fields by their names in the document."""
+    return {_IN_DOCUMENT.get(name, name): value for name, value in fields}
