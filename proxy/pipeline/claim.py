@@ -114,10 +114,12 @@ def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
 def check_same_data(service: Service, claim: Claim, *, is_paid: bool) -> None:
     """Refuse a question if its table's data version has changed since the claim was made.
 
-    Call it before reserving, and again after reading.\n\nGuarantee: every answer was read between two moments at which
-    its table had the charged version. Otherwise a row that moved from one version to the next could be read in the new
-    one and charged in the old one. The refusal depends on the clock, the owner's declarations and the current files
-    alone. A live table has a version for each question, and is read in one statement.
+    Call it before reserving, and again after reading.
+
+    Guarantee: every answer was read between two moments at which its table had the charged version. Otherwise a row
+    that moved from one version to the next could be read in the new one and charged in the old one. The refusal depends
+    on the clock, the owner's declarations and the current files alone. A live table has a version for each question,
+    and is read in one statement.
 
     Raises:
         KeyholeError: KH501. If `is_paid`, it says that the reserved loss stays spent.

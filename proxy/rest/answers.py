@@ -1,4 +1,4 @@
-"""Answers as JSON, JSON lines or CSV: whole, or a page of them. Large answers are sent in slices."""
+"""Answers as JSON, JSON lines or CSV, whole or one page. Large answers are sent in pieces."""
 
 import asyncio
 import csv
@@ -37,11 +37,11 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply to a question.
+    """A reply to a question: the answer's keys, and the rest of its JSON document.
 
-    `head` is the JSON document without the keys. `stored` is the reservation under which the keys are stored (None: the
-    question alone decides them). `shown` is the select list of a scorecard, None if it is unknown or only PostgreSQL
-    could run it. `order` is the order of the keys. `labels` are the displayed forms of computed keys.
+    `head` is the document without the keys. `stored` is the reservation under which the keys are stored, or None for a
+    constant answer. `shown` is the select list of a scorecard, or None if it is unknown or only PostgreSQL could run
+    it. `order` is the order of the keys. `labels` are the displayed forms of computed keys.
     """
 
     head: Mapping[str, Any]
@@ -61,14 +61,17 @@ class Reply:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the keys. Truths have the names in the guarantee, if there is one."""
+        """The names of the key columns, then of the predicates.
+
+        Predicates have the names of the promise, if there is one.
+        """
         names = tuple(self.head.get("guarantee", {}).get("predicates", ()))
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The requested keys: `size` of them (None: all) from number `start` on, counted from 0."""
+    """The range of keys to send: `size` keys starting at number `start`, or all keys from there if `size` is None."""
 
     start: int = 0
     size: int | None = None
@@ -76,9 +79,10 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """The start of a page: the reservation that stored the answer, the order of its keys, and the first key's number.
+    """The start of a page of keys in a stored answer.
 
-    It is no secret: whoever sends it must have paid for that answer, or have read it.
+    `reservation` is the one that stored the answer, and `start` is the number of the page's first key in the order
+    `order`. A cursor need not be secret, since only analysts who have paid for the answer, or read it, may use it.
     """
 
     reservation: str
@@ -87,7 +91,7 @@ class PageCursor:
 
     @staticmethod
     def parse(text: str) -> "PageCursor":
-        """Parse the cursor in a text. Raise KH408."""
+        """Parse a cursor from its text. Raise KH408."""
         match = _CURSOR.fullmatch(text)
         if match is None:
             raise refuse_unknown_cursor()
@@ -99,13 +103,13 @@ class PageCursor:
 
 
 def write_order(order: KeyOrder) -> str:
-    """Return an order as text, for cursors and stored replies."""
+    """Return an order of keys as text, for cursors and stored replies."""
     kinds = (("tTnN"[one.is_number * 2 + one.descending], "!" * one.has_unusual_nulls) for one in order)
     return "".join(f"{one.place}{kind}{astray}" for one, (kind, astray) in zip(order, kinds, strict=True))
 
 
 def read_order(text: str) -> KeyOrder:
-    """Read what `write_order` has written."""
+    """Parse an order of keys from the text of `write_order`."""
     return tuple(
         SortedColumn(int(place), is_number=kind in "nN", descending=kind in "TN", has_unusual_nulls=bool(astray))
         for place, kind, astray in _SORTED_COLUMN.findall(text)
@@ -113,9 +117,9 @@ def read_order(text: str) -> KeyOrder:
 
 
 def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
-    """Return the stored answer that a cursor points into, as a reply.
+    """Return the stored answer that a cursor names, as a reply.
 
-    Raise KH408 unless the analyst has paid for it or read it, KH502.
+    Raise KH408 unless the analyst has paid for the answer or read it. Raise KH502.
     """
     stored = _find_stored(service, cursor.reservation, analyst)
     try:
@@ -129,7 +133,10 @@ def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *,
 
 
 def find_stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
-    """Return the key set that a reservation stored, if the analyst has paid for it or read it. Raise KH502."""
+    """Return the key set that a reservation stored, or None unless the analyst has paid for it or read it.
+
+    Raise KH502.
+    """
     stored = _find_stored(service, reservation, analyst)
     return None if stored is None else _read_keys(stored)
 
@@ -147,10 +154,9 @@ def _read_keys(stored: StoredAnswer) -> KeySet | None:
 
 
 def choose_form(accept: Sequence[str]) -> str:
-    """Return the media type of the response, chosen by the Accept headers.
+    """Return the response's media type, chosen by the Accept headers. Raise KH408 if none fits.
 
-    The one with the highest weight is chosen, and among these the one that is named most exactly. Raise KH408 if there
-    is none.
+    The media type with the highest weight is chosen. Among equal weights, the most exactly named one is chosen.
     """
     ranges = [part for header in accept or ("*/*",) for part in header.split(",")]
     wanted = [(_weigh(form, ranges), form) for form in FORMS]
@@ -161,7 +167,7 @@ def choose_form(accept: Sequence[str]) -> str:
 
 
 def _weigh(form: str, ranges: Sequence[str]) -> tuple[float, int]:
-    """Return the weight of the most exact range that covers the form (RFC 9110, 12.5.1), and how exact that is."""
+    """Return the weight of the most exact Accept range for a media type, and its exactness (RFC 9110, 12.5.1)."""
     weight, exactness = 0.0, -1
     for part in ranges:
         media, *parameters = (piece.strip().lower() for piece in part.split(";"))
@@ -173,10 +179,10 @@ def _weigh(form: str, ranges: Sequence[str]) -> tuple[float, int]:
 
 
 def make_response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, str]) -> Response:
-    """Return the response with the keys of a range, in a media type.
+    """Return the HTTP response with a range of the keys, in the media type `form`.
 
-    Guarantee: beside the key set itself, memory holds `SLICE_KEYS` keys as text at a time, and the sent text that the
-    client has not read. A short answer has a Content-Length, a long one is sent in chunks.
+    Guarantee: besides the key set, memory holds at most `SLICE_KEYS` keys as text, and sent text that the client has
+    not read. A short answer has a Content-Length, and a long one is sent in chunks.
     """
     count = len(reply.keys.keys)
     end = count if cut.size is None else min(count, cut.start + cut.size)
@@ -241,7 +247,7 @@ def _write_lines(reply: Reply, head: Mapping[str, Any], start: int, end: int) ->
 
 
 def _escape_line_ends(lines: str) -> str:
-    """Return lines of JSON with all other line separators escaped, so that only a line feed ends a line."""
+    """Return lines of JSON in which only a line feed ends a line. All other line separators are escaped."""
     if lines.isascii():
         return lines
     return lines.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -267,7 +273,7 @@ _WRITERS: Mapping[str, Callable[[Reply, Mapping[str, Any], int, int], Iterator[b
 
 
 def _make_headers(head: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reply's head as ASCII headers, for CSV.
+    """Return the head of a reply as ASCII headers, for CSV.
 
     Texts are JSON strings, so nothing in them can end a header.
     """

@@ -1,6 +1,6 @@
-"""The REST application: the same questions, refusals and ledger as the PostgreSQL endpoint.
+"""The REST application. It answers the same questions, with the same refusals and ledger, as the PostgreSQL endpoint.
 
-A request passes `middleware` (sizes, times, headers) and `gate` (who, how often, how many at once). It is parsed
+A request passes `middleware` (sizes, times, headers) and `gate` (login, request rates, concurrency). It is parsed
 (`strict_json`, `models`), asked once (`idempotency`) and answered (`answers`). Refusals are written in
 `request_refusals` and sent by `responses`. Answers wait in worker threads, so a slow source does not stop the loop.
 """
@@ -79,7 +79,7 @@ Key = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RestServices:
-    """The objects that the console shares with REST.
+    """The objects that REST shares with the console.
 
     They are the current service, the gate and its limits, the monitors, the readiness, and the labels of computed keys.
     """
@@ -110,7 +110,7 @@ def create_app(
     labels: LabelReader | None = None,
     site: Path = SITE,
 ) -> FastAPI:
-    """Return the application. Each request uses the service of that moment, and /readyz uses `ready`.
+    """Return the REST application. Each request uses the service that is current then, and /readyz uses `ready`.
 
     `failures` are the failed logins, shared with other endpoints. `hub` distributes news of monitors. `add_pages` adds
     the console. `grammar` gives PostgreSQL's message for SQL that cannot be parsed. `labels` reads the displayed forms
@@ -189,7 +189,7 @@ def _add_routes(
 
     @contextmanager
     def reworded(sql: str, who: str) -> Iterator[None]:
-        """Put the grammar's objections into PostgreSQL's words if the block cannot read the text."""
+        """Replace a syntax error of Keyhole's parser by PostgreSQL's own message, if the block raises one."""
         try:
             yield
         except KeyholeError as refusal:
@@ -284,10 +284,10 @@ def _add_start(app: FastAPI, begins: str) -> None:
 
 
 class StrictRequest(Request):
-    """A request whose body must be unambiguous JSON."""
+    """A request whose body is parsed as strict JSON."""
 
     async def json(self) -> Any:
-        """Read the body as JSON. Raise UnreadableBody."""
+        """Parse the body as strict JSON. Raise UnreadableBody."""
         try:
             return strict_json.read_json(await self.body())
         except KeyholeError as refusal:
@@ -295,7 +295,10 @@ class StrictRequest(Request):
 
 
 def _make_route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
-    """Return a route class for /v1. It logs analysts in before it reads a body, and runs in its own threads."""
+    """Return a route class for /v1.
+
+    It checks the login before it reads a body, and runs handlers in its own threads.
+    """
 
     class GatedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -314,7 +317,7 @@ def _make_route_class(serving: Serving, gate: Gate, *, threads: int) -> type[API
 
 
 def find_analyst(service: Service, name: str) -> Analyst:
-    """Return an admitted analyst from the current policy. Raise KH401 if it was reloaded without that analyst."""
+    """Return the logged-in analyst from the current policy. Raise KH401 if a reload removed the analyst."""
     found = service.catalog.find_analyst(name)
     if found is None:
         raise refuse_removed_analyst()
@@ -332,7 +335,7 @@ def _admit_analyst(serving: Serving, gate: Gate, request: Request, *, is_stream:
 
 
 def _make_admission(serving: Serving, request: Request) -> Admission:
-    """Return a function that checks if the policy still has the token of an admitted request."""
+    """Return a function that checks if the policy still has the token with which a request logged in."""
     name: str = request.state.analyst
     token_hash: str = request.state.token_hash
 
@@ -348,14 +351,14 @@ def _make_admission(serving: Serving, request: Request) -> Admission:
 
 @contextmanager
 def _count_request(gate: Gate, scope: Scope) -> Iterator[None]:
-    """Count a request from its address before the block. Raise KH430."""
+    """Count a request from its address while the block runs. Raise KH430 if there are too many."""
     if scope["path"] not in _OPEN:
         gate.arrive(find_address(scope))
     yield
 
 
 def find_address(scope: Scope) -> str:
-    """Return the address from which a request comes."""
+    """Return the client's IP address of a request."""
     client = scope.get("client")
     return str(client[0]) if client else "local"
 

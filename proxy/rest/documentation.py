@@ -1,7 +1,7 @@
 """The documentation at `/docs`: the built site, or instructions for building it.
 
-`make docs` writes the site into a folder of this package. It has only the project's pages, so it needs no login. Files
-are read on request.
+`make docs` writes the site into a folder of this package. The site has only the project's pages, so no login is needed.
+Files are read on request.
 """
 
 import os
@@ -48,7 +48,7 @@ def add_documentation(app: FastAPI, site: Path = SITE) -> None:
 
     @app.get(BEGIN, include_in_schema=False)
     def begin() -> Response:
-        """Lead to the front page."""
+        """Redirect to the front page."""
         if (site / "index.html").is_file():
             return RedirectResponse(f"{BEGIN}/index.html", status_code=303)
         return HTMLResponse(_UNBUILT, headers=HEADERS)
@@ -68,9 +68,9 @@ def add_documentation(app: FastAPI, site: Path = SITE) -> None:
 
 
 def find_file(site: Path, name: str) -> Path | None:
-    """Return a file of the site by its address.
+    """Return the site's file at an address. Return None if there is none.
 
-    Return None for a folder, an unknown file type, and a path that leads through a link or out of the folder.
+    Also return None for a folder, an unknown file type, and a path through a symbolic link or out of the site's folder.
     """
     kind = os.path.splitext(name)[1]
     if kind not in _TYPES or "\0" in name or "\\" in name:

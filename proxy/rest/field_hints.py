@@ -1,4 +1,4 @@
-"""Hints for REST, with fields of a request instead of SET and RESET."""
+"""The rewriting of hints for REST: fields of a request instead of SET and RESET."""
 
 import json
 import re
@@ -25,7 +25,10 @@ _NUMBERS = frozenset(("fnr", "fpr", "min_rows", "most_positives", "max_epsilon")
 
 
 def write_as_fields(hint: str) -> str:
-    """Return the hint with fields that can be sent: `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`."""
+    """Return a hint with SET statements replaced by fields of a request.
+
+    For example, `SET keyhole.tolerance = '13%';` becomes `"tolerance": "13%"`.
+    """
     hint = _NEXT.sub(r";, \1", hint)
     hint = _SET.sub(lambda found: _write_field(found["name"], found["value"].strip()), hint)
     hint = _RESET.sub(lambda found: f'without "{found["name"]}"', hint)

@@ -1,6 +1,7 @@
 """The login and the request limits of REST. They are applied before a body is read or SQL is parsed.
 
-A bearer token names the analyst. The policy has only its SHA-256. The counts are in the memory of this process.
+A bearer token identifies the analyst. The policy stores only the token's SHA-256. Counts are kept in the memory of this
+process.
 """
 
 import hashlib
@@ -28,9 +29,9 @@ ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of o
 
 
 class Gate:
-    """The request counters of one process, with the failed logins of both endpoints in `failures`.
+    """The request limits of one process. `failures` counts failed logins at both endpoints.
 
-    It is for one event loop: nothing here waits or locks.
+    Use it from one event loop only, since nothing here waits or locks.
     """
 
     def __init__(self, limits: RestSection, failures: FailedLogins) -> None:
@@ -45,11 +46,11 @@ class Gate:
         self._short: set[str] = set()
 
     def arrive(self, address: str) -> None:
-        """Count a request from an address. Raise KH430."""
+        """Count a request from an address. Raise KH430 if there are too many."""
         _refuse_for_now(self._addresses.count_if_allowed(find_network(address)), "too many requests from this address")
 
     def login(self, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
-        """Return the analyst with this token, and count one request. Raise KH401, KH430.
+        """Return the analyst with this token, and count one request. Raise KH401 and KH430.
 
         Guarantee: guessed tokens are not compared if they come from an address with too many failures. After too many
         failures from all addresses, this holds for every address without a recent successful login. At most as many
@@ -71,7 +72,7 @@ class Gate:
         return analyst
 
     def check_heard(self, address: str, *, user: str = "") -> None:
-        """Raise KH430 if no token, or no password of this user, may be tried from this address now."""
+        """Raise KH430 if this address may not try a token, or a password of this user, now."""
         place = find_network(address)
         _refuse_for_now(self._failures.get_wait_s(place, user=user), "too many failed logins from this address")
         if place not in self._welcome:
@@ -83,7 +84,7 @@ class Gate:
         self._all_failures.count_if_allowed(EVERYBODY)
 
     def note_success(self, address: str) -> None:
-        """Record a successful login from an address, which may then log in even if too many others fail."""
+        """Record a successful login from an address. This address may then log in even if too many others fail."""
         place = find_network(address)
         self._welcome[place] = None
         self._welcome.move_to_end(place)
@@ -96,7 +97,7 @@ class Gate:
 
     @contextmanager
     def take_place(self, analyst: Analyst) -> Iterator[None]:
-        """Hold a place for a concurrent request in the block, of this analyst's and of all. Raise KH406, KH430."""
+        """Count a concurrent request of this analyst during the block. Raise KH406 or KH430 if there are too many."""
         if self._working[EVERYBODY] >= self._limits.concurrent_requests:
             raise refuse_full_service()
         if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
@@ -106,9 +107,9 @@ class Gate:
 
     @contextmanager
     def take_stream(self, analyst: Analyst) -> Iterator[None]:
-        """Hold one of an analyst's event streams in the block. It does not count as a concurrent request.
+        """Count an open event stream of this analyst during the block. Raise KH430 if there are too many.
 
-        Raise KH430.
+        An open stream does not count as a concurrent request.
         """
         if self._streams[analyst.name] >= MOST_STREAMS:
             raise refuse_full_analyst()
@@ -133,7 +134,10 @@ def _refuse_for_now(wait_s: int, message: str) -> None:
 
 
 def authenticate(analysts: Sequence[Analyst], token: str) -> Analyst:
-    """Return the analyst with a bearer token. Every stored hash is compared, in constant time. Raise KH401."""
+    """Return the analyst with a bearer token. Raise KH401 if no analyst has it.
+
+    The token's hash is compared with every stored hash, in constant time.
+    """
     digest = hashlib.sha256(token.encode()).hexdigest()
     found = None
     for analyst in analysts:

@@ -1,4 +1,4 @@
-"""Idempotent questions: asked once, however often they are sent under one `Idempotency-Key`.
+"""Idempotent questions: a question is asked once, however often it is sent under one `Idempotency-Key`.
 
 Guarantee: the requests under one key of one analyst spend once, whatever crashes in between and whatever the data
 version of a repetition. A repetition gets the answer of the first request, the refusal that the first one got after it
@@ -56,7 +56,7 @@ _REPLAYED: Mapping[str, str] = MappingProxyType({"Idempotency-Replayed": "true"}
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """The outcome of an idempotent request: the reply or refusal, and its headers."""
+    """The result of an idempotent request: the reply or refusal, and the response's headers."""
 
     outcome: Reply | KeyholeError
     headers: Mapping[str, str]
@@ -71,9 +71,10 @@ def ask_once(
     keep_days: int,
     labels: LabelReader | None,
 ) -> RequestResult:
-    """Ask a question once for each key, and return its answer.
+    """Ask a question once for each idempotency key, and return its reply or refusal.
 
-    `labels` shows computed keys. Raise KeyholeError: KH431, KH432, KH430, and the pipeline's refusals.
+    Without a `key`, nothing is remembered. `labels` computes the displayed form of computed keys. Raise KH430, KH431,
+    KH432, and the pipeline's refusals.
     """
     if key is None:
         return RequestResult(_answer(service, body, analyst, labels, today=_read_clock().date(), attempt=None)[0], {})
@@ -102,7 +103,7 @@ def _answer(
     today: date,
     attempt: Attempt | None,
 ) -> tuple[Reply, KeySet]:
-    """Answer a request, and return the reply with the answer's keys in the key domain's order."""
+    """Answer a request. Return the reply, and the answer's keys in the key domain's order."""
     asked, plan = _plan(service, body, analyst, today=today, attempt=attempt)
     shown = _read_labels(asked, plan, labels)
     answer = pipeline.answer(service, plan, asked)
@@ -130,7 +131,7 @@ def _plan(
 def _answer_first(
     service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt, labels: LabelReader | None
 ) -> Reply:
-    """Answer a first request, and store the reply. If that fails, a repetition still finds the answer in the ledger."""
+    """Answer the first request under a key, and store the reply."""
     try:
         reply, released = _answer(service, body, analyst, labels, today=attempt.begun_at.date(), attempt=attempt)
     except AttemptTaken:
@@ -154,7 +155,7 @@ def _answer_first(
 def _find_outcome(
     service: Service, body: QuestionIn, analyst: Analyst, earlier: EarlierAttempt, labels: LabelReader | None
 ) -> Reply | KeyholeError:
-    """Return the outcome of the first request under the key. Raise KH432 if it is unknown, KH502."""
+    """Return the reply or refusal of the first request under the key. Raise KH432 if it is unknown, and KH502."""
     match earlier.state:
         case AttemptState.ENDED if earlier.response is not None:
             return _restore_outcome(service, body, analyst, earlier, json.loads(zlib.decompress(earlier.response)))
@@ -188,7 +189,7 @@ def _restore_outcome(
 
 
 def _restore_select_list(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:
-    """Return the select list of a scorecard. Return None if the policy can no longer read the question."""
+    """Return the select list of a scorecard. Return None if the policy no longer allows the question."""
     try:
         with read_very_long_alone(body.sql, analyst=analyst.name):
             return read_select_list(body.make_asked(analyst, service, today=_read_clock().date()).question)
@@ -199,7 +200,7 @@ def _restore_select_list(service: Service, body: QuestionIn, analyst: Analyst) -
 def _restore_constant(
     service: Service, body: QuestionIn, analyst: Analyst, earlier: EarlierAttempt, *, digest: str
 ) -> KeySet:
-    """Return the keys that the question alone decides, if they are still those of the first reply."""
+    """Return the keys of a constant answer, if they are the same as in the first reply."""
     _, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
     keys = None if plan.reads_data else KeySet.make_constant(plan)
     if keys is None or _digest(keys) != digest:
@@ -215,7 +216,7 @@ def _find_stored_answer(
     reservation: str,
     labels: LabelReader | None,
 ) -> Reply | KeyholeError:
-    """Return the answer that the first request stored before it died."""
+    """Return the reply with the answer that the first request stored before it crashed."""
     try:
         stored = service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:
@@ -237,7 +238,7 @@ def _find_stored_answer(
 
 
 def _identify_request(body: QuestionIn) -> str:
-    """Return the SHA-256 of a request's fields, as they were sent. The answer's media type is no part of it."""
+    """Return the SHA-256 of a request's fields as they were sent. The answer's media type is not included."""
     fields = body.model_dump(exclude_none=True)
     return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

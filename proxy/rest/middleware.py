@@ -44,11 +44,11 @@ _PAGE_HEADERS = _HEADERS | {
 
 
 class Shell:
-    """The middleware around an application.
+    """The middleware around an application. It limits requests, adds headers, and handles unexpected errors.
 
-    `admitted` is a context manager around each served request. It raises if the request is not served. `refused` makes
-    the response to what it raises, and `failed` the response to unexpected errors. `pages` are the path prefixes of
-    HTML pages, `paths` the paths that the log may name. `finished` is called after every request.
+    `admitted` is a context manager around each served request, which raises if the request is not served. `refused`
+    makes the response to an error raised there, and `failed` the response to unexpected errors. `pages` are the path
+    prefixes of HTML pages, `paths` the paths that the log may name. `finished` is called after every request.
 
     Guarantee: whatever fails inside, client and log see the exception's type at most, never its text, which might quote
     data. A body that is declared or found to be larger than `most_bytes` is refused with 413 before it is stored. One
@@ -80,7 +80,7 @@ class Shell:
         self._finished = finished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, as ASGI calls it."""
+        """Serve one request, by the ASGI interface."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -122,7 +122,7 @@ class Shell:
 
 
 class _IncomingBody:
-    """A request's incoming body, limited in size and time."""
+    """The body of a request, read with limits on size and time."""
 
     def __init__(self, scope: Scope, receive: Receive, *, most_bytes: int, timeout_s: float) -> None:
         headers = dict(scope["headers"])
@@ -139,7 +139,7 @@ class _IncomingBody:
         self.complete = self._declared == 0 and b"transfer-encoding" not in headers
 
     async def receive(self) -> Message:
-        """Return the next message. Raise HTTPException: 413, 408."""
+        """Return the next ASGI message. Raise HTTPException with status 413 or 408."""
         if self._declared > self._most_bytes:
             raise HTTPException(413)
         if self.complete:
@@ -157,7 +157,7 @@ class _IncomingBody:
         return message
 
     async def drain(self) -> bool:
-        """Read and discard a small rest of the body. Return True if the body has then ended."""
+        """Read and discard the rest of the body, if it is small. Return True if the body has then ended."""
         await self._forget(up_to_bytes=2 * self._most_bytes, for_s=DRAIN_S)
         return self.complete
 
@@ -182,7 +182,7 @@ class _IncomingBody:
 
 
 class _Outgoing:
-    """The outgoing response, with the headers of every response."""
+    """The response being sent, with the headers that every response has."""
 
     def __init__(self, send: Send, incoming: _IncomingBody, own: Mapping[bytes, bytes], *, is_head: bool) -> None:
         self._send = send
@@ -192,7 +192,7 @@ class _Outgoing:
         self.status: int | None = None
 
     async def send(self, message: Message) -> None:
-        """Send a message. If the request was not read to its end, the connection closes after the response."""
+        """Send an ASGI message. If the request was not read to its end, close the connection after the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = dict(self._own)
@@ -211,7 +211,7 @@ class _Outgoing:
 
 
 def _check_head(scope: Scope) -> None:
-    """Raise HTTPException for a request head of another HTTP version, that is too large, or with repeated headers."""
+    """Raise HTTPException for a head that is too large, has repeated headers, or is of an unsupported HTTP version."""
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
         raise HTTPException(505)
     headers = scope["headers"]
@@ -226,7 +226,7 @@ def _check_head(scope: Scope) -> None:
 
 
 def _request_id(scope: Scope) -> str:
-    """Return the client's own id of the request if it can neither break a header nor a log line.
+    """Return the client's own request id if it cannot break a header or a log line. Otherwise return a random id.
 
     Otherwise return a random one.
     """
@@ -243,5 +243,5 @@ def _is_head(scope: Scope) -> bool:
 
 
 def _make_get(scope: Scope) -> Scope:
-    """Return a HEAD request as GET whose body is not sent."""
+    """Return a HEAD request as a GET request. The response's body is not sent."""
     return {**scope, "method": "GET", HEAD: True} if _is_head(scope) else scope

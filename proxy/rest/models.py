@@ -90,9 +90,9 @@ class QuestionIn(BaseModel):
     numbers: Text | None = _make_setting_field("numbers")
 
     def make_asked(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
-        """Return the request as input of the pipeline. `today` is the day for current_date.
+        """Return the request as the pipeline's input. `today` is the day for current_date.
 
-        With an `attempt` it can spend only while nobody else answers the same request.
+        With an `attempt`, the question can spend only while this attempt holds the request.
         """
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
@@ -122,7 +122,7 @@ class PlanIn(BaseModel):
     ] = None
 
     def make_list(self, analyst: Analyst, service: Service, *, today: date) -> tuple[ListedQuestion, ...]:
-        """Return the list of questions for planning. An unreadable question becomes a refusal at its place."""
+        """Return the questions to plan, in order. A question that cannot be parsed is replaced by its refusal."""
         return tuple(_read_one(number, one, analyst, service, today=today) for number, one in enumerate(self.questions))
 
 

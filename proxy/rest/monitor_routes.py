@@ -1,7 +1,7 @@
 """The REST routes of monitors: the list, their alerts, and a stream of server-sent events.
 
-The ids of events are places: `7` is after everything of look 7, `7.2` after its second event. So a reader that returns
-with the last id it saw misses nothing and gets nothing twice.
+An event's id is a position in the stream: `7` is after all events of look 7, and `7.2` after its second event. A reader
+that reconnects with the last id misses nothing and gets nothing twice.
 """
 
 import asyncio
@@ -56,14 +56,14 @@ Most = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class EventPlace:
-    """A reader's place in the stream: after all events up to `look`, and after `events` events of the next look."""
+    """A position in the stream: after all events up to `look`, and after `events` events of the next look."""
 
     look: int
     events: int = 0
 
     @staticmethod
     def parse(text: str) -> "EventPlace":
-        """Parse the place in an id. Raise KH408."""
+        """Parse a position from an event's id. Raise KH408."""
         match = _PLACE.fullmatch(text.strip())
         if match is None:
             raise refuse_unknown_event()
@@ -81,8 +81,8 @@ def add_monitor_routes(
 ) -> None:
     """Add the routes below /v1/monitors.
 
-    `analyst` is the dependency that gives the logged-in analyst. `admission_of` makes a request's check that its token
-    is still valid.
+    `analyst` is the dependency that returns the logged-in analyst. `admission_of` returns a function that checks if a
+    request's token is still valid.
     """
 
     @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
@@ -145,8 +145,8 @@ async def open_stream(
 ) -> Response:
     """Return the response that streams a monitor's events to one reader, from `place` on, or from now on.
 
-    `is_headless` is for HEAD requests, without events. The stream ends once the reader is no longer `admitted`. Raise
-    KH605, KH502.
+    `is_headless` is True for a HEAD request, which gets no events. The stream ends once `admitted` returns false. Raise
+    KH605 and KH502.
     """
 
     def begin() -> tuple[int, str]:
@@ -166,12 +166,13 @@ async def open_stream(
 
 
 class _Stream:
-    """The stream of events for one reader.
+    """The stream of events to one reader.
 
-    Between two pieces it holds only a place: news is read after the reader has taken the last piece.
+    Between two pieces, only the position is in memory. Further events are read after the reader has received the last
+    piece.
 
-    `skipped` is the number of events of the first look that were sent before. `state` is the monitor's state that the
-    reader knows, if any. `admitted` is checked at every reading of the ledger, before anything of it is sent.
+    `skipped` is the number of events of the first look that were already sent. `state` is the monitor's state as last
+    sent, if any. `admitted` is checked each time the ledger is read, before anything is sent.
     """
 
     def __init__(self, hub: AlertHub, wanted: NewsRequest, admitted: Admission, *, skipped: int, state: str) -> None:
@@ -183,7 +184,7 @@ class _Stream:
         self._origin: int | None = None
 
     async def stream_events(self) -> AsyncIterator[str]:
-        """Yield the stream as text, one piece for each reading of the ledger with news."""
+        """Yield the stream as text, one piece each time the ledger has new events."""
         yield ": what the monitor tells from now on\n\n"
         closing = asyncio.create_task(self._hub.closing.wait())
         try:
@@ -214,10 +215,10 @@ class _Stream:
             closing.cancel()
 
     async def _wait_for_news(self) -> MonitorNews | None:
-        """Wait for news, and return it.
+        """Wait for new events, and return them.
 
-        Return None if the stream ends: after a reload, if the monitor may no longer be read, or if the reader lost its
-        place.
+        Return None if the stream ends: after a reload, if the reader may no longer read the monitor, or if the position
+        is lost.
         """
         found: asyncio.Future[MonitorNews | None] = asyncio.get_running_loop().create_future()
 

@@ -1,6 +1,7 @@
-"""A cache of the key sets of recently read pages, so that the next page need not decode the whole answer again.
+"""A cache of key sets for reading an answer by pages, so that each page need not decode the whole answer.
 
-It has only released answers. It returns one only for a stored answer that the ledger has just returned to the analyst.
+The cache has only released answers. A key set is returned only for a stored answer that the ledger has just returned to
+the analyst.
 """
 
 from collections import OrderedDict
@@ -15,7 +16,7 @@ MOST_KEPT_KEYS = 250_000  # some 50 MB
 
 
 class KeptKeys:
-    """The key sets of recently used answers, by reservation and order. Safe to share between threads.
+    """A cache of the key sets of recently used answers, by reservation and order. It is safe to share among threads.
 
     Guarantee: all key sets together have at most `most_keys` keys, unless the last one alone has more. An answer is
     decoded and sorted once for each order, however many of its pages are read at the same time.
@@ -30,7 +31,7 @@ class KeptKeys:
     def find_keys(self, stored: StoredAnswer, order: KeyOrder = ()) -> KeySet | None:
         """Return the sorted key set of a stored answer. Return None for a denial.
 
-        Raise IndexError and ValueError for an order that it cannot have.
+        Raise IndexError or ValueError if its columns do not allow the order.
         """
         wanted = stored.reservation, order
         with self._lock:

@@ -1,4 +1,4 @@
-"""Refusals as problem documents (RFC 9457), with an HTTP status for each."""
+"""Refusals as problem documents (RFC 9457), each with an HTTP status."""
 
 from typing import Any
 
@@ -51,10 +51,10 @@ def choose_http_status(error: KeyholeError) -> int:
 
 
 def make_problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]:
-    """Return a problem document of RFC 9457.
+    """Return a refusal as a problem document (RFC 9457).
 
-    It has the code, SQLSTATE, hint and position beside the standard members; settings in the hint are fields of a
-    request.
+    Besides the standard members, it has code, SQLSTATE, hint and position. The hint names request fields instead of
+    settings.
 
     Parameters:
         status: the HTTP status, if it is more specific than the one of the refusal's code.

@@ -1,7 +1,7 @@
-"""The readiness of Keyhole: logins, the shadow, the ledger and the source, checked at most every few seconds.
+"""The readiness of Keyhole: logins, the shadow, the ledger and the source, checked at most once every few seconds.
 
-Guarantee: no row of the data is read and nothing is written. However often it is asked, at most one check runs, so
-nobody can occupy the source by asking.
+Guarantee: no row of the data is read, and nothing is written. At most one check runs at a time, so nobody can occupy
+the source by frequent requests.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'clie
 
 
 class Readiness:
-    """The check of all needed parts. Its result is reused while it is fresh.
+    """The check that all needed parts work. A recent result is reused.
 
-    Each function in `parts` raises if its part is missing. It is for one event loop at a time.
+    Each function in `parts` raises an error if its part is missing. Use this from one event loop at a time.
     """
 
     def __init__(self, parts: Mapping[str, Callable[[], object]], *, telemetry: Telemetry) -> None:
@@ -40,13 +40,13 @@ class Readiness:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the needed parts, by name."""
+        """Return the names of the needed parts."""
         return tuple(self._parts)
 
     async def find_missing(self) -> tuple[str, ...]:
-        """Return the parts that are missing, or that have not answered within `LATE_S`.
+        """Return the names of parts that are missing, or that have not answered within `LATE_S`.
 
-        Return none when Keyhole can answer.
+        Return an empty tuple if Keyhole can answer questions.
         """
         now = time.monotonic()
         if self._look is None or (self._look.done() and now - self._looked_at >= FRESH_S):
@@ -63,7 +63,7 @@ class Readiness:
 
     @property
     def reading(self) -> GaugeReading:
-        """Return the result of the last check, as a gauge."""
+        """Return the last check's result as a gauge for metrics."""
         return GaugeReading(
             "keyhole_ready",
             "Whether what Keyhole needs was there at the last look",
@@ -86,9 +86,9 @@ class Readiness:
 def make_readiness(
     serving: Serving, shadow: Callable[[], ShadowAddress] | None, *, logins: Callable[[], None] | None = None
 ) -> Readiness:
-    """Return the readiness of the current service and, if given, of its shadow and its logins.
+    """Return the readiness check of the current service, and of its shadow and its logins if given.
 
-    `logins` begins a login as a client would, and raises if that is not possible.
+    `logins` begins a login as a client would, and raises an error if that is not possible.
     """
 
     def ledger() -> None:
@@ -108,7 +108,7 @@ def make_readiness(
 
 
 def count_shadow_connections(shadow: ShadowAddress) -> int:
-    """Return the number of the shadow's connections beside this one. Raise psycopg.Error when it does not answer."""
+    """Return the number of the shadow's other connections. Raise psycopg.Error if the shadow does not answer."""
     with (
         limit_waits(SHADOW_S),
         PunctualConnection.connect(shadow.make_conninfo(user=OWNER, database="postgres")) as connection,

@@ -1,4 +1,4 @@
-"""The refusals that only REST has: requests that cannot be read, come too often, or repeat another one."""
+"""The refusals that only REST has: requests that are invalid, too frequent, or repetitions."""
 
 from fastapi.exceptions import RequestValidationError
 
@@ -24,7 +24,7 @@ _UNREADABLE = ("the request cannot be read", "Send one JSON object, and every he
 
 
 class HttpRefusal(KeyholeError):
-    """A refusal with a more specific HTTP status than its code's, or with `wait_s` seconds until a retry."""
+    """A refusal with its own HTTP status, or with `wait_s` seconds to wait before a retry."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class HttpRefusal(KeyholeError):
 
 
 def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
-    """Return the refusal for the first fault that pydantic found. It names the field and does not repeat the value."""
+    """Return the refusal for the first fault that pydantic found. It names the field, and never repeats the value."""
     fault = error.errors()[0]
     place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
     said = _FAULTS.get(fault["type"], "").format(**fault.get("ctx", {})) or fault["msg"].removeprefix("Value error, ")
@@ -62,13 +62,13 @@ def refuse_non_http() -> KeyholeError:
 
 
 def respond_to_unserved(status: int) -> HttpRefusal:
-    """Return the refusal for one of HTTP's own error statuses, with that status."""
+    """Return the refusal for one of HTTP's own error statuses, such as 404."""
     message, hint = _UNSERVED.get(status, _UNREADABLE)
     return HttpRefusal("KH408", message, hint=hint, status=status)
 
 
 def refuse_unknown_event() -> KeyholeError:
-    """Return the refusal of a Last-Event-ID that is no event's."""
+    """Return the refusal of a Last-Event-ID that is not the id of an event."""
     return HttpRefusal(
         "KH408",
         "no event has this id",
@@ -78,18 +78,18 @@ def refuse_unknown_event() -> KeyholeError:
 
 
 def refuse_unknown_cursor() -> HttpRefusal:
-    """Return the refusal of a cursor that is invalid, or that points into another analyst's answer."""
+    """Return the refusal of a cursor that is invalid, or that names another analyst's answer."""
     return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
 
 
 def refuse_unknown_form(forms: tuple[str, ...]) -> HttpRefusal:
-    """Return the refusal of an Accept header without any of the answer's media types."""
+    """Return the refusal of an Accept header that allows none of the answer's media types."""
     hint = f"Accept one of {', '.join(forms)}."
     return HttpRefusal("KH408", "an answer has no such form", hint=hint, status=406)
 
 
 def refuse_unknown_token() -> KeyholeError:
-    """Return the refusal of a request without a token that the policy knows."""
+    """Return the refusal of a request without a valid token."""
     return KeyholeError("KH401", "authentication failed", hint="Send: Authorization: Bearer TOKEN")
 
 
@@ -104,12 +104,12 @@ def refuse_too_often(message: str, *, wait_s: int) -> HttpRefusal:
 
 
 def refuse_full_service() -> HttpRefusal:
-    """Return the refusal of more concurrent requests of all analysts than allowed."""
+    """Return the refusal of a request while too many requests of all analysts are running."""
     return HttpRefusal("KH406", "too many requests at a time", wait_s=_SOON_S, hint="Ask again in a moment.")
 
 
 def refuse_full_analyst() -> HttpRefusal:
-    """Return the refusal of more concurrent requests of one analyst than allowed."""
+    """Return the refusal of a request while too many requests of its analyst are running."""
     message = "too many requests of this analyst at a time"
     return HttpRefusal("KH430", message, wait_s=_SOON_S, hint="Ask again in a moment.")
 
@@ -122,18 +122,18 @@ def refuse_other_request() -> KeyholeError:
 
 
 def refuse_too_many_keys() -> KeyholeError:
-    """Return the refusal of a new idempotency key of an analyst who has too many."""
+    """Return the refusal of a new idempotency key from an analyst who has too many."""
     return KeyholeError("KH430", "too many idempotency keys", hint="Ask without one, or wait until older ones expire.")
 
 
 def refuse_running_request() -> HttpRefusal:
-    """Return the refusal of a repetition while the first request is under way."""
+    """Return the refusal of a repetition while the first request is still running."""
     message = "the first request under this idempotency key is still being answered"
     return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
 
 
 def refuse_unknown_end(detail: str) -> KeyholeError:
-    """Return the refusal of a repetition of a request whose answer cannot be sent again."""
+    """Return the refusal of a repetition if the first request's answer cannot be sent again."""
     return KeyholeError(
         "KH432",
         "the result of the first request under this idempotency key is unknown",

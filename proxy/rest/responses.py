@@ -17,7 +17,7 @@ from proxy.rest.request_refusals import HttpRefusal, respond_to_malformed, respo
 
 
 class UnreadableBody(HTTPException):
-    """A refusal of a body as an HTTPException, which FastAPI passes on while it reads a body."""
+    """The refusal of a body, as an HTTPException, which FastAPI does not replace while it reads a body."""
 
     def __init__(self, refusal: KeyholeError) -> None:
         super().__init__(400)
@@ -25,7 +25,7 @@ class UnreadableBody(HTTPException):
 
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the refusals with some statuses, for the OpenAPI document."""
+    """Return the OpenAPI description of refusals with these HTTP statuses."""
     return {
         status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": _make_problem_schema()}}}
         for status in sorted(statuses)
@@ -38,7 +38,7 @@ def _make_problem_schema() -> dict[str, Any]:
 
 
 def make_response(error: Exception) -> JSONResponse | None:
-    """Return the response to a refusal. Return None for any other exception."""
+    """Return the HTTP response to a refusal. Return None for any other exception."""
     match error:
         case KeyholeError():
             return make_problem_response(error)
@@ -52,7 +52,7 @@ def make_response(error: Exception) -> JSONResponse | None:
 
 
 def make_problem_response(error: KeyholeError, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return a refusal as a problem document."""
+    """Return a refusal as an HTTP response with a problem document."""
     document = make_problem(error, status=error.status if isinstance(error, HttpRefusal) else None)
     own = dict(headers or {})
     if error.code == "KH401":
@@ -63,7 +63,7 @@ def make_problem_response(error: KeyholeError, *, headers: Mapping[str, str] | N
 
 
 class _ProblemResponse(JSONResponse):
-    """A response that stores its refusal's code in the scope, for the middleware's log."""
+    """A response that stores its refusal's code in the ASGI scope, for the middleware's log."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})[CODE] = self.code

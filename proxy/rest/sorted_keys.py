@@ -1,4 +1,4 @@
-"""Sorting and displaying the keys of an answer as PostgreSQL does, by its question's ORDER BY."""
+"""The sorting and display of an answer's keys as PostgreSQL does it, by the question's ORDER BY."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class LabelledKeys:
 
 
 def show_keys(keys: KeySet, labels: KeyLabels | None, order: KeyOrder) -> KeySet | LabelledKeys:
-    """Return the keys in an order, with computed keys in the form of `labels`."""
+    """Return the keys in the given order. Replace computed keys by their displayed form in `labels`."""
     return sort_keys(keys, order) if labels is None else label_keys(keys, labels, order)
 
 
 def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> LabelledKeys:
-    """Return the keys in their displayed form, in an order. Equal ones keep their order."""
+    """Return the keys in their displayed form, in the given order. Equal keys keep their relative order."""
     shown = list(zip(*labels.apply(keys.arrays), strict=True))
     for column in reversed(order):
         by = _make_sort_key(labels, column)
@@ -38,7 +38,7 @@ def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> Labelle
 
 
 def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | str]:
-    """Return the sort key of a column's text."""
+    """Return the function by which a column's texts are sorted."""
     ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
     if ranks:
         return (ranks | ({None: -1} if column.has_unusual_nulls else {})).__getitem__
@@ -46,7 +46,7 @@ def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | N
 
 
 def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
-    """Return the keys in another order. Equal ones keep their order.
+    """Return the keys in another order. Equal keys keep their relative order.
 
     Texts, with dates and times among them, are sorted by code points, as the shadow does, and false comes before true.
     Raise IndexError for a missing column, and ValueError for a text that is not a number.

@@ -1,4 +1,4 @@
-"""A strict reader of HTTP's lines by RFC 9112, where h11 is lenient.
+"""A strict reader of HTTP's lines by RFC 9112, for cases in which h11 is lenient.
 
 Guarantee: a request that a proxy in front could split differently is refused. This is a line that ends without CR or
 is folded onto the next, a repeated length, a chunk line with more than its length, and fields after the last chunk.
@@ -18,14 +18,20 @@ _BEGINS_CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{0,20}\r?")
 
 
 class StrictLines(ReceiveBuffer):
-    """The buffer of a connection's unread bytes. Its methods raise h11.RemoteProtocolError."""
+    """A connection's buffer of unread bytes.
+
+    Its methods raise h11.RemoteProtocolError for lines that break the rules.
+    """
 
     def __init__(self, connection: h11.Connection) -> None:
         super().__init__()
         self._connection = connection
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """Return the lines of a head, or those after the last chunk. Return None until all have arrived."""
+        """Return the lines of a request's head, or the lines after the last chunk.
+
+        Return None until all have arrived.
+        """
         held = bytes(self)
         lines = super().maybe_extract_lines()
         if lines is None:
@@ -40,7 +46,7 @@ class StrictLines(ReceiveBuffer):
         return lines
 
     def maybe_extract_next_line(self) -> bytearray | None:
-        """Return the line before a chunk. Return None until it has arrived."""
+        """Return the line before a chunk's data. Return None until it has arrived."""
         line = super().maybe_extract_next_line()
         if not (_CHUNK_LINE.fullmatch(line) if line is not None else _BEGINS_CHUNK_LINE.fullmatch(self._data)):
             raise h11.RemoteProtocolError("a chunk's line is not its length alone")

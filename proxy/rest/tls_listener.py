@@ -19,7 +19,7 @@ from proxy.security.tls import HTTP_ALPN, Tls
 
 
 def make_protocol(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -> type[asyncio.Protocol]:
-    """Return the protocol class for uvicorn's new connections. `inside` takes over after the handshake."""
+    """Return the protocol class for new TLS connections in uvicorn. `inside` handles HTTP after the handshake."""
 
     class GuardedDoor(TlsHandshake):
         entrance = ListenerState(inside, tls, limits)
@@ -29,7 +29,7 @@ def make_protocol(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -
 
 @dataclass(frozen=True, slots=True)
 class ListenerState:
-    """The shared state of all connections to one port.
+    """The state that all connections to one port share.
 
     `waiting` are the connections with an unfinished handshake, the oldest first.
     """
@@ -41,7 +41,7 @@ class ListenerState:
 
 
 class TlsHandshake(asyncio.Protocol):
-    """A connection during its TLS handshake. Nothing is read or written unencrypted."""
+    """A connection during its TLS handshake. Nothing is read or sent unencrypted."""
 
     entrance: ListenerState
 
@@ -57,7 +57,7 @@ class TlsHandshake(asyncio.Protocol):
         self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the handshake of a client that has connected."""
+        """Start the TLS handshake with a client that has connected."""
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("TLS needs a stream")
         self._socket = transport
@@ -116,9 +116,9 @@ class TlsHandshake(asyncio.Protocol):
 
 
 class _Encrypted(asyncio.Transport):
-    """asyncio's TLS transport, but closing sends close_notify and does not wait for the client's.
+    """asyncio's TLS transport, which on closing sends close_notify and does not wait for the client's.
 
-    Clients that keep connections for later requests answer only when they next use the connection.
+    Clients that keep connections open answer a close_notify only when they next use the connection.
     """
 
     def __init__(self, encrypted: asyncio.Transport, beneath: asyncio.Transport) -> None:
@@ -139,7 +139,7 @@ class _Encrypted(asyncio.Transport):
         self._encrypted.abort()
 
     def is_closing(self) -> bool:
-        """Return True if it is closed or about to be."""
+        """Return True if the connection is closed or closing."""
         return self._encrypted.is_closing()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -155,7 +155,7 @@ class _Encrypted(asyncio.Transport):
         self._encrypted.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set when the protocol is told to pause writing, in bytes."""
+        """Set the buffer sizes, in bytes, at which the protocol must pause and resume writing."""
         self._encrypted.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""uvicorn's configuration for REST: no banner, only named proxies trusted, and limits on every connection."""
+"""The configuration of uvicorn for REST: no banner, only named proxies trusted, and limits on every connection."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from proxy.security.tls import Tls
 def make_config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.Config:
     """Return uvicorn's configuration for the application. With `tls`, only TLS is served.
 
-    X-Forwarded-For is used from the trusted proxies only, and the environment's FORWARDED_ALLOW_IPS is ignored.
+    X-Forwarded-For is used only from trusted proxies, and the environment variable FORWARDED_ALLOW_IPS is ignored.
     """
     connection = _make_protocol(limits)
     return uvicorn.Config(
@@ -42,7 +42,7 @@ def make_config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvi
 
 
 def _make_protocol(limits: RestSection) -> type["HttpConnection"]:
-    """Return a connection class with these limits. uvicorn constructs it, so the limits are class attributes."""
+    """Return a connection class with these limits as class attributes, since uvicorn constructs connections itself."""
 
     class Limited(HttpConnection):
         own_limits = limits
@@ -51,10 +51,10 @@ def _make_protocol(limits: RestSection) -> type["HttpConnection"]:
 
 
 class HttpConnection(H11Protocol):
-    """A connection that is closed if a request's head takes too long, or if its client does not read its response.
+    """A connection that is closed if a request's head arrives too slowly, or if the client does not read the response.
 
-    If there are too many connections, the one that has been sending a head for longest is closed, so that idle
-    connections cannot keep others out. If all have sent their heads, the new one is closed.
+    If there are too many connections, close the one that has been sending a head for longest. So idle connections
+    cannot keep others out. If all others have sent their heads, close the new one.
     """
 
     own_limits: RestSection
@@ -65,7 +65,7 @@ class HttpConnection(H11Protocol):
         self.conn._receive_buffer = StrictLines(self.conn)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start a connection of a client."""
+        """Start the connection of a new client."""
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("HTTP needs a stream")
         super().connection_made(transport)
@@ -84,7 +84,7 @@ class HttpConnection(H11Protocol):
         self._time_head()
 
     def on_response_complete(self) -> None:
-        """Continue after a sent response. A part of the next request's head may have arrived already."""
+        """Continue after a response was sent. Part of the next request's head may have arrived already."""
         super().on_response_complete()
         self._time_head()
 
@@ -100,14 +100,14 @@ class HttpConnection(H11Protocol):
             self._stop_unread_timer()
 
     def shutdown(self) -> None:
-        """Limit the whole remaining response to one reading time, as the server ends."""
+        """Limit the whole remaining response to one reading timeout, because the server is ending."""
         self._ending = True
         super().shutdown()
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self._start_unread_timer()
 
     def close_for_newer(self) -> None:
-        """Close at once, and no longer count as a connection."""
+        """Close the connection at once, and stop counting it."""
         self._stop_head_timer()
         self.connections.discard(self)
         self.transport.abort()
@@ -120,7 +120,7 @@ class HttpConnection(H11Protocol):
         self._unset_keepalive_if_required()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """Refuse bytes that are not a request with a problem document, and close."""
+        """Answer bytes that are not a valid request with a problem document, and close the connection."""
         fault = sys.exc_info()[1]
         status = fault.error_status_hint if isinstance(fault, h11.RemoteProtocolError) else 400
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -136,7 +136,7 @@ class HttpConnection(H11Protocol):
         self.transport.close()
 
     def _time_head(self) -> None:
-        """Run the timer while a request's head is expected: from its first byte, or from the connection's start."""
+        """Run the timer while a request's head is expected, from its first byte or from the connection's start."""
         waiting = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
         if not waiting:
             self._stop_head_timer()
@@ -146,7 +146,7 @@ class HttpConnection(H11Protocol):
 
     @property
     def head_deadline(self) -> float | None:
-        """The deadline for the head of a request, in the loop's time. None if no head is expected."""
+        """The time by which a request's head must arrive, by the event loop's clock, or None if no head is expected."""
         return None if self._head_timer is None else self._head_timer.when()
 
     def _stop_head_timer(self) -> None:
@@ -165,10 +165,10 @@ class HttpConnection(H11Protocol):
             self._unread_timer = None
 
     def _list_candidates(self) -> list["HttpConnection"]:
-        """Return the connections of which one must be closed for this new one: itself, and those sending a head.
+        """Return the connections that may be closed for this new one: itself, and those still sending a head.
 
-        Return none if there is room. If its address has more than half of all connections, only that address's are
-        returned.
+        Return an empty list if there is room. If the new connection's address has more than half of all connections,
+        return only connections of that address.
         """
         most = self.own_limits.connections
         found = [other for other in self.connections if isinstance(other, HttpConnection)]  # no unfinished handshakes
