@@ -1,4 +1,4 @@
-"""The console as a whole: its routers on REST's application. The router for unknown pages comes last."""
+"""The console as a whole: its routers, added to REST's application. The router for unknown pages comes last."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,10 +31,11 @@ BEGIN = "/console"
 def make_console(
     section: ConsoleSection, mock_users: MockUsers, play: GameSessions | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
-    """Return the function that adds the console to REST, or None if the policy has no console.
+    """Return a function that adds the console to REST's application, or None if the policy has no console.
 
-    `mock_users` gives the login replies to unknown names. Sessions are sealed with a key made from its secret. `play`
-    is the playground, if there is one. `ended` are the folders for ended logins; the first writable one is used.
+    `mock_users` makes login replies for unknown names, and its secret is the source of the key that seals sessions.
+    `play` is the playground, if there is one. `ended` are folders for the records of ended logins; the first writable
+    one is used.
     """
     if not section.enabled:
         return None

@@ -4,7 +4,7 @@ from proxy.rest.request_refusals import HttpRefusal
 
 
 def refuse_wrong_login() -> HttpRefusal:
-    """Return the refusal of a wrong name, password or token. It does not say which of them is wrong."""
+    """Return the refusal of a wrong name, password or token. The text does not say which of them is wrong."""
     return HttpRefusal("KH401", "authentication failed", hint="Use the name and password of psql, or a token of REST.")
 
 
@@ -15,12 +15,12 @@ def refuse_wrong_owner_token() -> HttpRefusal:
 
 
 def refuse_ended_session() -> HttpRefusal:
-    """Return the refusal of a script's request whose session is over."""
+    """Return the refusal of a request by a page's script after the session has ended."""
     return HttpRefusal("KH401", "the session is over", hint="Log in again at /console/login.")
 
 
 def refuse_other_site() -> HttpRefusal:
-    """Return the refusal of a request without an origin, or from another site's page."""
+    """Return the refusal of a request that has no origin, or comes from another site's page."""
     return HttpRefusal(
         "KH408",
         "the request does not come from this site's pages",
@@ -30,7 +30,7 @@ def refuse_other_site() -> HttpRefusal:
 
 
 def refuse_missing_page() -> HttpRefusal:
-    """Return the refusal of an address without a page, or with a page that this person may not see."""
+    """Return the refusal of an address that has no page, or a page that this person may not see."""
     return HttpRefusal("KH408", "there is no such page", hint="Begin at /console.", status=404)
 
 

@@ -1,7 +1,8 @@
-"""The logins that were ended early: one file for each beside the login secret, where all processes find it.
+"""The records of logins that were ended early: one empty file for each, in a folder that all processes share.
 
-Any process with the secret opens the same cookies. An ended login is therefore recorded where the secret lies, as an
-empty file named by the login's end and a hash. No file is rewritten, so processes cannot lose each other's records.
+Any process with the login secret accepts the same cookies. An ended login is therefore recorded in the secret's folder.
+The file's name is the login's expiry time and a hash. No file is rewritten, so processes cannot lose each other's
+records.
 
 Guarantee: once `end_session` returns, no process over the same folder accepts the login, also after a restart. If no
 folder can be written, only this process remembers it, and says so in the log.
@@ -24,7 +25,7 @@ SUFFIX = ".ended-logins"
 
 
 class EndedLogins:
-    """The record of ended sessions, in the first writable one of some folders.
+    """The record of ended logins, in the first writable one of some folders.
 
     Safe to share between threads and processes.
     """
@@ -35,7 +36,7 @@ class EndedLogins:
         self._here: set[str] = set()
 
     def end_session(self, session: ConsoleSession) -> None:
-        """End a session for good. Forget ended sessions that would have expired by now."""
+        """Record the end of a session's login. Delete records of logins that have expired by now."""
         name, now = _name_file(session), self._clock()
         self._here.difference_update([one for one in tuple(self._here) if _read_end(one) <= now])
         self._here.add(name)
@@ -51,7 +52,7 @@ class EndedLogins:
             log.warning("a logout cannot be kept", path=str(self._folders[0]))
 
     def has_ended(self, session: ConsoleSession) -> bool:
-        """Return True if a session was ended, or if that cannot be looked up."""
+        """Return True if a session's login was ended, or if the record cannot be read."""
         name = _name_file(session)
         return name in self._here or any(_exists(folder / name) for folder in self._folders)
 

@@ -28,7 +28,7 @@ _API, _EVENTS = "/api/", "/events"
 
 
 def make_public_routes(parts: ConsoleParts) -> APIRouter:
-    """Return routes for everybody: the login page, and what that page loads."""
+    """Return a router for everybody: the login page, and the files that it loads."""
 
     async def let_in(request: Request) -> None:
         request.state.role = None
@@ -37,7 +37,7 @@ def make_public_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
-    """Return routes for the analyst `request.state.analyst`. Requests are counted and limited as REST's are."""
+    """Return a router for the logged-in analyst, `request.state.analyst`. Requests are limited as REST's are."""
 
     async def let_in(request: Request) -> None:
         analyst = find_session(parts, request)
@@ -55,7 +55,7 @@ def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def make_owner_routes(parts: ConsoleParts) -> APIRouter:
-    """Return routes for the owner, for addresses that the policy allows."""
+    """Return a router for the logged-in owner, at addresses that the policy allows."""
 
     async def let_in(request: Request) -> None:
         check_owner_address(parts, request)
@@ -67,14 +67,14 @@ def make_owner_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
-    """Return the analyst whose session a request carries, as the present policy has them."""
+    """Return the analyst whose session a request carries, from the current policy, or None."""
     analysts = _list_analysts(parts)
     session = read_analyst_session(parts, request, analysts)
     return None if session is None else analysts[session.name]
 
 
 def has_valid_session(parts: ConsoleParts, request: Request) -> bool:
-    """Return True if the session of a request is still valid. A long request asks this again and again."""
+    """Return True if a request's session is still valid. A long request checks this repeatedly."""
     try:
         return find_session(parts, request) is not None
     except KeyholeError:
@@ -84,7 +84,7 @@ def has_valid_session(parts: ConsoleParts, request: Request) -> bool:
 def read_analyst_session(
     parts: ConsoleParts, request: Request, analysts: Mapping[str, Analyst] | None = None
 ) -> ConsoleSession | None:
-    """Return the analyst's session that a request carries, unless it was ended."""
+    """Return the analyst's session from a request's cookie, or None if it is invalid or was ended."""
     known = _list_analysts(parts) if analysts is None else analysts
 
     def credential(name: str) -> str | None:
@@ -94,14 +94,14 @@ def read_analyst_session(
 
 
 def read_owner_session(parts: ConsoleParts, request: Request) -> ConsoleSession | None:
-    """Return the owner's session that a request carries, unless it was ended."""
+    """Return the owner's session from a request's cookie, or None if it is invalid or was ended."""
     token = parts.section.owner_token_sha256
     session = parts.seal.open(OWNER, read_cookie(request, OWNER), credential_of=lambda _: token)
     return None if session is None or session.name != OWNER else _drop_if_ended(parts, session)
 
 
 def has_owner_session(parts: ConsoleParts, request: Request) -> bool:
-    """Return True if a request carries the owner's session."""
+    """Return True if a request carries a valid session of the owner."""
     return read_owner_session(parts, request) is not None
 
 
@@ -115,9 +115,9 @@ def _drop_if_ended(parts: ConsoleParts, session: ConsoleSession | None) -> Conso
 
 
 def check_owner_address(parts: ConsoleParts, request: Request) -> None:
-    """Raise KH408, as for a missing page, if this address or this host name may not see the owner's pages.
+    """Raise KH408, as for a missing page, if the owner's pages may not be shown at this address or host name.
 
-    If the host name is not this machine's own, a proxy or a foreign name server has led the request here.
+    If the host name is not this machine's own, a proxy or another name server sent the request here.
     """
     if parts.section.owner_from == "anywhere":
         return
@@ -126,7 +126,7 @@ def check_owner_address(parts: ConsoleParts, request: Request) -> None:
 
 
 def is_local_host(host: str) -> bool:
-    """Return True if a Host header names the browser's own machine, whatever a name server says.
+    """Return True if a Host header names the browser's own machine, however names are resolved.
 
     >>> [is_local_host(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
     [True, True, False, False]
@@ -148,10 +148,10 @@ def _is_loopback(address: str) -> bool:
 
 
 def check_same_origin(request: Request) -> None:
-    """Raise KH408 for a request that changes something and does not come from a page of this site.
+    """Raise KH408 for a request that changes something, unless it comes from a page of this site.
 
-    The Origin header must name this host. Browsers also send Sec-Fetch-Site for encrypted or local pages; if it is
-    there, it must be `same-origin`.
+    The Origin header must name this host. For encrypted or local pages, browsers also send Sec-Fetch-Site, which must
+    then be `same-origin`.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
@@ -195,7 +195,7 @@ def _make_router(
 
 
 def _refuse(request: Request, error: Exception, *, otherwise: str) -> Response:
-    """Return a refusal as a page, or as a redirect to the login. Scripts get a problem document, as from REST."""
+    """Return a refusal as a page, or a redirect to the login. Scripts get a problem document, as from REST."""
     if _API in request.url.path:
         raise error
     match error:

@@ -1,8 +1,8 @@
 """The login and logout of the console: analysts by name and password or by token, the owner by the owner's token.
 
-Guarantee: a wrong password, an unknown name and an analyst who must show a certificate get the same answer after the
-same work. Every failure counts, as in REST and PostgreSQL's port. From an address with too many failures, no login is
-checked.
+Guarantee: a wrong password, an unknown name, and an analyst who must use a certificate get the same answer after the
+same work. Every failure counts, as in REST and at the PostgreSQL port. If an address has too many failures, its logins
+are not checked.
 """
 
 import asyncio
@@ -120,7 +120,7 @@ def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> dict[str, str]:
-    """Return the fields of a short form, each of which may appear once. Raise KH408."""
+    """Return the fields of a short form. Raise KH408 if it is too long, invalid, or has a field twice."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise refuse_unreadable_form()
     body = await request.body()
@@ -133,13 +133,13 @@ async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> 
 
 
 def _choose_target(wanted: str, otherwise: str) -> str:
-    """Return the page to show after the login, which is always a page of the console."""
+    """Return the page to show after the login. It is always a page of the console."""
     plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted and "//" not in wanted
     return wanted if plain and wanted.startswith("/console/") else otherwise
 
 
 async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
-    """Return the analyst of the token, or of the name and password, in a form. Raise KH401, KH430."""
+    """Return the analyst with the token, or with the name and password, in a form. Raise KH401 and KH430."""
     token, user, password = form.get("token", ""), form.get("user", ""), form.get("password", "")
     with parts.serving.hold_open() as service:
         analysts = service.catalog.analysts
@@ -168,9 +168,9 @@ def _authenticate_by_token(parts: ConsoleParts, analysts: Sequence[Analyst], tok
 
 
 def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, mock_users: MockUsers) -> Analyst | None:
-    """Return the analyst with that name and password. An unknown name takes the same work.
+    """Return the analyst with this name and password, or None. An unknown name takes the same work.
 
-    An analyst who must show a certificate cannot log in here, since the console asks for none.
+    An analyst who must use a certificate cannot log in here, since the console asks for no certificate.
     """
     stranger = mock_users.make_verifier(user, analysts)  # computed for known names, too
     found = next((analyst for analyst in analysts if analyst.name == user), None)
@@ -184,7 +184,7 @@ def _has_token(parts: ConsoleParts) -> bool:
 
 
 def _authenticate_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
-    """Return the owner's credential if the token is the owner's. Raise KH401, KH430."""
+    """Return the owner's credential if the token is the owner's. Raise KH401 and KH430."""
     parts.gate.check_heard(address)
     known = parts.section.owner_token_sha256
     if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:

@@ -1,4 +1,4 @@
-"""A page: a template with its values, sent with headers that let a browser run and load only our own files."""
+"""The rendering of pages. Response headers let a browser run and load only Keyhole's own files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A place in the navigation. A page names its `section`, so that its tab is marked."""
+    """A tab of the navigation. It is marked on pages with the same `section`."""
 
     title: str
     href: str
@@ -80,7 +80,7 @@ _TEMPLATES.filters["visible"] = make_visible
 def render_page(
     request: Request, template: str, *, section: str = "", status: int = 200, **values: Any
 ) -> HTMLResponse:
-    """Return the HTML of a template for a session. Every value is escaped as text."""
+    """Return a page: the HTML of a template, for the request's session. Every value is escaped as text."""
     role = getattr(request.state, "role", None)
     files: StaticFolder = getattr(request.state, FILES)
     tabs = TABS.get(role, ()) if role else ()

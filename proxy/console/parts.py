@@ -1,4 +1,4 @@
-"""The parts that all pages of the console share."""
+"""The objects that all pages of the console share."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -18,9 +18,10 @@ from proxy.shadow.key_labels import LabelReader
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """The answering service, the login checks, the seal of sessions, and the files that pages load.
+    """The service, the login checks, the seal of session cookies, and the files that pages load.
 
-    `proving` lets one password at a time be checked. A check is heavy work, and runs beside the event loop.
+    `proving` is a lock, so that one password at a time is checked. A check needs much computing time, and runs beside
+    the event loop.
     """
 
     serving: Serving

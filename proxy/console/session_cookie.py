@@ -1,10 +1,10 @@
-"""The console's sessions as sealed cookies: who is logged in, in which role, until when, and by which login.
+"""The console's sessions as sealed cookies: name, role, expiry time, and the login that began the session.
 
 The server keeps no sessions.
 
-Guarantee: a cookie that opens was sealed under this installation's key, for this role, and has not expired. Its
-holder's credential is the one it was sealed with. A new password or token, or leaving the policy, therefore ends the
-session. Processes with one key open each other's cookies. A copied cookie is worth as much as the original. Both belong
+Guarantee: an accepted cookie was sealed with this installation's key, for this role, and has not expired. The person
+still has the credential with which it was sealed. So a new password or token, or removal from the policy, ends the
+session. Processes with the same key accept each other's cookies. A copied cookie works like the original. Both belong
 to one login, which logging out ends (`ended_logins.py`).
 """
 
@@ -33,7 +33,7 @@ _MOST_CHARACTERS = 1_000  # of a cookie: names of analysts have 63 bytes, in bas
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSession:
-    """A session: its holder, the login that began it, and its end in seconds since 1970."""
+    """A session: the person's name, the id of the login that began it, and its end in seconds since 1970."""
 
     name: str
     login: str
@@ -41,20 +41,20 @@ class ConsoleSession:
 
 
 class SessionSeal:
-    """The seal that makes and opens cookies, with a secret key of this installation."""
+    """A maker and checker of session cookies, with a secret key of this installation."""
 
     def __init__(self, key: bytes, *, clock: Callable[[], float] = time.time) -> None:
         self._key = key
         self._clock = clock
 
     def seal(self, role: str, name: str, *, credential: str, minutes: int) -> str:
-        """Return a cookie's value for a person who has just proved `credential`."""
+        """Return a new session's cookie value for a person who has just proved `credential`."""
         session = ConsoleSession(name, secrets.token_hex(_LOGIN_BYTES), int(self._clock()) + 60 * minutes)
         seal = _encode(self._sign(role, session, credential))
         return f"{_encode(name.encode())}.{session.until}.{session.login}.{seal}"
 
     def open(self, role: str, value: str, *, credential_of: Callable[[str], str | None]) -> ConsoleSession | None:
-        """Return the session of a cookie; None if it is invalid, expired, or sealed with another credential."""
+        """Return the session in a cookie's value. Return None if it is invalid, expired, or has another credential."""
         parts = value.split(".") if len(value) <= _MOST_CHARACTERS else []
         if len(parts) != 4 or not parts[1].isascii() or not parts[1].isdigit():
             return None
@@ -83,12 +83,12 @@ def _decode(text: str) -> bytes:
 
 
 def join_credential(analyst: Analyst) -> str:
-    """Return the credential of an analyst's session: the policy's verifier and token for the analyst."""
+    """Return the credential of an analyst's session: the password verifier and the token hash in the policy."""
     return f"{analyst.verifier} {(analyst.token_hash or '').lower()}"
 
 
 def read_cookie(request: Request, role: str) -> str:
-    """Return the value of the role's cookie in a request, or an empty value."""
+    """Return the value of the role's cookie in a request, or ""."""
     return request.cookies.get(_COOKIES[role], "")
 
 

@@ -1,4 +1,4 @@
-"""The scripts, styles and pictures that pages load, read once and served from memory under one common digest."""
+"""The scripts, styles and pictures that pages load. They are read once, and served from memory under one digest."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -17,10 +17,10 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 class StaticFolder:
-    """Every file of a known type below a folder, by its path there.
+    """The files below a folder that have a known type, by relative path.
 
-    A file's address contains the digest of all files. So a browser can keep it for good, and modules find each other by
-    relative paths.
+    A file's address contains the digest of all files. So a browser can cache it for good, and modules import each other
+    by relative paths.
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
@@ -37,7 +37,10 @@ class StaticFolder:
         return f"{PLACE}/{self.digest}/{name}"
 
     def make_response(self, digest: str, name: str) -> Response | None:
-        """Return the response with a file; None if there is none. Under another release's digest it is not cached."""
+        """Return the response with a file, or None if there is no such file.
+
+        A file that is requested under another release's digest is not cached.
+        """
         content = self._files.get(name)
         if content is None:
             return None

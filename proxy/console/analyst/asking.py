@@ -1,8 +1,8 @@
-"""The pages of asking in the console: tables, the builder, its price while it changes, and the answer.
+"""The pages for asking in the console: tables, the builder, the price of the question so far, and the answer.
 
-Guarantee: a question is explained, answered and refused by the same functions as in REST. A page gets what REST would
-send and nothing else, and its requests count in the same limits. A question is asked once under its idempotency key,
-however often a button is clicked.
+Guarantee: a question is explained, answered and refused by the same functions as in REST. A page gets only data that
+REST would send, and its requests count in the same limits. A question is asked once under its idempotency key, however
+often a button is clicked.
 """
 
 from datetime import UTC, date, datetime
@@ -96,7 +96,7 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _draw_plan(plan: Plan) -> str | None:
-    """Return the formula as it is evaluated, as SVG. Return None if it has no test or is too large to read."""
+    """Return a picture of the formula as it is evaluated, as SVG. Return None if it has no test or is too large."""
     heading, tree = build_trees(plan)[1]
     drawn = sum(node.kind is NodeKind.LITERAL for node in tree.walk())
     return draw_formula(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
@@ -107,7 +107,7 @@ def _get_today() -> date:
 
 
 def _list_cheaper_settings(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]]:
-    """Return a question's cost after each change of one setting, cheapest first. Every change is really planned.
+    """Return the question's cost after each change of one setting, cheapest first. Every change is really planned.
 
     Changes that do not lower the cost are left out.
     """

@@ -1,4 +1,4 @@
-"""The catalog as a page shows it: tables, keys, measures and proposed thresholds, from the catalog alone."""
+"""The catalog as JSON for pages: tables, keys, measures and suggested thresholds. Only the catalog is read."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -18,7 +18,7 @@ MOST_VALUES = 10_000  # of a key that a picture needs: as many as `keyhole.domai
 
 
 def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
-    """Return as JSON everything that pages show of a catalog, and the default accuracy."""
+    """Return the catalog and the default accuracy as JSON for pages."""
     usual = catalog.defaults
     return {
         "tables": [
@@ -40,7 +40,7 @@ def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 
 def list_key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
-    """Return the public values of a key, in order. Return None if there is no such key, or too many values to draw."""
+    """Return a key's public values in order. Return None if there is no such key, or if it has too many values."""
     found = catalog.find_table(table)
     known = None if found is None else next((one for one in found.columns if one.name == column), None)
     if known is None or known.domain is None or len(known.domain) > MOST_VALUES:
@@ -81,9 +81,10 @@ def _describe_public(table: PublicTable) -> dict[str, Any]:
 
 
 def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, dict[str, str]]:
-    """Return for each public table the private column that most likely refers to its rows.
+    """Return, for each public table, the private column that most likely refers to its rows.
 
-    It has the same type. It has the same name if there is such a column; else all of its public values are found there.
+    Both columns have the same type. A column of the same name is preferred, and next one whose public values all occur
+    in the public table.
     """
     proposed = {}
     for one in public:
@@ -109,14 +110,17 @@ def _list_lookup_columns(table: PublicTable) -> list[Column]:
 
 
 def _are_all_found(public: PublicTable, key: Column, base: Column) -> bool:
-    """Return True if each public value of a column is found in a key of a public table; False if there are many."""
+    """Return True if each public value of a column occurs in a key of a public table.
+
+    Return False if there are too many.
+    """
     if base.domain is None or max(len(base.domain), len(public.rows)) > MOST_VALUES:
         return False
     return set(base.domain) <= set(read_unique_values(public, key.name))
 
 
 def _is_unique(table: PublicTable, column: Column) -> bool:
-    """Return True if a column identifies a row. For a large table only the source's constraints are used."""
+    """Return True if no two rows share a column's value. For a large table, only the source's constraints decide."""
     if column.sql_type not in _COMPARED:
         return False
     if len(table.rows) > MOST_ROWS_READ:

@@ -1,6 +1,6 @@
-"""The page of an analyst's questions, their cost and the rest of the budget.
+"""The page of an analyst's earlier questions, their cost, and the remaining budget.
 
-It shows the same as `keyhole.queries` and `GET /v1/budget`.
+The page shows the same data as `keyhole.queries` and `GET /v1/budget`.
 """
 
 from contextlib import suppress
@@ -49,7 +49,7 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _map_stored_texts(catalog: Catalog) -> dict[str, str]:
-    """Return the name of each stored question, by its text without constants, as the ledger keeps it."""
+    """Map the text of each stored question, without constants as in the ledger, to the question's name."""
     found = {}
     for one in catalog.stored_questions:
         with suppress(KeyholeError):
@@ -58,7 +58,7 @@ def _map_stored_texts(catalog: Catalog) -> dict[str, str]:
 
 
 def _describe(one: AskedQuestion, stored: dict[str, str], *, repeats: bool) -> dict[str, Any]:
-    """Return a question for the page. `again` leads to asking it again, or a similar one if its text is not whole."""
+    """Return an earlier question for the page."""
     charge, wording = one.charge, one.wording
     unit = None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"
     state, tone = _STATES.get(one.status, (one.status, ""))

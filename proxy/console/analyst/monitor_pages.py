@@ -1,4 +1,4 @@
-"""The pages of monitors: those that an analyst may read, and one of them live, by REST's stream of events."""
+"""The pages about monitors: a list of those that an analyst may read, and one monitor live, by REST's event stream."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from proxy.rest.monitor_routes import MOST_ALERTS, EventPlace, open_stream
 
 
 def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the pages and the stream."""
+    """Add the two pages and the event stream."""
 
     @router.get("/console/monitors")
     def show_monitors(request: Request) -> Response:

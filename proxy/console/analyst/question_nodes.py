@@ -1,6 +1,6 @@
-"""The parts of a question's tree, as JSON for pages: formulas, tests, aggregates and columns.
+"""The nodes of a question's tree, as JSON for pages: formulas, tests, aggregates and columns.
 
-An expression without a form of its own stays a text in its place, and keeps its meaning.
+An expression that no node can show becomes a node with its text, which keeps its meaning.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
-    """The tables to which columns belong.
+    """The table of each column in a question.
 
     `own` are the columns of the question's table, which has the alias `alias`. `joined` are the columns of each joined
     public table, by its alias.
@@ -36,7 +36,7 @@ class TableNames:
     joined: Mapping[str, frozenset[str]]
 
     def qualify(self, column: exp.Column) -> Document:
-        """Return a column with the alias of its public table, or with "" if it belongs to the question's own table."""
+        """Return a column's name with the alias of its public table, or "" for the question's own table."""
         said, wanted = read_name(column.args.get("table")), read_name(column.this)
         if said in self.joined:
             return {"of": said, "name": wanted}
@@ -46,7 +46,7 @@ class TableNames:
 
 
 def make_formula_node(node: exp.Expr, names: TableNames) -> Document:
-    """Return a formula as a tree of tests joined by AND, OR and NOT."""
+    """Return a formula as a tree: tests joined by AND, OR and NOT."""
     node = strip_parentheses(node)
     if not node.args.get("negate"):
         match node:
@@ -61,12 +61,15 @@ def make_formula_node(node: exp.Expr, names: TableNames) -> Document:
 
 
 def make_text_node(node: exp.Expr) -> Document:
-    """Return the text of an expression without a form of its own."""
+    """Return a node with an expression's text, for an expression that no other node can show."""
     return {"kind": "text", "text": write_node(node)}
 
 
 def _read_test(node: exp.Expr, names: TableNames) -> Document | None:
-    """Return a test that compares an aggregate, or a ratio of two, with a constant. The sides may be exchanged."""
+    """Return the node of a comparison of an aggregate, or of a ratio of two, with a constant.
+
+    Either side may be the constant.
+    """
     operator = OPERATORS[type(node)]
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
     if contains_aggregate(right):
@@ -78,7 +81,7 @@ def _read_test(node: exp.Expr, names: TableNames) -> Document | None:
 
 
 def _read_ratio(node: exp.Div, names: TableNames) -> Document | None:
-    """Return one aggregate times a number, divided by another: a share."""
+    """Return the node of a share: one aggregate times a number, divided by another."""
     above, factor = strip_parentheses(node.this), ""
     if isinstance(above, exp.Mul) and isinstance(strip_parentheses(above.this), exp.Literal):
         above, factor = strip_parentheses(above.expression), write_node(strip_parentheses(above.this))
@@ -87,7 +90,7 @@ def _read_ratio(node: exp.Div, names: TableNames) -> Document | None:
 
 
 def make_aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
-    """Return an aggregate of all rows, of a column, or of arithmetic over columns, which is kept as text."""
+    """Return the node of an aggregate over all rows, a column, or arithmetic on columns, which is kept as text."""
     condition = ""
     if isinstance(node, exp.Filter):
         condition, node = write_node(node.expression.this), node.this
@@ -109,7 +112,7 @@ def make_aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
 
 
 def make_column_node(node: exp.Expr, called: str, names: TableNames) -> Document:
-    """Return a column of a scorecard: the bands of an aggregate, words for formulas, or one formula."""
+    """Return the node of a scorecard's column: bands of an aggregate, words for formulas, or one formula."""
     inner = strip_parentheses(node)
     return (
         _read_bucket(inner, called, names)
@@ -119,7 +122,7 @@ def make_column_node(node: exp.Expr, called: str, names: TableNames) -> Document
 
 
 def _read_bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
-    """Return the node of width_bucket over an aggregate and a list of constants."""
+    """Return the node of width_bucket() over an aggregate and a list of constants."""
     if not isinstance(node, exp.Anonymous | exp.WidthBucket):
         return None
     if isinstance(node, exp.Anonymous):

@@ -1,8 +1,8 @@
-"""A question as a tree that people edit: its table and joins, keys, filter, tests, columns and ranking.
+"""A question as a tree that people can edit: its table and joins, keys, filter, tests, columns and ranking.
 
 Guarantee: the server's own parser reads the question, so the tree means what the text means. The SQL that the builder
-writes from the tree is the same question again. A part that the builder has no form for stays text, or makes the whole
-question one that is edited as text. One sentence then says why.
+writes from the tree is the same question again. A part that the builder cannot show stays text, or the whole question
+is edited as text. One sentence then says why.
 """
 
 from sqlglot import exp
@@ -28,14 +28,14 @@ _DRAWN = frozenset(("expressions", "from_", "joins", "where", "group", "having",
 
 
 class _NoTreeForm(Exception):
-    """The builder has no form for a question. The message says why, in a sentence."""
+    """The error for a question that the builder cannot show. The message says why, in a sentence."""
 
 
 def make_question_tree(sql: str, catalog: Catalog) -> Document:
     """Return the tree of a bare question as JSON. Raise KH1xx for any other text.
 
-    `builds` is True if the SQL written from the tree is the question again. Otherwise `why` gives the reason in a
-    sentence.
+    In the JSON, `builds` is True if the SQL written from the tree is the same question again. Otherwise `why` gives the
+    reason in a sentence.
     """
     question = read_bare_question(sql, catalog)
     text = split_statements(sql)[0].text
@@ -88,7 +88,10 @@ def _read_plain_select(tree: exp.Expr, question: EmbeddedQuestion, catalog: Cata
 def _split_columns(
     select: exp.Select, question: EmbeddedQuestion, names: TableNames
 ) -> tuple[list[Document], list[Document]]:
-    """Return the keys and the scorecard's columns, from a select list that shows each key once and unchanged."""
+    """Return a select list's keys and its scorecard columns.
+
+    Raise `_NoTreeForm` unless each key is shown once, unchanged.
+    """
     items = () if question.shown_keys is None else question.shown_keys.items
     computed = {one.text for one in items if one.sql}
     keys, shown = [], []
@@ -112,7 +115,7 @@ def _split_columns(
 
 
 def _read_computed_key(shown: ShownKey, question: EmbeddedQuestion, names: TableNames) -> Document:
-    """Return a key of a question with computed keys. An expression is kept as text."""
+    """Return a key's node, in a question with computed keys. An expression is kept as text."""
     if shown.sql:
         return {"of": "", "name": shown.name, "sql": shown.name}
     return _read_key(question.keys[shown.key_places[0]], question, names)

@@ -19,7 +19,9 @@ MOST_COLUMNS = 16  # of the same, as many as a wide window shows
 
 @dataclass(frozen=True, slots=True)
 class MapWish:
-    """The requested view. An empty or unknown part is replaced by the one with the highest loss.
+    """The view of the map that a request asks for.
+
+    An empty or unknown part is replaced by the one with the highest loss.
 
     `find` is a text that the names of rows, or of columns, must contain.
     """
@@ -32,7 +34,7 @@ class MapWish:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One option of a select field."""
+    """One option of a select field in a form."""
 
     value: str
     label: str
@@ -41,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class BudgetMap:
-    """The shown map and the options for others. `shown` is None if no group was ever asked about."""
+    """The chosen map, and the options for other maps. `shown` is None if no question was ever asked about a group."""
 
     tables: tuple[Choice, ...] = ()
     groupings: tuple[Choice, ...] = ()
@@ -51,7 +53,7 @@ class BudgetMap:
     shown: HeatMap | None = None
 
     def make_document(self) -> dict[str, Any]:
-        """Return the data that the script draws."""
+        """Return the map's data as JSON, for the page's script."""
         if self.shown is None:
             return {}
         drawn = self.shown
@@ -70,7 +72,7 @@ class BudgetMap:
 
 
 def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
-    """Return the requested map. Replace each part that does not exist."""
+    """Return the requested map. Replace each unknown part of the request."""
     families = report.families
     if not families:
         return BudgetMap(find=wish.find)
@@ -97,7 +99,7 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
 
 
 def filter_map(whole: HeatMap, text: str) -> HeatMap | None:
-    """Return the map with only the rows whose names contain a text, or else the columns. Return None if none does."""
+    """Return only those rows of the map whose names contain a text, or else those columns. Return None if none does."""
     wanted = text.strip().casefold()
     if not wanted:
         return whole
@@ -112,7 +114,7 @@ def filter_map(whole: HeatMap, text: str) -> HeatMap | None:
 
 
 def describe_share(percent: int) -> str:
-    """Return the text of a cell."""
+    """Return the text of a cell: how much of the budget is spent."""
     return "never asked" if percent == NEVER else f"{percent} %"
 
 
@@ -129,7 +131,7 @@ def _sort_by_spent(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
 
 
 def _pick(wished: str, worst: dict[str, float]) -> str:
-    """Return the requested option if it exists, or else the first of those with the highest loss."""
+    """Return the requested option if it exists. Otherwise return the option with the highest loss."""
     return wished if wished in worst else max(worst, key=lambda name: worst[name])
 
 

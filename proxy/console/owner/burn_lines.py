@@ -1,4 +1,4 @@
-"""Burn-down charts as lines: the rest of each cap over time, for each analyst and for everybody together."""
+"""Burn-down charts as lines: what remains of each cap over time, for each analyst and for all analysts together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from proxy.report.terminal import make_visible
 
 @dataclass(frozen=True, slots=True)
 class BurnRow:
-    """One row of the table beside the chart, in epsilon as text. A cell is "" if there is no such cap."""
+    """One row of the table beside the chart, in epsilon as text. A cell is "" if that cap is not set."""
 
     name: str
     everybody: bool
@@ -24,7 +24,7 @@ class BurnRow:
 
 
 def list_burn_rows(found: BurnDown) -> Iterator[BurnRow]:
-    """Yield the possible loss and the rest, for everybody together and for each analyst."""
+    """Yield the possible loss and the remaining budget, for all analysts together and for each analyst."""
     for line in found.lines:
         most = line.spent[-1].most_nano if line.spent else 0
         unit = line.spent[-1].unit_nano if line.spent else 0
@@ -41,7 +41,7 @@ def list_burn_rows(found: BurnDown) -> Iterator[BurnRow]:
 
 
 def make_burn_document(found: BurnDown) -> dict[str, Any]:
-    """Return as JSON the data that the script draws: for each line its moments, and the rest for a group and a unit."""
+    """Return the chart's data as JSON: for each line, its times and the remaining budget of a group and a unit."""
     begun = [line.spent[0].at for line in found.lines if line.spent][:1]  # everybody's, which is the first
     return {
         "windows": [moment.isoformat() for moment in found.windows],
@@ -61,7 +61,7 @@ def make_burn_document(found: BurnDown) -> dict[str, Any]:
 
 
 def _list_rest(cap: int, spent: Sequence[int]) -> list[float]:
-    """Return the whole budget, followed by the rest after each moment."""
+    """Return the whole budget, followed by the remaining budget after each moment."""
     return [cap / NANO, *(max(0, cap - nano) / NANO for nano in spent)]
 
 

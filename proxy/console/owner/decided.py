@@ -1,4 +1,4 @@
-"""The owners' decisions in words, one for each event."""
+"""The owner's decisions in words, one for each event of the ledger."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _CAPS = {
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """One decision: the event's number, its time, what was decided, by whom and why."""
+    """One decision as text: the event's number, its time, the decision, who made it, and why."""
 
     number: int
     at: str
@@ -42,14 +42,14 @@ class DecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
-    """A grant in force."""
+    """A grant that is in force, with its id and its effect in words."""
 
     identity: str
     words: str
 
 
 def list_decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionRow]:
-    """Yield the decisions in their order."""
+    """Yield the given decisions as rows of text, in their order."""
     for number, event in decided:
         yield DecisionRow(
             number=number,
@@ -61,7 +61,7 @@ def list_decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[Deci
 
 
 def list_grant_rows(grants: Mapping[str, Grant]) -> Iterator[GrantRow]:
-    """Yield the grants in force, in words."""
+    """Yield the grants that are in force, in words."""
     for identity, grant in grants.items():
         yield GrantRow(identity, make_visible(describe_grant(grant)))
 

@@ -1,7 +1,7 @@
-"""The forms by which an owner decides on a page. Each decision is an event of the ledger, with a reason, by "console".
+"""The forms by which an owner decides on a page. Each decision is a ledger event, with a reason and the name "console".
 
-Guarantee: a form that is sent twice decides once. An approval or an action on a monitor has no effect the second time.
-A grant and a window carry their page's id, and the ledger has one event for each id.
+Guarantee: a form that is sent twice has one effect. An approval or an action on a monitor has no effect the second
+time. A grant and a window carry their page's id, and the ledger has one event for each id.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ _LEADS_TO = {
 
 @dataclass(frozen=True, slots=True)
 class DecisionForm:
-    """A form's address below the owner's pages, the page that shows it, and a description of its effect."""
+    """A form of the owner's pages: its address, the page that shows it, and the function that carries it out."""
 
     place: str
     show: ShowPage
@@ -65,7 +65,7 @@ class DecisionForm:
 
 
 def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the forms to the owner's router. They run one at a time, since each may read the whole ledger."""
+    """Add the forms to the owner's router. They are handled one at a time, since each may read the whole ledger."""
     at_once = asyncio.Lock()
     for form in (
         DecisionForm("approvals", show_approvals, _answer_waiting),
@@ -207,9 +207,9 @@ def _verify(service: Service, fields: Fields) -> str:
 
 
 def _measure(request: Request, parts: ConsoleParts) -> Response:
-    """Return the page about the rows that bounds leave out of the private data.
+    """Return the page about rows that bounds leave out of the private data.
 
-    It is the only page that reads private rows, and only the owner sees it.
+    This is the only page that reads private rows, and only the owner sees it.
     """
     with parts.serving.hold_open() as service, service.take_turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
         found = left_out.measure_tables(service.catalog, service.source)

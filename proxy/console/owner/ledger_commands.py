@@ -1,6 +1,7 @@
-"""The ledger commands that exist only at the command line, written in full so that the owner can copy them.
+"""The ledger commands that exist only at the command line, as complete lines for the owner to copy.
 
-They write files, or close what a dead process left open. A page would do so in another place than the owner means.
+These commands write files, or close reservations of a crashed process. A page would write the files on the server, not
+on the owner's machine.
 """
 
 import shlex
@@ -17,7 +18,7 @@ _WHY = "--why 'say why'"
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """One command, its purpose, and whether it leaves an event in the ledger."""
+    """One command line, its purpose, and whether it writes an event to the ledger."""
 
     purpose: str
     command: str

@@ -1,4 +1,4 @@
-"""The owner's first page: the state of the parts, waiting questions, the rest of the budget and where it is least."""
+"""The owner's first page: the state of the parts, waiting questions, and where least of the budget remains."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _SUMMARIES = 5  # maps whose worst groups are named: the others are on the page 
 
 @dataclass(frozen=True, slots=True)
 class BalanceBar:
-    """The spent part of one cap: of a unit over all tables, or of the questions on one table together."""
+    """The spent part of one cap: of a unit over all tables, or of all questions on one table."""
 
     name: str
     spent: str
@@ -23,7 +23,7 @@ class BalanceBar:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The budget at a glance."""
+    """The figures of the owner's first page."""
 
     bars: tuple[BalanceBar, ...]
     worst: tuple[str, ...]
@@ -58,7 +58,7 @@ def _list_bars(report: BudgetReport) -> Iterator[BalanceBar]:
 
 
 def _find_worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
-    """Return for each table the group that has lost most of its cap, and that cap."""
+    """Return, for each table, the group that has spent most of its cap, and that cap."""
     worst: dict[str, tuple[int, int]] = {}
     for balance in report.families:
         lost = max(balance.lost_nano, default=0)
@@ -74,5 +74,5 @@ def _make_bar(name: str, spent: int, cap: int) -> BalanceBar:
 
 
 def describe_parts(known: Sequence[str], missing: Sequence[str]) -> tuple[tuple[str, bool], ...]:
-    """Return the parts that answering needs, each with True if it works."""
+    """Return the names of the parts that Keyhole needs to answer, each with True if it works."""
     return tuple((part, part not in missing) for part in known)

@@ -1,4 +1,4 @@
-"""The pages that an owner reads. They are made from policy and ledger, and never read private data."""
+"""The pages that an owner reads. They follow from policy and ledger, and never read private data."""
 
 import asyncio
 from collections.abc import Callable
@@ -225,7 +225,7 @@ def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _list_warnings(service: Service) -> tuple[str, ...]:
-    """Return those warnings of `keyhole check` that need no source."""
+    """Return those warnings of `keyhole check` that need no access to the source."""
     policy = service.policy
     try:
         said = [

@@ -1,4 +1,4 @@
-"""The questions on the owner's pages: waiting ones, past ones, and one in full."""
+"""The questions on the owner's pages: waiting questions, past questions, and one question in full."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ KEPT_NO_TEXT = "(the policy keeps no texts)"
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """A question that waits for approval, with everybody who asked it.
+    """A question that waits for approval, with all analysts who asked it.
 
-    `declined` says when and why it was declined before.
+    `declined` says when and why the question was declined before, if it was.
     """
 
     question: str
@@ -40,7 +40,7 @@ class WaitingRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """One row of the owner's list of questions. All fields are texts for the page."""
+    """One past question as a row of text in the owner's list."""
 
     reservation: str
     at: str
@@ -55,7 +55,7 @@ class QuestionRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionInFull:
-    """One question: its facts by name, and how many groups lost how much."""
+    """One question in full: facts by name, and a table of how many groups lost how much."""
 
     reservation: str
     facts: tuple[tuple[str, str], ...]
@@ -99,7 +99,7 @@ def list_question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
 
 
 def list_facts_and_losses(question: AskedQuestion) -> QuestionInFull:
-    """Return everything in the ledger about a question."""
+    """Return everything that the ledger has about a question."""
     levels = [] if question.spent is None else list_loss_levels(question, question.spent)
     rest = levels[SHOWN_LOSSES:]
     return QuestionInFull(

@@ -1,6 +1,6 @@
-"""The report of `keyhole risk` as a page, from the present policy, the form and, on request, the ledger.
+"""The report of `keyhole risk` as a page. It follows from the current policy, the form and, on request, the ledger.
 
-No private row is read for it. Only the command has `--private`.
+No private row is read for the page. Only the command has `--private`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,10 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class RiskForm:
-    """The submitted form: whose epsilon the report is about, and the command's flags as text. Each may be empty."""
+    """The submitted form, with the flags of `keyhole risk` as text. `target` says whose epsilon is meant.
+
+    Fields may be empty.
+    """
 
     from_ledger: bool = False
     target: str = ""
@@ -49,7 +52,7 @@ class RiskForm:
 
     @staticmethod
     def read_fields(fields: Mapping[str, str]) -> "RiskForm":
-        """Return the fields of the form."""
+        """Return the form with these submitted fields."""
         known = [
             (fields.get(f"attacker{place}", name), fields.get(f"known{place}", ""))
             for place, name in enumerate(ATTACKERS)
@@ -66,7 +69,7 @@ class RiskForm:
 
 @dataclass(frozen=True, slots=True)
 class Unplanned:
-    """A stored question that the report leaves out, and the refusal that asking it would bring."""
+    """A stored question that the report leaves out, with the refusal that asking it would get."""
 
     name: str
     code: str
@@ -75,7 +78,7 @@ class Unplanned:
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """A part of a section. `kind` says how it is shown. Only `svg` is not text."""
+    """A part of a section, as values for a template. `kind` says how it is shown. Only `svg` is not text."""
 
     kind: str
     text: str = ""
@@ -87,7 +90,7 @@ class ShownPart:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """A section of the report."""
+    """A section of the report, as values for a template."""
 
     title: str
     parts: tuple[ShownPart, ...]
@@ -102,7 +105,7 @@ class RiskReport:
 
 
 def read_risk(service: Service, wish: RiskForm) -> RiskReport:
-    """Return the report. Raise `Mistyped` for an invalid field of the form, and KH502."""
+    """Return the risk report for a form. Raise `Mistyped` for an invalid field, and KH502."""
     target = None if not wish.target.strip() else _parse_field("target", partial(parse_target, wish.target))
     values = tuple(_read_sensitive(service, wish.sensitive))
     sizes = DeclaredSizes(_read_size("units", wish.units), _read_size("rows", wish.rows))
@@ -166,7 +169,7 @@ def _read_attackers(wish: RiskForm) -> tuple[Prior | None, tuple[OpenKeys, ...]]
 
 
 def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ...], tuple[Unplanned, ...]]:
-    """Return the typed and then the stored questions: the planned ones, and those that cannot be planned."""
+    """Return the planned questions, typed ones before stored ones, and the stored ones that cannot be planned."""
     catalog, dialect = service.catalog, service.source.dialect
     found: list[RiskQuestion] = []
     unplanned: list[Unplanned] = []

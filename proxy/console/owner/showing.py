@@ -1,4 +1,4 @@
-"""The pages on which an owner decides, with the result of the last decision: an outcome or a refusal."""
+"""The pages on which an owner decides. Each shows the last decision's result: what was done, or a refusal."""
 
 import secrets
 import shlex
@@ -32,7 +32,10 @@ SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
 
 @dataclass(frozen=True, slots=True)
 class DecisionResult:
-    """The result of a submitted form: `done` in words, or the refusal. It has the typed text, to be corrected."""
+    """The result of a submitted form: a sentence about what was done, or the refusal.
+
+    `typed` has the typed texts, so that the owner can correct them.
+    """
 
     done: str = ""
     refused: KeyholeError | None = None
@@ -41,13 +44,13 @@ class DecisionResult:
 
     @property
     def status(self) -> int:
-        """The HTTP status of the answer."""
+        """The HTTP status of the page."""
         if self.refused is not None:
             return choose_http_status(self.refused)
         return 422 if self.mistyped else 200
 
     def values(self) -> dict[str, Any]:
-        """Return the result as values for a template."""
+        """Return the result as values for a page's template."""
         refused = (
             None
             if self.refused is None
@@ -61,7 +64,7 @@ ShowPage = Callable[[Request, Service, DecisionResult], Response]
 
 
 def show_approvals(request: Request, service: Service, told: DecisionResult) -> Response:
-    """Return the page of waiting questions."""
+    """Return the page of questions that wait for approval."""
     waiting = tuple(list_waiting_rows(service.ledger))
     above = service.catalog.budget.approval_above
     own = [(one.table, one.approval_above) for one in service.catalog.budget.tables if one.approval_above is not None]
@@ -137,7 +140,7 @@ def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
 
 
 def show_ledger(request: Request, service: Service, told: DecisionResult) -> Response:
-    """Return the page of the ledger's last event, and of the owners' decisions."""
+    """Return the page of the ledger's last event and of all owner decisions."""
     number, newest = service.ledger.owner.find_newest()
     rows = tuple(list_decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(list_ledger_commands(service))}

@@ -1,4 +1,4 @@
-"""The bodies of requests by the playground's scripts."""
+"""The bodies of the requests that the playground's scripts send."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class BeginIn(_StrictRequest):
 
 
 class AnswerIn(_StrictRequest):
-    """An answer. The task decides which members it needs."""
+    """A player's answer. The task decides which fields it needs."""
 
     count: Whole | None = None
     place: Whole | None = None
@@ -32,9 +32,9 @@ class AnswerIn(_StrictRequest):
     tick: Whole | None = None
 
     def answer(self) -> TaskAnswer:
-        """Return the answer as a value of the game."""
+        """Return the player's answer as a value of the game."""
         return TaskAnswer(count=self.count, place=self.place, day=self.day, tick=self.tick)
 
 
 class NothingIn(_StrictRequest):
-    """A request without a body's content: its address says everything."""
+    """A request with an empty body."""

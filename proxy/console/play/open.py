@@ -1,4 +1,4 @@
-"""The opening of the playground's sessions and leader board, for a policy or for `keyhole play`."""
+"""The opening of the playground's sessions and leader board, in the console or for `keyhole play`."""
 
 import time
 from pathlib import Path
@@ -10,11 +10,11 @@ from proxy.play.leader_board import LeaderBoard
 
 
 def open_playground(policy: Policy) -> GameSessions | None:
-    """Return the playground of a policy; None if it has none. Only `[server.play]` of the policy is read."""
+    """Return the playground of a policy, or None if it has none. Only `[server.play]` of the policy is read."""
     play = policy.server.play
     return open_sessions(policy.directory / play.scores) if play.enabled else None
 
 
 def open_sessions(scores: Path) -> GameSessions:
-    """Open a playground. The file of its leader board is made when it is first used."""
+    """Open a playground whose leader board is the file `scores`. The file is created when it is first used."""
     return GameSessions(LeaderBoard(scores), noise=make_system_noise(), clock=time.monotonic)

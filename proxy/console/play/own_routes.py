@@ -1,6 +1,6 @@
-"""The page of `keyhole play --policy` about a table of the owner's own, and the key that every request needs.
+"""The page of `keyhole play --policy` about the owner's own table, and the key that every request needs.
 
-No analyst can reach it: the console does not use this module, and `keyhole play` has no analysts.
+No analyst can reach this page. The console does not use this module, and `keyhole play` has no analysts.
 """
 
 import hmac
@@ -34,13 +34,13 @@ Threshold = Annotated[int, Query(ge=0, le=_MOST_THRESHOLD)]
 
 
 class OwnerKey:
-    """The key of the person who started the process, first in the printed address and then in a cookie."""
+    """The secret key of the person who started the process. It is in the printed address, and then in a cookie."""
 
     def __init__(self) -> None:
         self._key = secrets.token_urlsafe(32)
 
     def address(self, begin: str) -> str:
-        """Return the address that lets a browser in."""
+        """Return the address with the key, which the owner opens in a browser."""
         return f"{begin}{ENTER}?key={self._key}"
 
     def check_request(self, request: Request, *, begin: str) -> None:
@@ -53,7 +53,7 @@ class OwnerKey:
             raise _refuse_without_key()
 
     def add_entrance(self, router: APIRouter, *, begin: str) -> None:
-        """Add the route of the printed address."""
+        """Add the route of the printed address. It stores the key in a cookie."""
 
         @router.get(f"{begin}{ENTER}")
         def enter(key: str = "") -> Response:
@@ -73,7 +73,7 @@ def _refuse_without_key() -> KeyholeError:
 
 
 def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begin: str) -> None:
-    """Add the page, and the routes that its script calls."""
+    """Add the page about the owner's table, and the routes that its script calls."""
     told = {
         "table": streams.table,
         "counted": streams.counted,

@@ -1,7 +1,7 @@
 """The pages of the playground, and the routes below /console/play/api/ that their scripts call.
 
-Nothing here reads a policy, a source or a ledger, since all data are made up. `player_of` returns the login of a
-request.
+Nothing here reads a policy, a source or a ledger, since all data is invented. `player_of` returns the player's name for
+a request.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,21 +49,21 @@ Epsilon = Annotated[float, Query(ge=float(LEAST_EPSILON), le=float(MOST_EPSILON)
 
 
 def name_player(request: Request) -> str:
-    """Return the login of a request of the console."""
+    """Return the player's name for a request of the console: its login."""
     return str(request.state.analyst)
 
 
 def name_owner(_: Request) -> str:
-    """Return the owner's name among players. No analyst has a name with a space."""
+    """Return the owner's name as a player. No analyst's name can contain a space."""
     return "the owner"
 
 
 def add_play_routes(
     router: APIRouter, hall: GameSessions, player_of: PlayerOf, *, begin: str, own: bool = False
 ) -> None:
-    """Add the game, the attackers, the slider, and their pages, at an address.
+    """Add the game, the attackers, the slider and their pages below the address `begin`.
 
-    With `own` the pages link to the page about a table of the owner's own, which another module adds.
+    With `own`, the pages link to the page about the owner's own table, which `own_routes.py` adds.
     """
     inner = APIRouter(prefix=begin, route_class=router.route_class, include_in_schema=router.include_in_schema)
     _add_pages(inner, begin, own=own)
@@ -104,7 +104,7 @@ def _add_game(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> Non
 
     @contextmanager
     def seated(request: Request, key: str) -> Iterator[SessionEntry]:
-        """Yield a session, for one request at a time."""
+        """Yield a game session for one request. Another request for the same session waits."""
         with answer_with_problems():
             seat = hall.find(player_of(request), key)
             with seat.lock:
@@ -267,7 +267,7 @@ def _add_slider(router: APIRouter, hall: GameSessions) -> None:
 
 @contextmanager
 def answer_with_problems() -> Iterator[None]:
-    """Answer the game's refusals as REST does."""
+    """Turn the game's errors in the block into problem documents, as REST does."""
     try:
         yield
     except NotAllowedNow as refusal:

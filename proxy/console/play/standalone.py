@@ -1,8 +1,8 @@
-"""The application of `keyhole play`: the playground alone, on loopback, without a ledger.
+"""The application of `keyhole play`: only the playground, on this machine, without a ledger.
 
-It has no policy unless its owner names one. It answers only browsers that ask for this machine by its own name. Another
-site's name that leads here gets nothing. With a table of the owner's own, it answers only requests with the key of this
-process (docs/decisions/0033).
+There is no policy unless the owner names one. Requests must name this machine as their host; another site's name that
+resolves to this machine is refused. With the owner's own table, requests also need the key of this process
+(docs/decisions/0033).
 """
 
 import socket
@@ -46,7 +46,7 @@ _HOST = "127.0.0.1"
 
 
 def make_play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None = None) -> FastAPI:
-    """Return the application for the sessions, their leader board, and a table of the owner's own if there is one."""
+    """Return the application for the game sessions, their leader board and, if given, the owner's own table."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     key = None if own is None else own[1]
     router = APIRouter(route_class=_make_route_class(StaticFolder(), key), include_in_schema=False)
@@ -113,7 +113,7 @@ def _make_route_class(files: StaticFolder, key: OwnerKey | None) -> type[APIRout
 
 @contextmanager
 def _admit_local_requests(scope: Scope) -> Iterator[None]:
-    """Admit requests that name this machine. Raise KH408 for any other name, which another site may have led here."""
+    """Admit requests whose host is this machine. Raise KH408 for any other host name."""
     if not is_local_host(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
         hint = "Open it as http://127.0.0.1, with the port that keyhole play has printed."
         raise HttpRefusal("KH408", "the playground is not served under this name", hint=hint, status=421)
@@ -125,9 +125,9 @@ async def _respond_to(_: Request, error: Exception) -> Response:
 
 
 def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
-    """Serve on loopback until the process is ended.
+    """Serve the playground on this machine until the process ends.
 
-    `told` gets the address, including the key if the owner's `own` table is served. Raise KH406.
+    `told` is called with the address, which includes the key if the owner's `own` table is served. Raise KH406.
     """
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
