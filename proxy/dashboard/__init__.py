@@ -1,4 +1,4 @@
-"""A list of questions rehearsed against the budget: which fit, and a tolerance for each that makes all fit.
+"""A list of questions rehearsed against the budget: which of them fit, and with which tolerances all would fit.
 
 May refuse: KH430.
 May import: `pipeline` and below.

@@ -1,4 +1,4 @@
-"""The report of a planned list, as text and as JSON, and its SQL with the tolerances that make it fit."""
+"""The report of a planned list, as text and as JSON, and the list's SQL with tolerances that make it fit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ WITH_DELTA = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanReport:
-    """The report of a planned list. `service` gives the tolerances that the questions have now."""
+    """The report of a planned list. `service` is the service that would answer the questions."""
 
     planned: PlannedList
     service: Service
 
     def lines(self) -> tuple[str, ...]:
-        """Return the report for a terminal."""
+        """Return the report's lines for a terminal."""
         return tuple(self._write_lines())
 
     def _write_lines(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ class PlanReport:
                 yield f"{every}, but not with tolerances a hundredth narrower."
 
     def _describe_unfitting(self, every: str, factor: Decimal | None) -> Iterator[str]:
-        """Yield lines about the questions that no tolerance makes fit, and about what the others need."""
+        """Yield lines about questions that do not fit with any tolerance, and about what the others need."""
         beyond = [
             str(number)
             for number, one in enumerate(self.planned.listed, start=1)
@@ -92,7 +92,7 @@ class PlanReport:
             yield f"No tolerance makes {', '.join(beyond)} fit: keyhole explain says what would, such as min_rows."
 
     def _find_tolerance(self, one: ListedQuestion) -> str:
-        """Return the tolerance that a question has now."""
+        """Return the tolerance that a question has before any change."""
         return "" if one.asked is None else one.asked.read_accuracy(self.service.catalog).tolerance
 
     def make_document(self) -> dict[str, Any]:
@@ -115,7 +115,9 @@ class PlanReport:
 
 
 def write_tolerances(sql: str, planned: PlannedList) -> str:
-    """Return the SQL of the list with the split's tolerances set; unchanged if there is no split.
+    """Return the list's SQL, with statements that set the tolerances of the split.
+
+    Without a split, return it unchanged.
 
     A statement that sets the tolerance precedes each changed question. Another one after it restores the setting.
     """
@@ -143,7 +145,7 @@ def _write_setting(one: ListedQuestion) -> str:
 
 
 def _measure_ending(rest: str) -> int:
-    """Return the number of characters of the semicolon that ends a statement, with the blanks before it."""
+    """Return the length of the semicolon that ends a statement, including the blanks before the semicolon."""
     blanks = len(rest) - len(rest.lstrip())
     return blanks + 1 if rest[blanks : blanks + 1] == ";" else 0
 

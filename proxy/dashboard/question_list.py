@@ -1,4 +1,4 @@
-"""The questions of a file of SQL, each with the settings in force at its place."""
+"""The questions in a file of SQL, each with the settings that earlier statements of the file have made."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ from proxy.pipeline.messages import Asked
 class ListedQuestion:
     """One question of a list that is rehearsed or planned as a whole.
 
-    Its statement begins at `offset` in line `line` of the text. Offsets are counted from 0, lines from 1. If the
-    statement cannot be read, it has a `refusal` and no `asked`.
+    The question's statement begins at character `offset` of the text, counted from 0, in line `line`, counted from 1.
+    If the statement cannot be parsed, there is a `refusal` and no `asked`.
 
-    `statement` is the number of its statement. Questions inside one statement share their settings.
+    `statement` is the number of the statement. Questions inside one statement share their settings.
     """
 
     statement: int
@@ -44,10 +44,10 @@ class ListedQuestion:
 def read_list(
     sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[str, str | None]
 ) -> tuple[ListedQuestion, ...]:
-    """Return the questions of a text in order, as a session would ask them one after the other.
+    """Parse a text of SQL, and return its questions in order, each as a session would ask it.
 
-    `given` are the settings in force at the start. SET, RESET and DISCARD ALL change them. All other statements that a
-    session passes to PostgreSQL have no effect here. Raises KH100 for a text that is no SQL at all.
+    `given` are the settings at the start. SET, RESET and DISCARD ALL change the settings. All other statements that a
+    session passes to PostgreSQL have no effect here. Raise KH100 for a text that is not SQL.
     """
     session = _SettingsTracker(dict(given))
     found: list[ListedQuestion] = []
@@ -68,7 +68,7 @@ def read_list(
 
 @dataclass(slots=True)
 class _SettingsTracker:
-    """The `keyhole.*` settings of a session that runs the text."""
+    """The `keyhole.*` settings of a session that runs the text's statements one by one."""
 
     lasting: dict[str, str | None]
     local: dict[str, str | None] | None = None

@@ -1,16 +1,15 @@
-"""The tolerances with which a whole list of questions fits: one least factor for all, and a split that changes less.
+"""The tolerances with which a whole list of questions fits: one factor for all questions, or a factor for each.
 
-Both are found by rehearsing the list, so every reported result was tried. A rehearsal with wider tolerances does not
-always cost less, since questions may then share less noise. Other factors may therefore fit as well, but no reported
-one fails to fit.
+Both are found by rehearsing the list, so every reported result was tried and fits. Wider tolerances do not always cost
+less, since questions may then share less noise. Smaller factors that were not tried may therefore fit as well.
 
 | candidate | questions are widened |
 |---|---|
 | one factor | all alike |
 | one price | only the expensive ones, each to about one loss: the least product of factors, if loss is 1 / tolerance |
 
-The candidate that changes less is then improved. Each question, the widest first, is brought as near to its wish as the
-others allow.
+The candidate that changes less is then improved. Each question, the widest first, gets a tolerance as near to the one
+it had as the others allow.
 """
 
 import time
@@ -50,16 +49,16 @@ _FREE = frozenset((DecisionBasis.NOTHING, DecisionBasis.STORED, DecisionBasis.RE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedList:
-    """A list, the result of rehearsing it as wished, and the changes that make it fit.
+    """A list of questions, its rehearsal without changes, and the changes that make it fit.
 
-    `factor` is the least factor on all tolerances with which all fit. Below 1, all tolerances could be narrower by it.
-    It is None if no factor makes all fit.
+    `factor` is the smallest factor on all tolerances with which all questions fit, or None. A factor below 1 means that
+    all tolerances could be narrower.
 
-    `tolerances` are those of the best split, by statement number, for each statement that needs a change. `split` is
-    the list with them. Both are empty or None if the list fits as wished, or if nothing makes it fit.
+    `tolerances` has the new tolerance of each statement that needs a change, by statement number. `split` is the list's
+    rehearsal with these tolerances. If the list fits unchanged, or if nothing makes it fit, there are none.
 
-    `unfitting` are the numbers of the statements that fit with no tolerance, even alone. It is empty if all fit.
-    Otherwise `factor` and `split` are for the other statements.
+    `unfitting` are the numbers of the statements that do not fit with any tolerance, even if asked alone. `factor` and
+    `split` are then for the other statements.
     """
 
     listed: tuple[ListedQuestion, ...]
@@ -72,21 +71,22 @@ class PlannedList:
 
     @property
     def final(self) -> RehearsedList:
-        """The list with the changes that make it fit, if there are any; else as wished."""
+        """The rehearsal with the changes that make the list fit, if there are any; otherwise without changes."""
         return self.split or self.as_wished
 
 
 def rehearse_list(service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None) -> RehearsedList:
-    """Rehearse the list as it stands, without looking for changes that make it fit. Raise KH502."""
+    """Rehearse a list without any changes. Raise KH502."""
     return _ListTrial(service, tuple(listed), most_nano).wished
 
 
 def plan_list(
     service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None, longest_ms: int | None = None
 ) -> PlannedList:
-    """Find tolerances with which a list fits the balances. `most_nano` is the list's own budget for a group.
+    """Find tolerances with which all questions of a list fit the balances.
 
-    Raise KH502, and KH430 if it takes longer than `longest_ms` (None: no limit).
+    `most_nano` is the list's own budget: the largest loss that it may add to one group, in 1e-9 epsilon. Raise KH502,
+    and KH430 if planning takes longer than `longest_ms` (None: no limit).
     """
     trial = _ListTrial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
@@ -116,7 +116,7 @@ def plan_in_turn(
 ) -> PlannedList:
     """Plan a list as `plan_list` does, one list at a time in this process. Analysts take turns.
 
-    Raise KH430 also if other lists take the whole waiting time.
+    Also raise KH430 if other lists take up the whole waiting time.
     """
     with _PLANNING.take_turn(analyst, timeout_ms=longest_wait_ms) as has_turn:
         if not has_turn:
@@ -125,7 +125,7 @@ def plan_in_turn(
 
 
 class _ListTrial:
-    """One list that is rehearsed again and again, with a factor on the tolerances of each statement."""
+    """One list that is rehearsed many times, with a factor on the tolerances of each statement."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _ListTrial:
 
     @cached_property
     def wished(self) -> RehearsedList:
-        """The list as it stands."""
+        """The rehearsal of the list without changes."""
         return self._stage.rehearse(self._wishes, {})
 
     @cached_property
@@ -163,11 +163,14 @@ class _ListTrial:
 
     @property
     def movable(self) -> tuple[int, ...]:
-        """The numbers of the statements whose tolerances can help. Free ones and hopeless ones are left out."""
+        """The numbers of statements whose tolerances can change the result.
+
+        Statements that cost nothing are left out, and so are those that fit with no tolerance.
+        """
         return tuple(statement for statement in self._moving if statement not in self._beyond)
 
     def leave_out_unfitting(self) -> tuple[int, ...]:
-        """Leave out the statements that fit with no tolerance, even alone. Return their numbers."""
+        """Remove statements that do not fit with any tolerance, even if asked alone. Return their numbers."""
         widest = FACTORS[-1]
         dear = [one for one in self.movable if not self._fits_alone(one, widest)]
         self._beyond = frozenset(dear)
@@ -182,12 +185,12 @@ class _ListTrial:
         )
 
     def do_all_fit(self, found: RehearsedList) -> bool:
-        """Return True if every movable question fits."""
+        """Return True if every question of a movable statement fits."""
         quotes, movable = zip(self._all, found.quotes, strict=True), frozenset(self.movable)
         return all(quote.fits for one, quote in quotes if one.statement in movable)
 
     def rehearse_exactly(self, tolerances: Mapping[int, str]) -> RehearsedList:
-        """Rehearse the list as sessions would ask it, with these tolerances set before its statements."""
+        """Rehearse the list as sessions would ask it, with these tolerances set before the statements."""
         return self._stage.rehearse(
             [
                 self._plan_with_tolerance(one, tolerances[one.statement]) if one.statement in tolerances else wish
@@ -197,7 +200,7 @@ class _ListTrial:
         )
 
     def write_tolerances(self, factors: Mapping[int, Decimal]) -> dict[int, str]:
-        """Return the tolerances to set before each statement whose factor is not 1."""
+        """Return the text of the new tolerance for each statement whose factor is not 1."""
         found: dict[int, str] = {}
         for one in self._all:
             factor = factors.get(one.statement, Decimal(1))
@@ -206,7 +209,7 @@ class _ListTrial:
         return found
 
     def find_factor(self) -> Decimal | None:
-        """Return the least tried factor on all tolerances with which all fit, by halving; None if no factor fits."""
+        """Return the smallest tried factor with which all questions fit, found by bisection, or None."""
 
         def fit(step: int) -> bool:
             return self._do_factors_fit(dict.fromkeys(self.movable, FACTORS[step]))
@@ -217,16 +220,16 @@ class _ListTrial:
         return FACTORS[_halve(low, high, fit)]
 
     def find_split(self, factor: Decimal) -> dict[int, Decimal]:
-        """Return a factor for each statement, with a product as small as the tried candidates allow.
+        """Return a factor for each statement, with the smallest product among the tried candidates.
 
-        `factor`, on all statements, is known to fit.
+        `factor` is known to fit if all statements get it.
         """
         alike = dict.fromkeys(self.movable, factor)
         candidates = [one for one in (alike, self._find_equal_prices(alike)) if one is not None]
         return self._lower_factors(min(candidates, key=_sum_logarithms))
 
     def _find_equal_prices(self, alike: Mapping[int, Decimal]) -> dict[int, Decimal] | None:
-        """Return factors that bring each expensive question down to about one price, the highest that fits.
+        """Return factors with which each expensive question costs about the same price, the highest one that fits.
 
         Return None if no tried price fits.
         """
@@ -254,7 +257,7 @@ class _ListTrial:
         return found
 
     def _lower_factors(self, factors: Mapping[int, Decimal]) -> dict[int, Decimal]:
-        """Lower each factor as far as all still fit, the widest first. The given factors fit."""
+        """Lower each factor as far as all questions still fit, the largest first. The given factors fit."""
         found = dict(factors)
         for statement in sorted(found, key=lambda one: found[one], reverse=True):
             if found[statement] == 1 or self._try_factor(found, statement, Decimal(1)):
@@ -268,14 +271,14 @@ class _ListTrial:
         return found
 
     def _try_factor(self, factors: dict[int, Decimal], statement: int, factor: Decimal) -> bool:
-        """Change the factor of one statement if all still fit. Return True if it was changed."""
+        """Set the factor of one statement if all questions still fit. Return True if it was set."""
         if not self._do_factors_fit({**factors, statement: factor}):
             return False
         factors[statement] = factor
         return True
 
     def _do_factors_fit(self, factors: Mapping[int, Decimal]) -> bool:
-        """Return True if all movable questions fit with these factors."""
+        """Return True if all questions of movable statements fit with these factors."""
         self._check_time()
         if all(factor == 1 for factor in factors.values()):
             return self.do_all_fit(self.wished)
@@ -287,9 +290,9 @@ class _ListTrial:
         )
 
     def _look_up_known(self, place: int, factors: Mapping[int, Decimal]) -> KnownQuestion | None:
-        """Return what the ledger knows of a question. It is looked up once for each question.
+        """Return a question's stored noise and answer from the ledger. Each question is looked up only once.
 
-        The question's noise does not depend on its accuracy. A stored answer counts only for the tolerance as wished.
+        Stored noise does not depend on the tolerance. A stored answer counts only if the tolerance is unchanged.
         """
         wish = self._wishes[place]
         if isinstance(wish, KeyholeError) or not wish[1].reads_data:
@@ -300,7 +303,7 @@ class _ListTrial:
         return self._known[place] if wished else replace(self._known[place], stored=None)
 
     def _scale_question(self, place: int, factor: Decimal) -> Question:
-        """Return a question with its tolerances times a factor. Only its calibration changes, not its SQL."""
+        """Return a question with its tolerances multiplied by a factor. Only the calibration changes, not the SQL."""
         wish, one = self._wishes[place], self._all[place]
         if factor == 1 or one.asked is None or one.statement not in self.movable:
             return wish
@@ -313,7 +316,7 @@ class _ListTrial:
         return _plan_exactly(self._service, one, tolerance)
 
     def _check_time(self) -> None:
-        """Raise KH430 if planning has taken too long. Called before each step that takes time."""
+        """Raise KH430 if planning has taken too long. Call this before each slow step."""
         if self._longest_ms is not None and time.monotonic() - self._began >= self._longest_ms / 1000:
             raise KeyholeError(
                 "KH430",
@@ -346,7 +349,7 @@ class _ListTrial:
 
 
 def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
-    """Plan a question as a session asks it, or with another tolerance if one is given."""
+    """Plan a question as a session asks it, with another tolerance if `tolerance` is given."""
     if one.asked is None:
         assert one.refusal is not None, "what is not asked is refused"
         return one.refusal
@@ -360,7 +363,7 @@ def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) 
 
 
 def _multiply_tolerances(one: ListedQuestion, service: Service, factor: Decimal) -> str:
-    """Return a question's tolerances times a factor, as text for the setting."""
+    """Return a question's tolerances, multiplied by a factor, as text for the setting."""
     assert one.asked is not None, "a question that was read"
     return widen_tolerances(one.asked.read_accuracy(service.catalog).tolerance, factor)
 
@@ -370,7 +373,7 @@ def _round_up(factor: float) -> Decimal:
 
 
 def _halve(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Return the first step from `low` on that fits, by halving. The step `high` fits."""
+    """Return the first step from `low` on that fits, by bisection. The step `high` is known to fit."""
     while low < high:
         middle = (low + high) // 2
         if fits(middle):

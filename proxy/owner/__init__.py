@@ -1,4 +1,4 @@
-"""Decisions and reports of the data owner, shared by the command and the console.
+"""Decisions and reports of the data owner, which commands and the console share.
 
 May refuse: KH009.
 May import: `dashboard`, `release`, `monitors` and below.

@@ -1,4 +1,4 @@
-"""The data owner's decisions: parsing typed grants, ids and changes of monitors, and checking them with the policy."""
+"""The data owner's decisions: parse typed grants, ids and changes of monitors, and check them with the policy."""
 
 import re
 from enum import StrEnum
@@ -17,7 +17,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 class Cap(StrEnum):
-    """The cap that a grant raises."""
+    """The kind of cap that a grant raises."""
 
     PREDICATE = "predicate"
     UNIT = "unit"
@@ -25,7 +25,7 @@ class Cap(StrEnum):
 
 
 class MonitorChange(StrEnum):
-    """The owner's change to a monitor that was started."""
+    """The change that an owner makes to a started monitor."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -41,7 +41,7 @@ _SHARED = {
 
 
 def read_fingerprint(text: str) -> str:
-    """Parse the id of a question. Raise `Mistyped` for any other text."""
+    """Parse the id of a question that an owner typed. Raise `Mistyped` for any other text."""
     question = text.strip().lower()
     if not _FINGERPRINT.fullmatch(question):
         raise Mistyped("id", "the 64 characters of the refusal's DETAIL")
@@ -73,7 +73,7 @@ def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, a
 
 
 def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
-    """Return True if the policy has the cap that a grant would raise; a table may have one of its own."""
+    """Return True if the policy has the cap that a grant would raise, for this table or analyst if one is named."""
     if (
         cap is Cap.TABLE
         and table is not None
@@ -85,14 +85,14 @@ def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None)
 
 
 def find_ledger_table(policy: Policy, table: str) -> str:
-    """Return the ledger's table for questions about `table`."""
+    """Return the name under which the ledger stores questions about `table`."""
     while (leads_to := policy.tables[table].leads_to) is not None:
         table = leads_to
     return table
 
 
 def find_run(ledger: Ledger, name: str) -> MonitorRun:
-    """Return the newest run of a monitor. Raise KH606 if there is none."""
+    """Return the newest run of a monitor. Raise KH606 if it was never started."""
     run = ledger.monitors.find(name)
     if run is None:
         raise monitor_refusals.refuse_never_started(name)
@@ -100,7 +100,7 @@ def find_run(ledger: Ledger, name: str) -> MonitorRun:
 
 
 def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str, why: str) -> None:
-    """Pause, resume or end the newest run of a monitor.
+    """Pause, resume or end the newest run of a monitor, by an event in the ledger.
 
     Raise KH606 if it was never started, or if its state does not allow the change.
     """

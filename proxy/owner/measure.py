@@ -1,4 +1,4 @@
-"""The figures of `keyhole check --measure`: the rows that the policy's bounds and domains leave out, for the owner.
+"""The figures of `keyhole check --measure`: how many rows the policy's bounds and domains leave out. For the owner.
 
 The figures are exact and not protected. Nothing is charged, since nothing is released.
 """
@@ -35,20 +35,20 @@ _BAD = 0.05  # from here on answers differ from the truth by more than most tole
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """An amount, and the part of it that counts."""
+    """A total (`all`), and the part of it that questions count (`counted`)."""
 
     all: float
     counted: float
 
     @property
     def left_out(self) -> float:
-        """The share that does not count, by absolute size."""
+        """The share of the total that questions do not count, by absolute size."""
         return abs(self.all - self.counted) / abs(self.all) if self.all else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLeftOut:
-    """One group, with the numbers of its units and rows, and how many of them bounding keeps."""
+    """One group, with its units and rows, and how many of them bounding keeps."""
 
     key: tuple[str, ...]
     units: Share
@@ -57,11 +57,11 @@ class GroupLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class GroupingLeftOut:
-    """The rows and units that bounding leaves out of the groups by `keys`. Without keys, all rows are one group.
+    """The rows and units that bounding leaves out, for groups by `keys`. Without keys, all rows are one group.
 
     `possible` is the number of groups in the key domains, `groups` the number of those with rows. Of these,
     `groups_past_tenth` and `groups_past_half` lose more than a tenth, or half, of their rows. `declared_share` is the
-    policy's public statement about the share of `rows`. Computed groups (`is_computed`) cannot have one.
+    share of rows that the policy publishes, as text. Computed groups (`is_computed`) cannot publish one.
     """
 
     keys: tuple[str, ...]
@@ -84,13 +84,13 @@ class GroupingLeftOut:
 
     @property
     def share_to_tell(self) -> str:
-        """The share of rows that is left out, rounded up to whole percent, so that it reveals little."""
+        """The share of rows that is left out, as text for the policy: rounded up to whole percent, to reveal little."""
         return f"{ceil(100 * self.rows.left_out - _ROUNDING)} %"
 
 
 @dataclass(frozen=True, slots=True)
 class ClippedValues:
-    """The number of a measure's values outside its bounds, and the effect of clipping on their total."""
+    """How many values of a measure lie outside its bounds, and how much clipping changes their total."""
 
     name: str
     values: int
@@ -101,7 +101,7 @@ class ClippedValues:
 
 @dataclass(frozen=True, slots=True)
 class OutsideDomain:
-    """The rows whose key is not in its public domain, with their most frequent values."""
+    """The rows whose key value is not in the public domain, with the most frequent such values."""
 
     name: str
     rows: int
@@ -110,9 +110,9 @@ class OutsideDomain:
 
 @dataclass(frozen=True, slots=True)
 class Unconverted:
-    """The number of a column's values that are not valid for its type, and so NULL in questions.
+    """How many values of a column are not valid for its type, and so become NULL in questions.
 
-    `kind` is the type in which they are stored.
+    `kind` is the type in which the values are stored.
     """
 
     name: str
@@ -123,9 +123,9 @@ class Unconverted:
 
 @dataclass(frozen=True, slots=True)
 class JoinLeftOut:
-    """The units and rows that a join leaves out, as it reads only a public number of a unit's rows.
+    """The units and rows that a join leaves out, because it reads at most a public number of each unit's rows.
 
-    `tables` are joined with the table. `rows_of_unit` rows of each unit are read. `units_cut` units have more.
+    `tables` are the joined tables. At most `rows_of_unit` rows of each unit are read, and `units_cut` units have more.
     """
 
     tables: tuple[str, ...]
@@ -137,7 +137,7 @@ class JoinLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class TableLeftOut:
-    """The parts of one table that the policy leaves out."""
+    """All figures of one table: rows, values and units that the policy leaves out."""
 
     table: str
     unit: tuple[str, ...]
@@ -150,7 +150,7 @@ class TableLeftOut:
     unconverted: tuple[Unconverted, ...] = ()
 
     def write_lines(self) -> Iterator[str]:
-        """Yield the report for a terminal."""
+        """Yield the report's lines for a terminal."""
         missing = self.rows_without_unit
         unit = (
             ""
@@ -223,7 +223,10 @@ def _describe_grouping(found: GroupingLeftOut, unit: str) -> Iterator[str]:
 
 
 def _suggest_policy_line(found: GroupingLeftOut) -> Iterator[str]:
-    """Yield the line that shows analysts the share of rows; nothing if there is no share to show, or it is shown."""
+    """Yield the policy line that would publish the share of rows to analysts.
+
+    Yield nothing if there is no share to publish, or if the policy publishes it already.
+    """
     if not found.keys or found.is_computed or found.declared_share == found.share_to_tell:
         return
     if found.declared_share is not None or found.rows.left_out >= NEGLIGIBLE:
@@ -233,7 +236,9 @@ def _suggest_policy_line(found: GroupingLeftOut) -> Iterator[str]:
 
 
 def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
-    """Measure each private table: the rows left out by its declared groupings, by each key alone, and without keys.
+    """Measure the rows that questions leave out in each private table.
+
+    Rows are counted for each declared grouping, for each key alone, and without keys.
 
     Parameters:
         catalog: the policy's catalog, with everything pinned.
@@ -250,7 +255,7 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
 
 
 def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
-    """Count, by column, the texts of a CSV file that are not values of its type. Raise KH006.
+    """Count, for each column of a CSV file, the texts that are not valid for its type. Raise KH006.
 
     Return none for a table that is no CSV file.
     """
@@ -270,7 +275,7 @@ def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverte
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
-    """Measure the private tables of an open source, as `measure` does. Raise KH006, KH008."""
+    """Measure the private tables of an open source, as `measure` does. Raise KH006 and KH008."""
     return tuple(_measure_table(table, source, catalog.tables) for table in catalog.tables)
 
 
@@ -304,9 +309,9 @@ def _count_unread(table: Table, reading: LeftOutRows, source: Source) -> Iterato
 
 
 def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:
-    """Yield the joins of a table that are measured: with each other table alone, and with all of them together.
+    """Yield the joins of a table to measure: with each other table alone, and with all of them.
 
-    Of several joins that read the same number of rows of a unit, only the first one is yielded.
+    If several joins read the same number of a unit's rows, yield only the first one.
     """
     if not table.unit or table.row_cap is not None:
         return
@@ -321,7 +326,7 @@ def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, 
 
 
 def _count_rows_read(table: Table, others: Sequence[Table]) -> int:
-    """Return the number of a unit's rows that a join with other tables reads of a table."""
+    """Return how many rows of one unit a join reads from a table."""
     return share_joined_rows([one.joined_rows for one in (table, *others)])[0]
 
 
@@ -335,12 +340,12 @@ def _measure_join(table: Table, others: Sequence[Table], reading: LeftOutRows, s
 def measure_groupings(
     table: Table, key_sets: Sequence[tuple[Column, ...]], source: Source
 ) -> tuple[GroupingLeftOut, ...]:
-    """Return the rows that bounding leaves out of the groups by each of some sets of keys. Raise KH006, KH008."""
+    """Return, for each set of keys, how many rows bounding leaves out of the groups. Raise KH006 and KH008."""
     return tuple(_measure_bounding(keys, source, table) for keys in key_sets)
 
 
 def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]:
-    """Measure the declared groupings of computed keys, if their groups follow from the policy alone."""
+    """Measure the declared groupings by computed keys, if the policy alone defines their groups."""
     for grouping in table.groupings:
         if grouping.computed:
             known, keys = read_grouping(table, grouping)
@@ -412,7 +417,7 @@ def _measure_bounding(keys: tuple[Column, ...], source: Source, table: Table) ->
 
 
 def _name_group(key: Column, value: Any) -> str:
-    """Return the name of a group for people. A group of a computed key is named by one value in it."""
+    """Return the name of a group for people. A group of a computed key is named by one of its values."""
     if not isinstance(key.derivation, ValueGroups):
         return str(value)
     lies = key.derivation.shown_values[int(value)]

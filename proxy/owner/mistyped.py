@@ -1,11 +1,11 @@
-"""The error for the owner's mistyped text. It is a module of its own so that commands can import it quickly."""
+"""The error for text that the owner mistyped. This module is small, so that commands import it quickly."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Mistyped(Exception):
-    """The error for a text typed into `field` that is empty, or that names nothing in this policy."""
+    """The error for a text in the field `field` that is empty, or that names nothing in this policy."""
 
     field: str
     problem: str
@@ -15,7 +15,7 @@ class Mistyped(Exception):
 
 
 def read_reason(why: str) -> str:
-    """Return the typed reason, stripped. Raise `Mistyped` if it is empty."""
+    """Return the reason that the owner typed, without surrounding blanks. Raise `Mistyped` if it is empty."""
     if not why.strip():
         raise Mistyped("why", "say why, for later readers of the ledger")
     return why.strip()

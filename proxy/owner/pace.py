@@ -1,4 +1,4 @@
-"""The speed of a source, measured by `keyhole check` on rows that the engine generates.
+"""The speed of a source, which `keyhole check` measures on generated rows.
 
 Guarantee: no relation of the source is read, so the measured times reveal nothing of private rows.
 """
@@ -30,9 +30,9 @@ _NAME = "generated"
 
 
 def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pins:
-    """Return the pins with the source's pace, if a table of the policy declares its size.
+    """Measure the source's speed and add it to the pins, if a table of the policy declares its size. Return the pins.
 
-    A pinned pace stays until the source or its settings change, or the owner says `confirm`. Raise KH501.
+    A pinned speed is kept until the source or its settings change, or the owner passes `confirm`. Raise KH501.
     """
     if all(table.size is None for table in policy.private_tables.values()):
         return replace(pins, pace=None)
@@ -43,7 +43,7 @@ def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pi
 
 
 def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
-    """Return the seconds that each part of a question takes on the source. Raise KH501.
+    """Measure the seconds that each part of a question takes at the source. Raise KH501.
 
     Parameters:
         engine: a digest of the source and its settings.
@@ -60,7 +60,7 @@ def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
 
 
 def _make_questions(source: Source, *, rows: int) -> Sequence[tuple[Plan, TableSize]]:
-    """Return questions that differ in rows, aggregates, groups and units, each with the size of its table."""
+    """Return test questions that differ in rows, aggregates, groups and units, each with the size of its table."""
     one_each = 100_003  # units: a prime beyond `rows / _MANY`, so that each row is a pair of its own
     shapes = [
         # rows, groups, units (0: each row is one), groups that a unit may be in, aggregates
@@ -138,7 +138,7 @@ def _make_question(
 
 
 def _measure(source: Source, asked: Plan) -> float:
-    """Return the seconds that the source takes for a question. Generating a row replaces reading a stored one."""
+    """Return the seconds that the source takes for a test question. Generating a row takes the place of reading one."""
     rewritten, keys, functionals = (
         replace(asked.rewritten, relations=(), rollup=None),
         asked.question.keys,
@@ -157,7 +157,7 @@ def _time_fastest(run: Callable[[], object]) -> float:
 
 
 def _fit(works: Sequence[EngineWork], seconds: Sequence[float]) -> EngineWork:
-    """Fit the seconds per part of a question, none below 0, by least squares of relative errors."""
+    """Fit the seconds for each part of a question by least squares of relative errors. None is below 0."""
     import numpy as np  # only here: no other process waits for it
     from scipy.optimize import nnls
 

@@ -6,7 +6,7 @@ from planner.catalog.catalog import Bands, Catalog, Column, Grouping, Table, Tab
 
 
 def describe_table(table: Table) -> tuple[str, ...]:
-    """Return a private table in words: whom it protects, how units are bounded, its keys and measures."""
+    """Return sentences about a private table: whom it protects, how units are bounded, its keys and measures."""
     protected = "each row by itself" if table.is_row_unit else f"each ({table.unit_text}) as a whole"
     groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
     bounds = "" if table.is_row_unit else f", in at most {groups} of an answer"
@@ -51,7 +51,7 @@ def _describe_bands(bands: Bands) -> str:
 
 
 def describe_budget(catalog: Catalog) -> tuple[str, ...]:
-    """Return the policy's caps in words, with the threshold for approval."""
+    """Return sentences about the policy's caps and its threshold for approval."""
     budget = catalog.budget
     unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
     table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"

@@ -1,4 +1,4 @@
-"""The data of `keyhole play --policy`: the counts of one private table by two of its keys, for its owner alone.
+"""The data of `keyhole play --policy`: the counts of one private table by two of its keys, for the owner alone.
 
 The counts are those of a question, with its bounds and over its public key domains, but without noise. Nothing is
 charged, since nothing is released: a caller may show them to the owner only.
@@ -23,7 +23,7 @@ _FAR = 1_000_000  # a threshold for which any accuracy can be had; nothing is co
 
 
 def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> OwnStreams:
-    """Return the true counts of a table by two of its keys.
+    """Return the true counts of a private table, grouped by two of its keys.
 
     Raises:
         Mistyped: if the policy does not have the table or key, or it is too large for a page.

@@ -1,6 +1,6 @@
-"""Parsing numbers and shares that people type after a flag.
+"""The parsing of numbers and shares that people type after a flag.
 
-An error for another form shows the accepted form with the typed number.
+For a text in another form, the error shows the accepted form with the typed number.
 """
 
 import re
@@ -14,7 +14,7 @@ _MOST_EPSILON = 1000  # more is no protection, and rather a slip of the finger
 
 
 def read_number(text: str) -> Decimal:
-    """Return a finite number. Raise ValueError, in words for the person who typed it.
+    """Parse a finite number. Raise ValueError with a message for the person who typed it.
 
     >>> read_number("0.2")
     Decimal('0.2')
@@ -31,7 +31,7 @@ def read_number(text: str) -> Decimal:
 
 
 def read_epsilon(text: str) -> Fraction:
-    """Return a privacy loss for a release, above 0. Raise ValueError as `read_number` does."""
+    """Parse a privacy loss above 0. Raise ValueError as `read_number` does."""
     value = read_number(text)
     if not 0 < value <= _MOST_EPSILON:
         raise ValueError(f"more than 0, at most {_MOST_EPSILON}")
@@ -39,7 +39,7 @@ def read_epsilon(text: str) -> Fraction:
 
 
 def read_share(text: str) -> Fraction:
-    """Return a share between 0 and 1, typed as a number or in percent.
+    """Parse a share between 0 and 1, typed as a number or in percent.
 
     Raise ValueError, in words for the person who typed it.
 
@@ -63,7 +63,7 @@ def read_share(text: str) -> Fraction:
 
 
 def find_shares(text: str) -> list[str]:
-    """Return the numbers in a text in the form for `read_share`: with a decimal point, and with a percent sign.
+    """Return the numbers in a text, each written as `read_share` accepts it.
 
     >>> find_shares("from 0,5 to 60 percent")
     ['0.5', '60%']
@@ -81,7 +81,7 @@ def _read_plain(text: str) -> Decimal | None:
 
 
 def _correct_number(typed: str) -> str:
-    """Return the corrected form of a wrong number, as the end of a sentence. Return "" if there is none."""
+    """Return the corrected form of a mistyped number, as the end of a sentence. Return "" if there is none."""
     if _THOUSANDS.fullmatch(typed):
         return f": write {typed.replace(',', '')} without commas, or {typed.replace(',', '.', 1)} with a decimal point"
     if typed.endswith("%") and (value := _read_plain(_write_point(typed.removesuffix("%").strip()))) is not None:

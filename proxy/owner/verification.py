@@ -1,4 +1,4 @@
-"""The verification of the ledger: of its own content, and against an event that its owner kept elsewhere."""
+"""The verification of the ledger: its own hash chain, and an event that the owner has kept elsewhere."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from proxy.owner.mistyped import Mistyped
 
 @dataclass(frozen=True, slots=True)
 class KeptEvent:
-    """The number and hash of an event that the owner kept from an earlier verification."""
+    """The number and hash of a ledger event that the owner kept from an earlier verification."""
 
     number: int
     hash: str
@@ -19,9 +19,9 @@ class KeptEvent:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedLedger:
-    """The result of a verification without a fault.
+    """The result of a verification that found no fault.
 
-    It has the newest event's number and hash, the checks that the database did not allow, and the kept event.
+    `number` and `hash` are those of the newest event. `unchecked` are the checks that the database did not allow.
     """
 
     number: int
@@ -31,11 +31,11 @@ class VerifiedLedger:
 
     @property
     def mark(self) -> str:
-        """Return the newest event's number and hash as text, to be kept elsewhere."""
+        """Return the newest event's number and hash as text, which the owner keeps elsewhere."""
         return f"{self.hash}:{self.number}"
 
     def write_lines(self) -> Iterator[str]:
-        """Yield the verdict for people."""
+        """Yield the result in sentences."""
         yield f"{self.number:,} events, unbroken; answers, noise paths and balances are those of the events."
         yield from self.unchecked
         if self.kept is None:
@@ -45,7 +45,7 @@ class VerifiedLedger:
         yield f"Keep this elsewhere: {self.mark}"
 
     def make_document(self) -> dict[str, Any]:
-        """Return the verdict as a JSON document."""
+        """Return the result as a JSON document."""
         return {
             "events": self.number,
             "hash": self.hash,
@@ -56,7 +56,7 @@ class VerifiedLedger:
 
 
 def read_kept(text: str) -> KeptEvent:
-    """Parse a kept mark in the form of `VerifiedLedger.mark`. Raise `Mistyped` for any other text."""
+    """Parse an event's number and hash from the text of `VerifiedLedger.mark`. Raise `Mistyped` for any other text."""
     kept_hash, _, number = text.strip().partition(":")
     if len(kept_hash) != 64 or not (number.isascii() and number.isdecimal()):
         raise Mistyped("expect", "HASH:NUMBER as keyhole ledger verify prints it")
@@ -64,7 +64,7 @@ def read_kept(text: str) -> KeptEvent:
 
 
 def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> VerifiedLedger:
-    """Verify the whole ledger. Raise `LedgerUnavailable` at the first fault, KH009 if the kept event is missing."""
+    """Verify the whole ledger. Raise `LedgerUnavailable` at the first fault, and KH009 if the kept event is missing."""
     ledger.verify()
     if kept is not None:
         _check_kept(ledger, kept)

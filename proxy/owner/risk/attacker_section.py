@@ -1,4 +1,4 @@
-"""The section on attackers who know some groups' counts: how sure they become of where each person is."""
+"""The section on attackers who know some groups' counts: how sure they become of each person's place."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,14 +32,14 @@ _VIEWS = {
 
 
 class AttackTooLarge(ValueError):
-    """The error for more places and people than the attack can be computed for in minutes."""
+    """The error for so many places and people that the attack cannot be computed in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttackersAsked:
     """The input of the section: one question, the prior of where people usually are, and the attackers.
 
-    `counts` are the true counts, by key, for the owner alone. None: days are drawn from the prior.
+    `counts` are the true counts, by key, for the owner alone. If None, the counts of each day are drawn from the prior.
     """
 
     question: RiskQuestion
@@ -68,7 +68,10 @@ class AttackersAsked:
 
 
 def counts_people(question: RiskQuestion) -> bool:
-    """Return True if a question only compares each group's number of units, or of rows of one unit, with a constant."""
+    """Return True if a question only compares one count of each group with a constant.
+
+    The count is of units, or of rows if one unit has one row.
+    """
     asked = question.plan.question
     literals = list(list_literals(asked.formula))
     return (
@@ -89,12 +92,12 @@ def counts_people(question: RiskQuestion) -> bool:
 def find_under_study(
     questions: Sequence[RiskQuestion], prior: Prior, attackers: tuple[OpenKeys, ...]
 ) -> AttackersAsked:
-    """Return the input with the first question that attacks can be computed for.
+    """Return the section's input with the first question for which attacks can be computed.
 
-    It compares one count of people, by exactly the prior's columns.
+    Such a question compares one count of people, grouped by exactly the prior's columns.
 
     Raises:
-        ValueError: if there is none. The message is for the person who gave the prior.
+        ValueError: if there is no such question. The message is for the person who gave the prior.
     """
     for question in questions:
         if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
@@ -107,7 +110,7 @@ def find_under_study(
 
 
 def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: int = MOST_WORK) -> ReportSection:
-    """Return the section on how sure each attacker becomes of where each person is.
+    """Return the report's section on how sure each attacker becomes of each person's place.
 
     Parameters:
         most_work: the largest product of the numbers of places, people, times and attackers.
@@ -148,7 +151,7 @@ _Day = Mapping[Key, Integers]
 
 
 def _list_days(asked: AttackersAsked, chosen: np.random.Generator) -> Iterator[_Day]:
-    """Yield counts of the places by time: the true ones repeatedly, or ones drawn from the prior."""
+    """Yield the places' counts for each day: the true counts each time, or counts drawn from the prior."""
     prior = asked.prior
     for _ in range(_DAYS):
         if asked.counts is None:

@@ -1,4 +1,4 @@
-"""The risk figures of a privacy loss. They are rounded up, so that no number promises more than holds."""
+"""The risk figures of a privacy loss, rounded up, so that no number promises too much."""
 
 import math
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ _PRIORS = (0.01, 0.1, 0.5)  # what somebody believed before: a rumour, a suspici
 
 @dataclass(frozen=True, slots=True)
 class RiskFigures:
-    """The meaning of a loss of `epsilon` for one presence: for the presence itself, and for a unit's group."""
+    """The meaning of a loss of `epsilon`: how sure an attacker can become of a unit's presence, or of its group."""
 
     epsilon: float
 
     def make_document(self) -> dict[str, Any]:
-        """Return the figures as a JSON document; `presence` has epsilon, `which_group` twice that."""
+        """Return the figures as JSON. `presence` uses epsilon, and `which_group` twice epsilon."""
         return {
             "epsilon": self.epsilon,
             "presence": {
@@ -36,7 +36,7 @@ class RiskFigures:
         }
 
     def make_presence_row(self, what: str) -> tuple[str, ...]:
-        """Return a row under `PRESENCE`."""
+        """Return the figures on presence as a table row, with the columns of `PRESENCE`."""
         return (
             what,
             write_loss(self.epsilon),
@@ -47,7 +47,7 @@ class RiskFigures:
         )
 
     def make_group_row(self, what: str) -> tuple[str, ...]:
-        """Return a row under `WHICH`."""
+        """Return the figures on a unit's group as a table row, with the columns of `WHICH`."""
         return (
             what,
             write_loss(2 * self.epsilon),
@@ -68,16 +68,19 @@ WHICH = ("which group, of", "epsilon", "odds x", *(f"right among {many}" for man
 
 
 def write_loss(value: float) -> str:
-    """Return an epsilon as text with up to four digits, rounded up."""
+    """Return an epsilon as text with up to four significant digits, rounded up."""
     return f"{math.ceil(value * 1e4 - 1e-6) / 1e4:g}"
 
 
 def write_probability(value: float) -> str:
-    """Return a probability as text in percent with one decimal, rounded up. A near certainty is written in words."""
+    """Return a probability as percent with one decimal, rounded up. A probability near 1 is written in words."""
     percent = math.ceil(value * 1000 - 1e-7) / 10
     return "over 99.9 %" if 0.999 < value < 1 or percent >= 100 else f"{percent:.1f} %"
 
 
 def _find_odds(epsilon: float) -> float | None:
-    """Return the odds for an epsilon. Return None if they exceed the range of floating-point numbers."""
+    """Return the factor by which odds may change, e to the epsilon.
+
+    Return None if it exceeds floating-point numbers.
+    """
     return math.exp(epsilon) if epsilon < 700 else None

@@ -1,4 +1,4 @@
-"""The section on groups whose shares can be learned: the smallest such size, and the sizes of the questions' groups."""
+"""The section on groups whose shares an attacker can learn: the smallest such size, and the sizes of asked groups."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _LEAST = 0.001  # of a loss: below, groups whose shares are learned are larger t
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSizes:
-    """The owner's declared numbers of privacy units and of rows; None: not declared."""
+    """The numbers of privacy units and of rows that the owner has declared, each None if not declared."""
 
     units: int | None
     rows: int | None
@@ -34,7 +34,7 @@ class DeclaredSizes:
 
 @dataclass(frozen=True, slots=True)
 class GroupsAsked:
-    """The input of the section. If `is_spent`, `epsilon` is a loss of the past, otherwise the largest possible one."""
+    """The input of the section. `epsilon` is the spent loss if `is_spent`, and otherwise the largest possible one."""
 
     policy: Policy
     questions: tuple[RiskQuestion, ...]
@@ -45,17 +45,17 @@ class GroupsAsked:
 
     @property
     def has_row_unit(self) -> bool:
-        """Return True if each row is a unit in some table. Attackers are better there."""
+        """Return True if each row is a unit in some table. Attackers learn more then."""
         return any(section.privacy_unit == () for section in self.policy.private_tables.values())
 
     @property
     def pair(self) -> SharePair:
-        """The counts of the best attacker."""
+        """The two counts from which the best attacker computes a share."""
         return SharePair.HOLDERS_AND_OTHERS if self.has_row_unit else SharePair.GROUP_AND_HOLDERS
 
 
 def say_groups(asked: GroupsAsked) -> ReportSection:
-    """Return the section on the smallest groups whose shares can be learned, and those of the given questions."""
+    """Return the report's section on the smallest groups whose shares can be learned, and on the asked groups."""
     title, epsilon = "Groups whose shares anybody can learn", asked.epsilon
     source = "the group that lost most has lost" if asked.is_spent else "a group may lose"
     if epsilon < _LEAST:
@@ -110,7 +110,7 @@ def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
 
 
 def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
-    """Return the mean number of units in a group of the question. Return None if no number was declared."""
+    """Return the mean number of units in one group of the question, or None if no size was declared."""
     made = question.plan.question
     units = sizes.units if sizes.units is not None else sizes.rows if made.table.is_row_unit else None
     if units is None or made.keys.size == 0:
@@ -119,7 +119,7 @@ def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float
 
 
 def _list_chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
-    """Return, for each share, the probability to learn it to within a fifth in a group of that size."""
+    """Return, for each share, the probability that an attacker learns it within a fifth, in a group of that size."""
     group = max(2, ceil(size))
     return [{"share": part, "chance": _find_chance(asked, group, part)} for part in _SHARES]
 
@@ -143,7 +143,7 @@ def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) 
 
 
 def _expect_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
-    """Return in words the share of rows that bounding is likely to cut, from the declared rows of a unit."""
+    """Return in words the share of rows that bounding probably cuts, from the declared rows of a unit."""
     if sizes.units is None or sizes.rows is None:
         return None
     cuts = list_expected_clipping(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)

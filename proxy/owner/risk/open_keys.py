@@ -18,9 +18,9 @@ _NEVER_SEEN = 0.5  # people at a place where the file has none: what was never s
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The usual number of people at each place and time. `names` are the grouping columns, the place's first.
+    """The usual number of people at each place and time.
 
-    `people` is above 0 everywhere.
+    `names` are the grouping columns, with the place's column first. `people` maps a key to a number above 0.
     """
 
     names: tuple[str, ...]
@@ -28,43 +28,43 @@ class Prior:
 
     @property
     def times(self) -> tuple[Key, ...]:
-        """Return the combinations of the other columns' values, each once. There is one empty one without columns."""
+        """The distinct combinations of values of the other columns. Without other columns, one empty combination."""
         return tuple(dict.fromkeys(key[1:] for key in self.people))
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The places, each once."""
+        """The distinct places."""
         return tuple(dict.fromkeys(key[0] for key in self.people))
 
     def add_places(self, places: Sequence[str]) -> "Prior":
-        """Return the prior with further places, at which nobody is usually, at every time."""
+        """Return the prior with further places, where nobody usually is at any time."""
         more = {(place, *time): _NEVER_SEEN for time in self.times for place in places}
         return Prior(self.names, {**more, **self.people})
 
 
 @dataclass(frozen=True, slots=True)
 class OpenKeys:
-    """An attacker by name, with the keys whose counts he knows. `columns` are the places of the keys' columns."""
+    """An attacker who knows the counts of some keys. `columns` are the indices of the keys' columns in the prior."""
 
     name: str
     columns: tuple[int, ...]
     keys: frozenset[Key]
 
     def knows(self, key: Key) -> bool:
-        """Return True if he knows the count of that key."""
+        """Return True if the attacker knows the count of that key."""
         return tuple(key[place] for place in self.columns) in self.keys
 
 
 @dataclass(frozen=True, slots=True)
 class CsvText:
-    """The text of a CSV file, and its name for messages."""
+    """The text of a CSV file, with the file's name for error messages."""
 
     name: str
     text: str
 
     @staticmethod
     def read(path: Path) -> "CsvText":
-        """Read a file. Raise ValueError with a message for the person who named it."""
+        """Read a file. Raise ValueError with a message for the person who named the file."""
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 return CsvText(path.name, file.read())
@@ -75,7 +75,7 @@ class CsvText:
 
 
 def read_prior(file: CsvText) -> Prior:
-    """Parse a prior: columns of a key, the place first, and the number of people last.
+    """Parse a prior from CSV: columns of a key, the place's column first and the number of people last.
 
     Raises:
         ValueError: with a message for the file's author.
@@ -102,7 +102,7 @@ def read_prior(file: CsvText) -> Prior:
 
 
 def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
-    """Parse the keys that an attacker knows. A file with only its first line has none.
+    """Parse the keys that an attacker knows from CSV. A file with only a header has none.
 
     Raises:
         ValueError: with a message for the file's author.
@@ -126,7 +126,7 @@ def make_key_text(key: Sequence[Value]) -> Key:
 
 
 def _read(file: CsvText) -> tuple[Key, Iterator[tuple[int, list[str]]]]:
-    """Return the first line of a file, and the others with their numbers."""
+    """Return the header of a file, and an iterator over the numbered rows."""
     try:
         rows = list(_number_rows(csv.reader(StringIO(file.text, newline=""), strict=True), file.name))
     except csv.Error:

@@ -1,6 +1,6 @@
-"""The sections of `--private`, for the owner alone: true group sizes, true shares, and the rows that bounding cuts.
+"""The sections of `--private`, for the owner alone: true group sizes, true shares, and rows that bounding cuts.
 
-Only the source is read: neither ledger nor pins are touched. No other section uses these figures.
+Only the source is read, and neither ledger nor pins are changed. No other section uses these figures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,13 +46,13 @@ _MOST_LISTED = 20  # groups of a table that a person reads; a program gets all
 
 @dataclass(frozen=True, slots=True)
 class OwnerReading:
-    """The open source of a policy with its pinned catalog, for exact figures that only the owner may see."""
+    """The open source and pinned catalog of a policy, for exact figures that only the owner may see."""
 
     source: Source
     catalog: Catalog
 
     def count(self, question: Question, functionals: Sequence[Functional]) -> Integers:
-        """Return the true aggregates of other functionals over the groups of a question. Raise KH501."""
+        """Return the true values of other functionals over the groups of a question. Raise KH501."""
         asked = replace(
             question,
             functionals=tuple(functionals),
@@ -72,7 +72,7 @@ class OwnerReading:
         return found.values
 
     def count_keys(self, question: RiskQuestion) -> Mapping[Key, int]:
-        """Return the true count of a question that asks for one, by key. Raise KH501."""
+        """Return the true count of each key, for a question with one count. Raise KH501."""
         asked = question.plan.question
         (values,) = self.count(asked, asked.functionals)
         return {make_key_text(asked.keys.get_key(index)): int(value) for index, value in enumerate(values)}
@@ -80,7 +80,7 @@ class OwnerReading:
 
 @contextmanager
 def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
-    """Open the source of a policy for reading. Raise KH002 to KH010."""
+    """Open a policy's source for the owner. Raise KH002 to KH010."""
     source = open_policy_source(policy_path)
     try:
         yield OwnerReading(source, read_pinned_catalog(policy_path, source))
@@ -90,7 +90,7 @@ def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
 
 @dataclass(frozen=True, slots=True)
 class TrueShare:
-    """One group: its size, the number of its members with the value, and the probability to learn that share."""
+    """One group: its size, how many members have the value, and the probability that an attacker learns that share."""
 
     key: Key
     group: int
@@ -100,14 +100,14 @@ class TrueShare:
 
     @property
     def is_disclosed(self) -> bool:
-        """True if the share counts as disclosed by the published rule."""
+        """True if the published rule counts this share as disclosed."""
         return self.chance >= SURELY and self.jump >= JUMP * (1 - _ROUNDING)
 
 
 def say_true_shares(
     reading: OwnerReading, questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue], *, epsilon: float
 ) -> ReportSection:
-    """Return the list of disclosures of each question.
+    """Return the report's section on disclosures, for each question.
 
     A disclosure is a group whose share is high and can be learned within the epsilon.
     """
@@ -136,10 +136,10 @@ def say_true_shares(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedShare:
-    """The sizes of all groups, and the numbers of their members with a value.
+    """The true sizes of all groups, and how many members of each have a value.
 
-    `members` says if they are units or rows. One unit is at most `most` of them, so noise on the counts is `most` times
-    as wide. `base_rate` is the share of everybody, None if nobody has the value.
+    `members` says if the members are units or rows. One unit is at most `most` members, so the noise is `most` times as
+    wide. `base_rate` is the value's share among all members, or None if no member has it.
     """
 
     name: str
@@ -150,9 +150,9 @@ class CountedShare:
     base_rate: float | None
 
     def judge(self, made: Question, *, epsilon: float) -> list[TrueShare]:
-        """Return the shares of all groups, judged by what can be learned within an epsilon.
+        """Return the share of each group, with what an attacker can learn about it within an epsilon.
 
-        Disclosed ones come first, the most frequent first.
+        Disclosed shares come first. Shares are sorted by how far they exceed the base rate.
         """
         if self.base_rate is None or epsilon <= 0:
             return []
@@ -169,7 +169,7 @@ class CountedShare:
 def _list_shares(
     reading: OwnerReading, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
 ) -> Iterator[CountedShare]:
-    """Yield the shares to judge: those that the question itself compares, then the declared ones."""
+    """Yield the shares to judge: first those that the question compares, then those of declared values."""
     made = question.plan.question
     declared = {one.said: one for one in sensitive}
     for said in question.shares:
@@ -215,9 +215,10 @@ def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, bas
 
 
 def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -> CountedShare:
-    """Count the units of each group and those with a value. A unit is one row, or has a row in the group.
+    """Count the units of each group, and those with a sensitive value.
 
-    Raise KH1xx and KH2xx if it cannot be asked for.
+    A unit is one row, or has the value if one of its rows in the group has it. Raise KH1xx and KH2xx if no question can
+    ask for the value.
     """
     keys = ", ".join(map(quote_identifier, made.keys.names))
     text = value.value.replace("'", "''")
@@ -285,7 +286,7 @@ def _make_document(question: RiskQuestion, true: CountedShare, found: Sequence[T
 
 
 def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> ReportSection:
-    """Return the section on the units and rows that the contribution bounds leave out of each question's groups."""
+    """Return the report's section on the units and rows of each question that contribution bounds leave out."""
     rows: list[tuple[str, ...]] = []
     figures: list[dict[str, object]] = []
     notes: list[Part] = []

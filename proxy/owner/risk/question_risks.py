@@ -1,4 +1,4 @@
-"""Questions planned for a risk report: what each one costs, and which shares it compares outright."""
+"""Questions planned for a risk report: the cost of each, and the shares that it compares."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell
 
 @dataclass(frozen=True, slots=True)
 class RiskQuestion:
-    """One question with its plan. `name` is the stored question's name, or says where it was given."""
+    """One planned question. `name` is the stored question's name, or says where the question was typed."""
 
     name: str
     plan: Plan
@@ -26,7 +26,7 @@ class RiskQuestion:
 
     @property
     def epsilon(self) -> float:
-        """Return the worst-case loss of one unit's presence in one cell."""
+        """Return the worst-case loss of one unit in one cell."""
         return count_losses_in_cell(self.plan) * self.plan.worst_case_epsilon
 
     @property
@@ -36,7 +36,7 @@ class RiskQuestion:
 
 
 def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> Iterator[RiskQuestion]:
-    """Plan the questions of a text, without source or ledger. Raise KH1xx to KH3xx as asking them would."""
+    """Plan the questions of a text, without source or ledger. Raise KH1xx to KH3xx, as asking would."""
     today = datetime.now(UTC).date()
     for listed in read_list(text, catalog, analyst=OWNER, given={}):
         if listed.asked is None:

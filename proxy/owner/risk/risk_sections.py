@@ -1,4 +1,4 @@
-"""The public sections of `keyhole risk`, from policy, ledger and declared questions, without private data."""
+"""The public sections of `keyhole risk`. They follow from policy, ledger and questions, without private data."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ _EITHER = "this group rather than that"
 
 @dataclass(frozen=True, slots=True)
 class RiskAsked:
-    """The input of the report. If `spent`, the ledger's reading, is given, sections are about spent losses.
+    """The input of the whole report. If `spent` is given, sections are about the losses that the ledger has recorded.
 
-    `runs` is the number of simulated cells for attacks by random counts. `attackers` is the section on attackers who
-    know some counts. `private` are the sections from private data, on which no other section depends.
+    `runs` is the number of simulated cells for attacks with random counts. `attackers` is the section on attackers who
+    know some counts. `private` are sections from private data, on which no other section depends.
     """
 
     policy: Policy
@@ -45,14 +45,14 @@ class RiskAsked:
 
     @property
     def epsilon(self) -> float:
-        """Return the largest possible loss of one group, or the largest spent one."""
+        """Return the largest spent loss of one group if `spent` is given, and otherwise the largest possible one."""
         if self.spent is None:
             return self.policy.budget.epsilon_per_predicate
         return max((table.epsilon for table in self.spent.tables), default=0.0)
 
 
 def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
-    """Return all sections in their order. Those from private data come just before the last one."""
+    """Return all sections of the report, in order. Sections from private data come just before the last one."""
     found = [_say_promise(asked.policy)]
     if asked.spent is not None:
         found.append(_say_spent(asked.spent))
@@ -198,7 +198,7 @@ def _say_questions(questions: Sequence[RiskQuestion], sensitive: Sequence[Sensit
 
 
 def _weigh(question: RiskQuestion, said: ShareThreshold, sensitive: Sequence[SensitiveValue]) -> str:
-    """Return in words what a compared share means for a declared sensitive value."""
+    """Return in words what a share that a question compares means for a declared sensitive value."""
     known = next((one for one in sensitive if one.is_counted_by(said)), None)
     if known is None:
         return ""

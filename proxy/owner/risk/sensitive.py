@@ -1,4 +1,4 @@
-"""Sensitive values with their frequency, from `--sensitive COLUMN=VALUE:f`."""
+"""Sensitive values and their frequency among all people, from `--sensitive COLUMN=VALUE:f`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _FORM = 'say COLUMN=VALUE:SHARE, such as "education=Doctorate:0.012"'
 
 @dataclass(frozen=True, slots=True)
 class SensitiveValue:
-    """One value of a column, and the share of everybody who has it: public, or declared."""
+    """One value of a column, with the share of all people who have it, as publicly known."""
 
     column: str
     value: str
@@ -22,18 +22,18 @@ class SensitiveValue:
 
     @property
     def said(self) -> str:
-        """Return the typed text, without the share."""
+        """Return the value as the owner typed it, without the share."""
         return f"{self.column} = {self.value}"
 
     def is_counted_by(self, share: ShareThreshold) -> bool:
-        """Return True if a question's share is the share of members with this value."""
+        """Return True if a question's share counts the members with this value."""
         if share.columns != (self.column,) or share.value is None:
             return False
         return _normalise(share.value) == _normalise(self.value)
 
 
 def parse_sensitive(text: str) -> SensitiveValue:
-    """Parse a sensitive value. Raise ValueError with a message for the person who typed it."""
+    """Parse `COLUMN=VALUE:f`. Raise ValueError with a message for the person who typed it."""
     head, _, rate = text.rpartition(":")
     column, _, value = head.partition("=")
     if not column.strip() or not value.strip():
@@ -46,10 +46,10 @@ def parse_sensitive(text: str) -> SensitiveValue:
 
 
 def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
-    """Raise ValueError for a value that cannot be checked, with a message for the person who typed it.
+    """Raise ValueError for a sensitive value that cannot be checked, with a message for the person who typed it.
 
-    This is the case if no private table has such a column, if no column may have the value by the policy's
-    declarations, or if one value has two shares.
+    A value cannot be checked if no private table has the column, if the policy's declarations exclude the value, or if
+    two shares are given for it.
     """
     exposed = {name for table in policy.private_tables.values() for name in table.columns}
     strange = next((one.column for one in values if one.column not in exposed), None)
@@ -64,7 +64,7 @@ def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
 
 
 def _can_occur(wanted: SensitiveValue, section: ColumnSection) -> bool:
-    """Return True if a value lies within the bounds of a column and among its listed key values, if there are some."""
+    """Return True if the value is within the column's bounds, and among its listed key values if there are any."""
     if section.key is not None and section.key.values is not None:
         return _normalise(wanted.value) in {_normalise(str(value)) for value in section.key.values}
     try:
@@ -75,5 +75,5 @@ def _can_occur(wanted: SensitiveValue, section: ColumnSection) -> bool:
 
 
 def _normalise(value: str) -> str:
-    """Return a value in one spelling, so that 1 in a sum equals true in a condition."""
+    """Return a value in one spelling, so that, for example, 1 in a sum equals true in a condition."""
     return {"true": "1", "false": "0"}.get(value.lower(), value)

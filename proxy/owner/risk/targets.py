@@ -1,4 +1,7 @@
-"""Risk targets in words, and the largest loss for each: `advantage 0.1`, `posterior 1% -> 5%`, `guess 100 0.05`."""
+"""Risk targets in words, such as `advantage 0.1`, with the largest loss that meets each.
+
+Other targets are `posterior 1% -> 5%` and `guess 100 0.05`.
+"""
 
 import math
 import re
@@ -16,9 +19,10 @@ _MOST_CANDIDATES = 10**9  # as many as nine digits say: whoever guesses among mo
 
 @dataclass(frozen=True, slots=True)
 class RiskTarget:
-    """A risk target in words, with the largest losses of one presence that meet it.
+    """A risk target in words, with the largest loss that meets it.
 
-    `epsilon` meets the target about presence, `which_epsilon` the one about a unit's group (None: not part of it).
+    `epsilon` meets the target about a unit's presence. `which_epsilon` meets the target about a unit's group, or is
+    None if the target has no such part.
     """
 
     said: str
@@ -49,7 +53,7 @@ def parse_target(text: str) -> RiskTarget:
 
 
 def _correct(wish: str) -> str:
-    """Return an accepted form of a target that cannot be parsed. It keeps the typed numbers, if there are enough."""
+    """Return an accepted form of a target that cannot be parsed, with the typed numbers if there are enough."""
     found = find_shares(wish)
     if "advantage" in wish:
         return f'"advantage {found[0]}"' if len(found) == 1 else '"advantage 0.1"'
@@ -63,5 +67,5 @@ def _correct(wish: str) -> str:
 
 
 def _round_down(epsilon: float) -> float:
-    """Return an epsilon with four digits, rounded down, so that a pasted budget meets the target."""
+    """Return an epsilon rounded down to four significant digits, so that the printed budget meets the target."""
     return math.floor(epsilon * 1e4 + 1e-9) / 1e4
