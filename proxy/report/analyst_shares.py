@@ -1,7 +1,8 @@
-"""The change of analysts' remaining budgets when the first of them gets a cap of their own, or the last cap goes.
+"""How analysts' remaining budgets change if the first analyst gets a cap of their own, or the last such cap is removed.
 
-All analysts share a balance. If any has a cap of their own, the rest of it for each one counts the others' questions at
-their worst case (`Limits.separates_analysts`). So declaring a cap for one analyst changes what others have left.
+All analysts share a balance. If any analyst has a cap of their own, each analyst's remaining budget counts the others'
+questions at their worst case (`Limits.separates_analysts`). So declaring a cap for one analyst changes the remaining
+budget of the others.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ _WHY = {
 
 
 def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: bool) -> Iterator[str]:
-    """Yield a sentence on who has more or less left than before. Yield nothing if the accounting did not change.
+    """Yield a sentence on which analysts have more or less budget left than before, if the accounting changed.
 
     Raises:
         LedgerError: if the ledger does not answer.
@@ -53,7 +54,7 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
 
 
 def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
-    """Log the sentence of `describe_changed_shares` after a reload. Log nothing here if the ledger does not answer."""
+    """Log the sentence of `describe_changed_shares` after a reload. Log nothing if the ledger does not answer."""
     were_apart = any(
         one.epsilon_per_predicate is not None or one.epsilon_per_unit is not None for one in before.analysts.values()
     )
@@ -68,7 +69,7 @@ def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
 
 
 def _list_left(report: BudgetReport) -> dict[str, str]:
-    """Return the rest of a privacy unit's budget, and of the group that has least left, as texts by name."""
+    """Return by name, as text, the remaining budget of a privacy unit, and of the group with the least left."""
     groups = [min(one.left_nano) for one in report.families if one.left_nano]
     found = {"has left of a group": min(groups, default=None), "has left of a privacy unit": report.unit_left_nano}
     return {name: f"{amount / NANO:.4f}" for name, amount in found.items() if amount is not None}

@@ -1,7 +1,8 @@
 """The spent and remaining budget, as lines and as JSON: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
 
-Owners see exact losses, of everybody together. Analysts see "at most" and "at least", which follow from the ledger
-alone. Their spent amounts are their own. The remaining ones also count what others spent, as far as that is public.
+Owners see exact losses, of all analysts together. Analysts see "at most" and "at least", which follow from the ledger
+alone. An analyst's spent amounts are their own. The remaining amounts also count what others spent, as far as that is
+public.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,13 +24,13 @@ from proxy.report.limit_names import name_limit
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
-    """One row of the budget, in epsilon as text.
+    """One row of the budget report, in epsilon as text.
 
-    It is about the privacy unit over all tables, a whole table, all groups by certain keys, or one group of a family.
-    `limit` is the name of the tightest balance, whose rest is `left`.
+    The row is about the privacy unit over all tables, a whole table, all groups by certain keys, or one group of a
+    family. `limit` names the tightest balance, and `left` is what remains of it.
 
-    `budget` is the cap with grants, for an analyst their own cap if it is lower. The loss of a group is everything that
-    answers reveal about it, including answers about overlapping groups.
+    `budget` is the cap with grants, or the analyst's own cap if that is lower. `spent` counts all answers that reveal
+    something about the group, including answers about overlapping groups.
     """
 
     table: str
@@ -45,15 +46,15 @@ class BudgetLine:
 
     @property
     def what(self) -> str:
-        """Return in words whose balance it is."""
+        """Return in words what the row is about."""
         return f"each {self.unit}, over all questions" if self.scope == "unit" else self.family
 
     def list_summary(self) -> tuple[str | None, ...]:
-        """Return the row in the order of the columns of `keyhole.budget`."""
+        """Return the row's values in the order of the columns of `keyhole.budget`."""
         return self.what, self.table or None, self.budget, self.spent, self.left, self.limit, self.scope
 
     def list_texts(self) -> tuple[str, ...]:
-        """Return the row in the order of the columns of `keyhole.budget_details`."""
+        """Return the row's values in the order of the columns of `keyhole.budget_details`."""
         return (
             self.table,
             self.unit,
@@ -68,13 +69,16 @@ class BudgetLine:
 
 
 def list_budget(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
-    """Return the summary, and every group that was ever charged; one analyst's own charges if named."""
+    """Return the rows of the budget summary, and one row for every group that was ever charged.
+
+    If `analyst` is given, only that analyst's own charges are counted as spent.
+    """
     report = service.report_balances(analyst)
     return (*_summarise(service, report), *_list_group_lines(report))
 
 
 def list_summary(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
-    """Return the privacy unit, the tables with a cap, and a line for each table and set of keys."""
+    """Return the rows of the summary: the privacy unit, the tables with a cap, and each table's sets of keys."""
     return tuple(_summarise(service, service.report_balances(analyst)))
 
 
@@ -121,7 +125,7 @@ def _list_table_lines(service: Service, report: BudgetReport) -> Iterator[Budget
 
 
 def _list_grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
-    """Yield, for each table and set of keys, the most that any group has lost and the least left, over all of them."""
+    """Yield a row for each table and set of keys: the most that any group has lost, and the least that any has left."""
     for (table, columns), found in _group_families(report.families).items():
         keys = ", ".join(read_label(label) for label in columns)
         tightest = min(found, key=lambda balance: min(balance.left_nano, default=balance.cap_nano))
@@ -140,7 +144,7 @@ def _list_grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
 
 
 def _group_families(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str, ...]], list[FamilyBalance]]:
-    """Return balances by table and grouping columns: filters and data versions together."""
+    """Return balances by table and grouping columns. Filters and data versions are put together."""
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
         together.setdefault((balance.family.table, balance.family.columns), []).append(balance)
@@ -169,7 +173,7 @@ def _list_group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
 
 
 def make_maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
-    """Return maps of the used budget of groups, for every table and set of grouping columns; of one table if named."""
+    """Return heat maps of the groups' used budget, for each table and set of grouping columns, or for one table."""
     families = [item for item in service.report_balances(analyst).families if table in (None, item.family.table)]
     return make_heat_maps(families)
 
@@ -177,8 +181,8 @@ def make_maps(service: Service, analyst: str | None, *, table: str | None) -> tu
 def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
     """Return the budget as a JSON document.
 
-    It has the policy's caps. Then it has the unit's balance, the tables' balances and a summary per family of groups,
-    each with the cap in force.
+    The document has the policy's caps, and then the balances of the unit, of tables, and of each family of groups. Each
+    balance has its cap.
     """
     report = service.report_balances(analyst)
     caps = service.catalog.budget
@@ -223,7 +227,7 @@ def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
 
 
 def _make_published_document(service: Service, analyst: str | None) -> dict[str, Any]:
-    """Return the published files that no budget covers, for the JSON document. Only the owner's view has them."""
+    """Return the published files that no budget covers, for the owner's JSON document."""
     if analyst is not None:
         return {}
     return {
@@ -235,7 +239,7 @@ def _make_published_document(service: Service, analyst: str | None) -> dict[str,
 
 
 def find_published(service: Service, analyst: str | None) -> tuple[Published, ...]:
-    """Return files of tables that no budget covers, for the owner. Raise KH502."""
+    """Return the published files that no budget covers, for the owner. Raise KH502."""
     if analyst is not None:
         return ()
     try:
@@ -258,15 +262,15 @@ def _make_family_document(balance: FamilyBalance) -> dict[str, Any]:
 
 
 def write_epsilon(nanos: int) -> str:
-    """Write an amount in epsilon."""
+    """Return an amount in epsilon as text."""
     return f"{nanos / NANO:.4f}"
 
 
 def write_cap(nanos: int | None) -> str:
-    """Write a cap in epsilon, if there is one."""
+    """Return a cap in epsilon as text, or "no cap"."""
     return "no cap" if nanos is None else f"{Decimal(nanos) / NANO:f}"
 
 
 def write_left(nanos: int | None) -> str:
-    """Write what is left of a cap in epsilon, if there is one."""
+    """Return the remaining part of a cap in epsilon as text. Without a cap, return a text that says so."""
     return "no cap" if nanos is None else write_epsilon(nanos)

@@ -1,4 +1,4 @@
-"""The budget's tables for a terminal: `keyhole budget`."""
+"""The tables that `keyhole budget` prints in a terminal."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,10 @@ from proxy.report.terminal import make_visible
 
 
 def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
-    """Return the budget for a terminal.
+    """Return the budget as tables for a terminal.
 
-    Families of groups come first, with the most spent and the least left. Units and analysts follow.
+    The first table has, for each family of groups, the most spent and the least left. Tables on units and analysts
+    follow.
     """
     report = service.report_balances(analyst)
     groups = Printed(title="Groups, in epsilon", title_justify="left")
@@ -66,7 +67,7 @@ def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
 
 
 def _make_limits_table(report: BudgetReport) -> Printed:
-    """Return the table of the limits that decide how much each group has left."""
+    """Return the table of limits, which decide how much each group has left."""
     limits = Printed(title="What is left there is of", title_justify="left")
     for heading in ("table", "grouped by", "limit"):
         limits.add_column(heading, overflow="fold")

@@ -1,4 +1,4 @@
-"""The arithmetic of a policy's caps: the most that one question by some keys can cost a group, and odds in words."""
+"""The arithmetic of a policy's caps: the most that one question by certain keys can cost a group, and odds in words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from proxy.report.odometer import say_belief
 
 @dataclass(frozen=True, slots=True)
 class CostliestQuestion:
-    """The most expensive question by some keys of a table, and the cap that limits its cost.
+    """The most expensive possible question by certain keys of a table, and the cap that limits its cost.
 
-    `epsilon` is the most that it can cost a group. It is `cap_epsilon`, the value of the cap `cap`, divided by the
-    `groups` that one unit may be in and is charged for together.
+    `epsilon` is the most that the question can cost a group. `epsilon` is `cap_epsilon`, the value of the cap `cap`,
+    divided by `groups`. One unit may be in that many groups, and is charged for all of them.
     """
 
     table: str
@@ -29,7 +29,7 @@ class CostliestQuestion:
 
     @property
     def sentence(self) -> str:
-        """The arithmetic as a sentence."""
+        """The arithmetic in one sentence."""
         loses = "may lose" if self.cap == "epsilon_per_unit" else "may lose to questions on this table"
         return (
             f"no question by {', '.join(self.keys)} can cost a group more than {write_at_least(self.epsilon)}, since "
@@ -49,10 +49,10 @@ class CostliestQuestion:
 
 
 def list_costliest_questions(catalog: Catalog) -> Iterator[CostliestQuestion]:
-    """Yield the costliest question for each key of a table, and for each set of keys that are bounded together.
+    """Yield the most expensive question for each key of a table, and for each declared set of keys.
 
-    Only those are yielded for which the cap on a unit decides: it allows less than the cap on one question and the cap
-    on a group. A question about fewer groups, or by keys of which a unit has one value, may cost more.
+    A question is yielded only if the cap on a unit is the tightest: it allows less than the cap on one question and the
+    cap on a group. A question about fewer groups, or by keys of which a unit has one value, may cost more.
     """
     budget = catalog.budget
     for table in catalog.tables:
@@ -97,7 +97,7 @@ def _find_costliest(table: Table, keys: tuple[Column, ...], budget: Budget) -> C
 
 
 def describe_odds(catalog: Catalog) -> Iterator[str]:
-    """Yield in words how sure the caps let somebody become of one unit, starting from even odds."""
+    """Yield sentences on how sure the caps let an attacker become of one unit, starting from even odds."""
     budget = catalog.budget
     if any(table.is_row_unit for table in catalog.tables):
         yield f"  all answers about a group together: {_lower_first(say_belief(budget.per_predicate, of='that a row'))}"

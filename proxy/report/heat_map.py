@@ -1,4 +1,4 @@
-"""Heat maps of used budget, for owners: key values against key values, each cell the share that a group has lost."""
+"""Heat maps of used budget, for owners. Each cell is a group, and shows the share of its budget that is spent."""
 
 from calendar import day_abbr, day_name, month_abbr, month_name
 from collections.abc import Iterable, Sequence
@@ -39,11 +39,12 @@ _NAMED = 3  # of the worst groups of a map in its summary: more would not fit on
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """The groups of a table in rows and columns. With more than two keys, a cell has the largest share over the others.
+    """The groups of a table in rows and columns, one key down and one across.
 
-    `percent` has shape (rows, columns): the share of its budget that a group has lost, in percent rounded down (but at
-    least 1 if anything is lost). It is `NEVER` if nobody asked about the group. `left_out` has the numbers of rows and
-    columns that are not shown, `left_out_percent` the largest share among them.
+    `percent` has shape (rows, columns): the spent share of each group's budget, in percent rounded down (but at least 1
+    if anything is spent). If nobody asked about the group, `percent` is `NEVER`. With more than two keys, a cell has
+    the largest share over the other keys. `left_out` has the numbers of rows and columns that are not shown, and
+    `left_out_percent` the largest share among these.
     """
 
     table: str
@@ -56,14 +57,17 @@ class HeatMap:
 
     @property
     def title(self) -> str:
-        """Table and keys."""
+        """The table's name and the keys."""
         by = f" by {self.keys[0]}" if self.keys else ""
         across = f" (down) and {self.keys[1]} (across)" if len(self.keys) > 1 else ""
         rest = f", the worst over {', '.join(self.keys[2:])}" if len(self.keys) > 2 else ""
         return f"{self.table}{by}{across}{rest}"
 
     def cut(self, *, rows: int, columns: int) -> "HeatMap":
-        """Return the map with only the rows and columns that have lost most, in their old order."""
+        """Return the map with at most so many rows and columns.
+
+        Those with the largest spent shares are kept, in their old order.
+        """
         if len(self.rows) <= rows and len(self.columns) <= columns:
             return self
         down = _find_most_spent(self.percent.max(axis=1), rows)
@@ -81,7 +85,7 @@ class HeatMap:
 
     @property
     def remark(self) -> str:
-        """Return a remark on omitted rows and columns, or nothing."""
+        """Return a remark on omitted rows and columns, or ""."""
         down, across = self.left_out
         if not down and not across:
             return ""
@@ -97,8 +101,8 @@ def _find_most_spent(percent: Shares, most: int) -> list[int]:
 def make_heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
     """Return one map for each table and set of grouping columns.
 
-    Filters and data versions share a map. A cell shows the largest loss among them that a question about the group
-    would meet. Families of one table have one cap.
+    All filters and data versions share a map. A cell shows the largest loss among them that counts for a question about
+    the group. All families of a table have the same cap.
     """
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
@@ -147,7 +151,7 @@ def _make_sort_key(value: str) -> tuple[int, float, str]:
 
 
 def choose_colour(percent: int) -> str:
-    """Return the colour of a share."""
+    """Return the colour of a cell with this percentage."""
     return NEVER_FILL if percent < 0 else [colour for least, colour in STEPS if least <= percent][-1]
 
 
@@ -157,15 +161,16 @@ def write_percent(percent: int) -> str:
 
 
 def list_legend() -> tuple[tuple[int, str], ...]:
-    """Return the least share of each step, with its words."""
+    """Return the steps of the colour scale: the lowest percentage of each, with its words."""
     steps = [(least, f"{least}-{end - 1} %") for (least, _), (end, _) in pairwise(STEPS)]
     return ((NEVER, ". never asked"), *steps, (STEPS[-1][0], f"{STEPS[-1][0]} % used up"))
 
 
 def summarise(maps: Sequence[HeatMap]) -> tuple[str, ...]:
-    """Return a line for each map, the most spent first.
+    """Return a sentence for each map, the most spent map first.
 
-    It has the largest share, the table and grouping, the number of groups asked about, and those that have lost most.
+    A sentence has the largest share, the table and grouping, the number of groups asked about, and the groups with the
+    largest shares.
     """
     asked = [one for one in maps if one.percent.max(initial=NEVER) >= 0]
     return tuple(_summarise(one) for one in sorted(asked, key=lambda one: -int(one.percent.max())))

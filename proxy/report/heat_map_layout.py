@@ -1,4 +1,4 @@
-"""The layout of a picture of heat maps, in pixels."""
+"""The layout of a picture of heat maps: positions of texts and boxes, in pixels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,10 +56,10 @@ class Picture:
 
 
 def lay_out_maps(maps: Sequence[HeatMap], *, title: str) -> Picture:
-    """Return the maps one below the other, with a legend.
+    """Return a picture of the maps, one below the other, with a legend.
 
-    Names are cut after 30 characters, and made visible whatever characters they have. Of a map with more than 120 rows
-    or columns the most spent are drawn, with a remark.
+    Names are cut after 30 characters, and control characters are made visible. If a map has more than 120 rows or
+    columns, only the most spent ones are drawn, with a remark.
     """
     parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, make_visible(title), is_bold=True)]
     top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER

@@ -1,4 +1,4 @@
-"""Heat maps as one SVG picture. Every cell has its number, so that it can be read in black and white."""
+"""The drawing of heat maps as one SVG picture. Each cell shows its number, so it can be read in black and white."""
 
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
@@ -9,11 +9,11 @@ from proxy.report.terminal import make_visible
 
 
 def draw_heat_maps(maps: Sequence[HeatMap], *, title: str) -> str:
-    """Return the maps one below the other, with a legend.
+    """Return SVG text with the maps one below the other, and a legend.
 
     Guarantee: the result is well-formed XML whatever the key values are. Every value is escaped, and cut after 30
-    characters, with the whole one in the cell's tooltip. Nothing is loaded from elsewhere and nothing runs. Of a map
-    with more than 120 rows or columns the most spent are drawn, with a remark.
+    characters; the cell's tooltip has the whole value. The picture loads nothing and runs nothing. If a map has more
+    than 120 rows or columns, only the most spent ones are drawn, with a remark.
     """
     picture = lay_out_maps(maps, title=title)
     size = f'width="{picture.width:.0f}" height="{picture.height:.0f}"'

@@ -1,4 +1,4 @@
-"""Files of a ledger: its log as JSON lines or parquet, and verified copies of the whole ledger."""
+"""The files written from a ledger: its events as JSON lines or parquet, and verified copies of the whole ledger."""
 
 import json
 import os
@@ -24,7 +24,10 @@ _KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
 
 
 def write_json_lines(events: Iterable[ExportedEvent], path: Path) -> int:
-    """Write one JSON object a line. Return the number of events. The file is written whole or not at all."""
+    """Write each event as one line of JSON. Return the number of events.
+
+    The file is written whole or not at all.
+    """
     with _write_whole(path) as part, part.open("w", encoding="utf-8") as file:
         return sum(1 for event in events if file.write(json.dumps(asdict(event), ensure_ascii=False) + "\n"))
 
@@ -52,7 +55,7 @@ def _find_kind(annotation: object) -> str:
 def _write_whole(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file, which replaces `path` when the block ends. Delete it if the block raises.
 
-    It exists already, empty. Only its owner may read either file.
+    The temporary file exists already, empty. Only the process's user may read either file.
     """
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The log for owners: a line for each question, or one question in full. Losses are exact."""
+"""The log of questions for owners: one line for each question, or one question in full. Losses are exact."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -24,7 +24,7 @@ _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "w
 
 
 def list_question_lines(questions: Sequence[AskedQuestion]) -> Iterator[str]:
-    """Yield one line a question, as psql prints tables."""
+    """Yield the lines of a table as psql prints it, with one row for each question."""
     yield from write_psql_table(_HEADINGS, [_make_line(question) for question in questions])
 
 
@@ -49,7 +49,7 @@ def _shorten(text: str) -> str:
 
 
 def describe_subject(question: AskedQuestion) -> str:
-    """Return the question's text. If none was kept, describe its table, grouping columns and filter in one phrase."""
+    """Return the question's text. If no text was stored, describe table, grouping columns and filter."""
     if question.wording is not None and question.wording.text is not None:
         return question.wording.text
     return _describe_family(question)
@@ -62,7 +62,10 @@ def _describe_family(question: AskedQuestion) -> str:
 
 
 def find_cost(question: AskedQuestion) -> int:
-    """Return the loss of the key that lost most, in 1e-9 epsilon: the worst case while open, 0 once released."""
+    """Return the largest loss of a key, in 1e-9 epsilon.
+
+    For an open reservation, return the worst case. For a released one, return 0.
+    """
     if question.spent is not None:
         return question.spent.epsilon_nano
     if question.most is not None:
@@ -71,7 +74,7 @@ def find_cost(question: AskedQuestion) -> int:
 
 
 def describe_reuse(question: AskedQuestion) -> str:
-    """Return in words the earlier answer or noise that a question read or continued."""
+    """Return in words which earlier answer or noise a question used."""
     charge = question.charge
     if question.reads is not None:
         return f"the answer of {question.reads[:SHORT_ID]}"
@@ -89,7 +92,7 @@ def describe_reuse(question: AskedQuestion) -> str:
 
 
 def show_question(question: AskedQuestion) -> Iterator[str]:
-    """Yield one question in full, with its losses per key from the largest down."""
+    """Yield all lines about one question, with its losses per key from the largest down."""
     facts = describe_question(question)
     wide = max(len(name) for name, _ in facts)
     yield from (f"{name.ljust(wide)}  {make_visible(told)}" for name, told in facts)
@@ -178,7 +181,10 @@ def _write_key(question: AskedQuestion, place: int) -> str:
 
 
 def list_published_lines(published: Sequence[Published]) -> Iterator[str]:
-    """Yield files of tables that no budget covers, newest first, as psql prints tables; nothing if there are none."""
+    """Yield the lines of a psql table of published files that no budget covers, newest first.
+
+    Yield nothing if there are none.
+    """
     if published:
         yield ""
         yield "Published; no budget covers these:"
@@ -191,7 +197,7 @@ def _make_published_line(one: Published) -> tuple[str, ...]:
 
 
 def make_published_document(one: Published) -> dict[str, Any]:
-    """Return a file of a table that no budget covers, as a JSON document."""
+    """Return a published file that no budget covers as a JSON document."""
     return {
         "published_at": one.at.isoformat(),
         "by": one.by,
@@ -207,7 +213,7 @@ def make_published_document(one: Published) -> dict[str, Any]:
 
 
 def make_document(question: AskedQuestion) -> dict[str, Any]:
-    """Return one question as a JSON document, amounts in epsilon."""
+    """Return one question as a JSON document, with amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
     most = question.most if spent is None else spent.largest
     found: dict[str, Any] = {
@@ -250,7 +256,7 @@ def make_losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None
 
 
 def write_epsilon(nanos: int) -> str:
-    """Return an amount in epsilon, to four places."""
+    """Return an amount in epsilon as text, to four decimals."""
     return f"{nanos / NANO:.4f}"
 
 

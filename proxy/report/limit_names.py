@@ -1,4 +1,4 @@
-"""The names of the limits of a question, the same in NOTICEs, EXPLAIN and refusals.
+"""The names of the limits on a question. NOTICEs, EXPLAIN and refusals use the same names.
 
 Guarantee: names and figures follow from the policy, the ledger and the question alone.
 """
@@ -20,7 +20,7 @@ _MOST_PLACES = 9  # those of the ledger: fewer are shown wherever they are enoug
 
 
 def name_limit(scope: BalanceScope, *, is_session_cap: bool = False) -> str:
-    """Return the name of the limit with that scope.
+    """Return the name of a limit, by the scope of its balance.
 
     Parameters:
         is_session_cap: True if the cap on one question is the session's own, not the owner's.
@@ -29,7 +29,7 @@ def name_limit(scope: BalanceScope, *, is_session_cap: bool = False) -> str:
 
 
 def write_distinguishable(needed_nano: int, left_nano: int) -> tuple[str, str]:
-    """Return the needed and the remaining epsilon as texts, with enough digits to show that the first is larger.
+    """Return the needed and the remaining epsilon as texts, with enough digits to tell them apart.
 
     >>> write_distinguishable(1_440_000_000, 120_000_000)
     ('1.44', '0.12')

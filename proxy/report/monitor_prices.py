@@ -1,4 +1,4 @@
-"""The policy's monitors with their prices, and warnings about those that are refused, expensive or doubtful."""
+"""The prices of the policy's monitors, and warnings about monitors that are refused, expensive or doubtful."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from planner.monitors.monitor_plan import MonitorPlan
 
 @dataclass(frozen=True, slots=True)
 class PricedMonitor:
-    """A monitor by name, with its plan, or with the refusal if it cannot be planned."""
+    """A monitor's name with its plan, or with the refusal if it cannot be planned."""
 
     name: str
     plan: MonitorPlan | KeyholeError
@@ -46,7 +46,7 @@ class PricedMonitor:
 
 
 def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor, ...]:
-    """Return every monitor of the policy with its price, in the policy's order. The source is not used."""
+    """Plan every monitor of the policy, and return them in the policy's order. The source is not used."""
 
     def plan(name: str) -> MonitorPlan | KeyholeError:
         monitor = catalog.find_monitor(name)
@@ -60,9 +60,10 @@ def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor
 
 
 def describe_doubtful_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ...]) -> Iterator[str]:
-    """Yield the warnings about monitors before they are started.
+    """Yield warnings about monitors that the owner should see before starting them.
 
-    They are EXPLAIN's warnings. For a monitor that no balance could ever cover, they give the reason and a remedy.
+    The warnings are the same as EXPLAIN's. If no balance could ever cover a monitor, its warning has the reason and a
+    remedy.
     """
     for one in priced:
         if isinstance(one.plan, KeyholeError):

@@ -1,7 +1,7 @@
-"""The odometer: the losses so far over all budget windows, in words that an owner can put into a report.
+"""The odometer: all losses so far, over all budget windows, in sentences that an owner can put into a report.
 
-The numbers are exact and for the owner. They bound every answer ever released, and follow from the ledger alone.
-Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.
+The numbers are exact, and only for the owner. They bound the loss by all answers ever released, and follow from the
+ledger alone. Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.
 """
 
 import math
@@ -24,9 +24,10 @@ _MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody ma
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """The odometer's reading of one table.
+    """The losses of one table.
 
-    `epsilon` is the largest loss of any unit in one cell, over all answers ever. `unit` is "row", or names columns.
+    `epsilon` is the largest loss of any unit in one cell, by all answers ever released. `unit` is "row", or has the
+    names of the unit's columns.
     """
 
     table: str
@@ -37,7 +38,7 @@ class TableReading:
 
 @dataclass(frozen=True, slots=True)
 class AnalystReading:
-    """The largest losses by one analyst's own questions: in any one cell, and of one unit over all tables."""
+    """The largest losses by one analyst's own questions: in one cell, and of one unit over all tables."""
 
     analyst: str
     questions: int
@@ -47,7 +48,7 @@ class AnalystReading:
 
 @dataclass(frozen=True, slots=True)
 class PublishedReading:
-    """A published file that no budget covers, with the statement of what it discloses."""
+    """A published file that no budget covers, with a sentence on what it discloses."""
 
     on: str
     by: str
@@ -61,11 +62,11 @@ class PublishedReading:
 
 @dataclass(frozen=True, slots=True)
 class OdometerReading:
-    """The reading of the odometer.
+    """The losses so far, over all budget windows, with the caps of the policy.
 
-    `unit_epsilon` is the loss of one unit over all tables with units of several rows. It holds except with probability
-    `delta` (None: always). `unit_balance` is the same loss in the terms of the cap on a unit. No number covers the
-    files in `published`.
+    `unit_epsilon` is the largest loss of one unit, over all tables with units of several rows. That bound holds except
+    with probability `delta` (None: always). `unit_balance` is the same loss as the cap on a unit counts it. No number
+    covers the files in `published`.
 
     Caps are the policy's, for one budget window and without grants.
     """
@@ -88,14 +89,14 @@ class OdometerReading:
     published: tuple[PublishedReading, ...]
 
     def make_document(self) -> dict[str, Any]:
-        """Return the reading as a JSON document, each epsilon with its factor."""
+        """Return the losses as a JSON document. Each epsilon is followed by its factor, e to the epsilon."""
         found = asdict(self)
         for item in (*found["tables"], *found["analysts"]):
             item["factor"] = math.exp(item["epsilon"])
         return found | {"unit_factor": math.exp(self.unit_epsilon), "statements": list(self.write_lines())}
 
     def write_lines(self) -> Iterator[str]:
-        """Yield the reading in words."""
+        """Yield the losses in sentences."""
         yield from self._say_answered()
         yield from self._say_published()
 
@@ -207,14 +208,14 @@ def _say_unit(epsilon: float, delta: float | None) -> str:
 
 
 def _write_one_in(delta: float) -> str:
-    """Return `one in a billion`."""
+    """Return a small probability in words, such as `one in a billion`."""
     times = math.floor(1 / delta + 0.5)
     named = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
     return f"one in {named.get(times) or f'{times:,}'}"
 
 
 def write_factor(epsilon: float) -> str:
-    """Return `a factor of 4.5`: e to the epsilon, rounded up to two digits."""
+    """Return e to the epsilon in words, such as `a factor of 4.5`, rounded up to two digits."""
     if epsilon > math.log(_MOST_FACTOR):
         return "a factor of more than a million"
     value = math.exp(epsilon)
@@ -224,13 +225,13 @@ def write_factor(epsilon: float) -> str:
 
 
 def say_belief(epsilon: float, *, of: str) -> str:
-    """Return in words how sure somebody can become by this loss, starting from even odds."""
+    """Return in words how sure an attacker can become through this loss, starting from even odds."""
     subject = f"{of} is in the data" if of.endswith("row") else of
     return f"Whoever thought it as likely as not {subject} can now be {_write_certainty(epsilon)} of it."
 
 
 def _write_certainty(epsilon: float) -> str:
-    """Return `at most 75.3 % sure`: rounded up, to as many digits as separate it from certainty."""
+    """Return a certainty in words, such as `at most 75.3 % sure`: rounded up, but never to 100 %."""
     for places in range(1, _MOST_DIGITS + 1):
         step = 10**places
         percent = math.ceil(100 * step / (1 + math.exp(-epsilon)) - 1e-9) / step
@@ -240,7 +241,7 @@ def _write_certainty(epsilon: float) -> str:
 
 
 def say_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
-    """Return in words the risk of opening budget window number `windows`."""
+    """Return sentences on the risk of opening budget window number `windows`."""
     total = windows * per_predicate
     return (
         f"This opens window {windows}: all balances start at nothing, for everybody.",
@@ -254,12 +255,12 @@ def say_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
 
 
 def count_windows(ledger: Ledger) -> int:
-    """Return the number of budget windows: the first one, and each one that was opened."""
+    """Return the number of budget windows so far: the first one, and each one that an owner opened."""
     return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.read_decisions())
 
 
 def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
-    """Return the reading of a ledger. Raise `LedgerUnavailable`."""
+    """Compute the odometer from a ledger. Raise `LedgerUnavailable`."""
     budget = policy.budget
     report = ledger.report_balances(_find_limits(policy), covers_all_windows=True)
     asked = [question for question in ledger.read_history() if question.status != "released"]

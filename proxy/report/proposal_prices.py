@@ -1,4 +1,4 @@
-"""Warnings about a policy's bands and stored questions that, at its own accuracy, are refused or too expensive."""
+"""Warnings about a policy's bands and stored questions that would be refused, or cost too much, at its own accuracy."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,9 +19,9 @@ from planner.statements.stored_parameters import read_parameters
 
 
 def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
-    """Yield one sentence for each band, by its table's first key, and for each stored question that cannot be asked.
+    """Yield a sentence for each set of bands, and for each stored question, that cannot be asked.
 
-    It follows from the policy alone. The source is not used.
+    Bands are tried by their table's first key. The result follows from the policy alone; the source is not used.
     """
     for table in catalog.tables:
         key = next((spell_name(column.name) for column in table.columns if column.domain is not None), None)
@@ -41,7 +41,7 @@ def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Itera
 
 
 def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catalog, dialect: Dialect) -> str | None:
-    """Return why a threshold of some bands reveals nothing, as declared bounds decide it. Return None otherwise."""
+    """Return why one of the bands' thresholds reveals nothing, because declared bounds already decide it, or None."""
     aggregate = write_aggregate(shown, table)
     for number in range(1, len(shown.bands.thresholds) + 1):
         problem = _find_problem(f"{question} HAVING {reaches(aggregate, shown.bands, number)}", catalog, dialect)
@@ -51,7 +51,7 @@ def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catal
 
 
 def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
-    """Return why one of the policy's statements is not answered under its defaults. Return None if it is."""
+    """Return why one of the policy's statements would be refused under its defaults, or None."""
     wanted, today = read_accuracy({}, catalog.defaults), datetime.now(UTC).date()
     try:
         asking = extract_questions(sql, read_tokens(sql), catalog)
@@ -68,7 +68,7 @@ def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
 
 
 def _describe_price(made: Plan, budget: Budget) -> str | None:
-    """Return by how much a question exceeds the caps, in words. Return None if it fits."""
+    """Return in words by how much a question exceeds the caps. Return None if it fits."""
     group = made.calibration.worst_case_epsilon
     caps = {"epsilon_per_query": budget.per_query, "epsilon_per_predicate": budget.per_predicate}
     cap, least = min(caps.items(), key=lambda one: one[1])

@@ -1,4 +1,4 @@
-"""Refusals in psql's form, and the refusal for unexpected errors."""
+"""Refusals as psql shows them, and the error for unexpected failures."""
 
 from planner.errors import KeyholeError
 
@@ -6,7 +6,7 @@ _BEFORE, _AFTER = 60, 30  # characters of a long line that are shown around a po
 
 
 def write_as_psql(error: KeyholeError, *, sql: str | None) -> str:
-    """Return the refusal as psql would show it, with the offending line and a caret under the offending text."""
+    """Return a refusal as psql shows it, with the line of SQL and a caret below the position."""
     lines = [f"ERROR:  {error.code}: {error.message}"]
     if sql is not None and error.position is not None and 1 <= error.position <= len(sql) + 1:
         lines += _point_at(sql, error.position - 1)
@@ -18,7 +18,7 @@ def write_as_psql(error: KeyholeError, *, sql: str | None) -> str:
 
 
 def _point_at(sql: str, offset: int) -> tuple[str, str]:
-    """Return the line of `offset`, cut to its surroundings, and a caret below."""
+    """Return the part of the line around `offset`, and a line with a caret below the character."""
     number = sql.count("\n", 0, offset)
     line = "".join(character if character.isprintable() else " " for character in sql.split("\n")[number])
     column = offset - (sql.rfind("\n", 0, offset) + 1)
@@ -31,5 +31,5 @@ def _point_at(sql: str, offset: int) -> tuple[str, str]:
 
 
 def make_internal_error() -> KeyholeError:
-    """Return the error for anything unexpected, without its cause."""
+    """Return the error for an unexpected failure, without its cause."""
     return KeyholeError("KH900", "an internal error", detail="Nothing is returned. The reserved budget stays spent.")

@@ -1,6 +1,6 @@
-"""Scorecards: an answer as a grid of keys against keys, each cell with the band of its group.
+"""Scorecards: an answer as a grid of keys against keys. Each cell shows the band in which its group lies.
 
-Its only numbers are those of the bands, since the answer has no others.
+The only numbers are the bands' thresholds, since the answer has no others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,12 @@ _DARKEST = 0.85  # of the way through them, for the highest level: beyond it nei
 
 
 def choose_ink(shade: str) -> str:
-    """Return black or white, whichever is easier to read on a colour. Its contrast by WCAG 2 is at least 4.5."""
+    """Return black or white, whichever is easier to read on a colour (WCAG 2 contrast of at least 4.5)."""
     return "#ffffff" if (find_luminance(shade) + 0.05) ** 2 < 1.05 * 0.05 else "#000000"
 
 
 def find_luminance(shade: str) -> float:
-    """Return the brightness of a colour, from 0 to 1 (WCAG 2's relative luminance)."""
+    """Return the brightness of a colour, from 0 to 1 (relative luminance of WCAG 2)."""
     parts = (int(shade[place : place + 2], 16) / 255 for place in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -38,9 +38,10 @@ def find_luminance(shade: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The levels of the measure `title`, with the `marks` in cells and the `meanings` that explain them.
+    """The levels of one measure: a `mark` for each level in cells, and a `meaning` that explains it.
 
-    Both start with the lowest level. A meaning is empty if the mark needs none.
+    `title` names the measure. Marks and meanings start with the lowest level. A meaning is empty if the mark needs no
+    explanation.
     """
 
     title: str
@@ -48,11 +49,11 @@ class Scale:
     meanings: tuple[str, ...]
 
     def find_mark(self, level: int) -> str:
-        """Return the text of a cell."""
+        """Return the text of a cell with this level."""
         return "" if level == ABSENT else self.marks[level]
 
     def find_shade(self, level: int) -> str:
-        """Return the colour of a level, as #rrggbb; white for a group that is no row."""
+        """Return the colour of a level, as #rrggbb. A group that is not in the answer is white."""
         if level == ABSENT:
             return "#ffffff"
         highest = len(self.marks) - 1
@@ -64,7 +65,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class BandMap:
-    """One grid of groups. `levels` has shape (rows, columns). `scales` has one scale a column, or one for all."""
+    """One grid of groups.
+
+    `levels` has shape (rows, columns). `scales` has one scale for each column, or one for all columns.
+    """
 
     title: str
     rows: tuple[str, ...]
@@ -73,7 +77,7 @@ class BandMap:
     levels: Levels
 
     def find_scale(self, column: int) -> Scale:
-        """Return the meaning of the levels of a column."""
+        """Return the scale of a column."""
         return self.scales[0] if len(self.scales) == 1 else self.scales[column]
 
 
@@ -86,35 +90,35 @@ class Scorecard:
 
     @property
     def legends(self) -> tuple[Scale, ...]:
-        """The scales in the order of their first grids, each once."""
+        """The distinct scales, in the order in which grids use them."""
         return tuple(dict.fromkeys(scale for grid in self.grids for scale in grid.scales))
 
     @property
     def remark(self) -> str:
-        """Return a remark on omitted cells, or nothing."""
+        """Return a remark on omitted rows and columns, or ""."""
         parts = [f"{count:,} {what}" for count, what in zip(self.left_out, ("rows", "columns"), strict=True) if count]
         return f"Left out: {' and '.join(parts)}, those in the lowest bands." if parts else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """A scale with its predicates. The level of a group is the number of predicates that hold."""
+    """A scale with its predicates. A group's level is the number of predicates that are true."""
 
     scale: Scale
     predicates: tuple[int, ...]
 
 
 def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int, most_columns: int) -> Scorecard:
-    """Draw the picture of an answer: a grid for each measure, or one with a column for each if there is one key.
+    """Return the scorecard of an answer: a grid for each measure, or a column for each if there is one key.
 
-    Thresholds on one aggregate are one measure, whose level is the number of those that hold. Every other predicate is
-    a measure of its own. The places of a ranking are one measure. An answer without predicates has one too, which marks
-    its rows. The key with the most values has the rows, the next one the columns, and further keys extend the rows.
-    Values without a row in the answer are left out. If there are more rows than `most_rows`, or columns than
-    `most_columns`, those with the highest levels are kept.
+    Thresholds on one aggregate form one measure, whose level is the number of true ones. Every other predicate is a
+    measure of its own. The ranks of a ranking are one measure. If there are no predicates, one measure marks the keys
+    that passed. The key with the most values is shown in rows, and the next one in columns. Further keys extend the
+    rows. Values that the answer does not contain are left out. If there are more than `most_rows` rows or
+    `most_columns` columns, keep those with the highest levels.
 
     Parameters:
-        keys: the answer's rows: keys, the place in a ranking, and truths, as PostgreSQL's texts.
+        keys: the answer's rows, as PostgreSQL's texts: keys, the rank if there is a ranking, and truth values.
     """
     measures = tuple(_list_measures(plan, len(keys)))
     levels = _find_levels(plan, keys, measures)
@@ -190,7 +194,7 @@ def _list_predicate_measures(plan: Plan) -> Iterator[_Measure]:
 
 
 def _find_levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure, ...]) -> Levels:
-    """Return the level, by measure and key of the key space; `ABSENT` where the key is no row."""
+    """Return an array of levels, by measure and key of the key space: `ABSENT` for a key that is not in the answer."""
     space = plan.question.keys
     levels: Levels = np.full((len(measures), space.size), ABSENT, dtype=np.int32)
     if not keys:
@@ -213,14 +217,14 @@ def _find_levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Mea
 
 
 def _choose_highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
-    """Return the places with the highest levels among the present ones, in order, and the number of all others."""
+    """Return the indices with the highest levels among the present ones, in order, and the number of all others."""
     there = np.flatnonzero(present)
     chosen: list[int] = there[np.argsort(-levels[there], kind="stable")[:most]].tolist()
     return sorted(chosen), len(there) - len(chosen)
 
 
 def _list_names(rows: Sequence[int], texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    """Yield the values of several keys at places of their product."""
+    """Yield the combined names of several keys, for these row-major indices."""
     if not texts:
         return
     for coordinates in zip(*np.unravel_index(rows, [len(one) for one in texts]), strict=True):

@@ -1,4 +1,4 @@
-"""A scorecard as one HTML file: tables for screen readers too, without script, loading nothing."""
+"""A scorecard as one HTML file of tables, which screen readers can read too. It runs nothing and loads nothing."""
 
 import base64
 import hashlib
@@ -19,11 +19,11 @@ pre{background:#f4f4f4;padding:.6em;white-space:pre-wrap}"""
 
 
 def write_scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]) -> str:
-    """Return the HTML text: the question, its tables with the meaning of their marks, and the sentences of `told`.
+    """Return HTML text: the question, the grids as tables with legends, and the sentences of `told`.
 
-    Guarantee: keys, names and the question are only text: every one is escaped, and the file has neither script nor
-    address. Its content security policy lets a browser load nothing and apply only the style in the file. Each cell has
-    its mark in words beside the colour.
+    Guarantee: keys, names and the question are only text. All are escaped, and the file has neither script nor link.
+    Its content security policy lets a browser load nothing and apply only the style in the file. Each cell has its mark
+    in words beside the colour.
     """
     shades = {scale.find_shade(level): None for scale in card.legends for level in range(len(scale.marks))}
     classes = {shade: f"s{number}" for number, shade in enumerate(shades)}

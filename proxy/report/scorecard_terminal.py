@@ -1,4 +1,4 @@
-"""Scorecards for a terminal. Every cell has the mark of its band, and a colour if available."""
+"""Scorecards for a terminal. Each cell shows the mark of its band, and a colour if possible."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -16,12 +16,12 @@ _HEADING_LINES = 4  # of a column's name; what does not fit is cut
 
 
 def count_fitting_columns(width: int) -> int:
-    """Return the number of columns that a grid may have in a terminal of `width` characters."""
+    """Return how many columns of a grid fit into a terminal of `width` characters."""
     return max(1, (width - _LABEL_WIDTH - 1) // (_LEAST + 1))
 
 
 def print_scorecard(card: Scorecard, *, width: int) -> Iterator[Printed | Text]:
-    """Yield the grids one below the other, each with the meaning of its marks, for a terminal of `width` characters."""
+    """Yield the grids, one below the other with their legends, for a terminal of `width` characters."""
     for grid in card.grids:
         yield Text(make_visible(grid.title))
         yield _print_grid(grid, width)
@@ -50,7 +50,7 @@ def _print_grid(grid: BandMap, width: int) -> Printed:
 
 
 def _fold_headings(names: Sequence[str], width: int) -> list[list[str]]:
-    """Return the columns' names as lines of at most `width` characters."""
+    """Return the columns' names, each broken into lines of at most `width` characters."""
     days = [_parse_day(name) for name in names]
     if None not in days:
         return [_spell_day(day, is_short=all(one.day == 1 for one in days if one)) for day in days if day]

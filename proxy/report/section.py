@@ -1,4 +1,4 @@
-"""A section of a report: written once, shown in a terminal, on a page, and as a JSON document."""
+"""A section of a report. It is written once, and shown in a terminal, on a page, and as a JSON document."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _WIDTH = 100  # characters of a line of text: a paragraph that can be read
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """One section: `name` and `figures` for JSON, `title` and `parts` for people."""
+    """One section of a report: `name` and `figures` for JSON, `title` and `parts` for people."""
 
     name: str
     title: str
@@ -57,7 +57,7 @@ class ReportSection:
 
 
 def show_lines(sections: Sequence[ReportSection], *, is_private: bool) -> Iterator[str]:
-    """Yield the lines of all sections for a terminal. If private data were read, the first and the last line say so."""
+    """Yield the lines of all sections for a terminal. If private data was read, the first and last line say so."""
     if is_private:
         yield OWNER_ONLY
         yield ""

@@ -1,4 +1,4 @@
-"""Output for a terminal: tables in psql's form, and formulas as trees. Control characters in texts are made visible."""
+"""Output for a terminal: tables as psql prints them, and formulas as trees. Control characters are made visible."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def write_psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table in psql's form: a heading, a rule, one line per row. Nothing is cut or coloured."""
+    """Yield the lines of a table as psql prints it: a heading, a rule, one line per row."""
     printed = [[make_visible(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[index]) for row in printed) for index in range(len(columns))]
     heading, *body = (" " + " | ".join(map(str.ljust, row, widths)).rstrip() for row in printed)
@@ -20,17 +20,17 @@ def write_psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> I
 
 
 def write_row_count(number: int) -> str:
-    """Return `1 row`, `2 rows`."""
+    """Return a number of rows in words: `1 row`, `2 rows`."""
     return f"{number:,} row{'' if number == 1 else 's'}"
 
 
 def make_visible(text: str) -> str:
-    """Return the text on one line, with control characters written out so that a terminal ignores them."""
+    """Return a text on one line, with control characters escaped so that a terminal does not act on them."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def make_formula_trees(trees: Sequence[tuple[str, Branch]]) -> "tuple[Tree, ...]":
-    """Return the trees of a formula for the library rich, each under its heading."""
+    """Return the trees of a formula for the rich library, each below its heading."""
     from rich.text import Text
     from rich.tree import Tree
 

@@ -1,4 +1,4 @@
-"""Reports as one HTML file: sentences, tables and plots; nothing in it runs, and nothing is loaded from anywhere.
+"""Reports as one HTML file: sentences, tables and plots. The file runs nothing and loads nothing.
 
 `page.py` puts a page together, `plots.py` draws.
 """

@@ -1,4 +1,4 @@
-"""A report as one HTML file of sentences, tables and drawings. Every text is escaped."""
+"""A report as one HTML file of sentences, tables and drawings. All text is escaped."""
 
 import base64
 import hashlib
@@ -24,14 +24,14 @@ svg{max-width:100%;height:auto;margin:.5em 0}"""
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as SVG, made by `plots.py`. It is the only part of a page that is not escaped again."""
+    """A picture as SVG text, from `plots.py`. It is the only part of a page that is not escaped again."""
 
     svg: str
 
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: the columns' names, and rows of texts. Numbers are aligned to the right, other texts to the left."""
+    """A table: column names, and rows of texts. Numbers are aligned right, other texts left."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -40,7 +40,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Preformatted lines, such as a statement or a piece of a policy."""
+    """Lines that are shown unchanged, such as an SQL statement or a piece of a policy."""
 
     text: str
 
@@ -50,20 +50,20 @@ Part = str | PageTable | Verbatim | Drawing
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A heading with its parts. A part of type `str` is a paragraph."""
+    """A heading and the parts below it. A part of type `str` is a paragraph."""
 
     title: str
     parts: tuple[Part, ...]
 
 
 def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | None = None) -> str:
-    """Return the HTML text of a report.
+    """Return a report as HTML text.
 
-    A `warning` is its first line, and is on every printed page.
+    The `warning`, if any, is the first line, and is repeated on every printed page.
 
-    Guarantee: titles, names and keys are only text: every one is escaped, control characters are made visible, and the
-    file has neither script nor address. Its content security policy lets a browser load nothing and apply only the
-    style in the file.
+    Guarantee: titles, names and keys are only text. All are escaped, control characters are made visible, and the file
+    has neither script nor link. Its content security policy lets a browser load nothing and apply only the style in the
+    file.
     """
     allowed = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -90,7 +90,7 @@ def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | 
 
 
 def escape_text(text: str) -> str:
-    """Return the text escaped for HTML and SVG, with control characters made visible."""
+    """Return a text escaped for HTML and SVG, with control characters made visible."""
     return escape(make_visible(text), quote=True)
 
 

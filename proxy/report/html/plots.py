@@ -1,4 +1,4 @@
-"""Plots as SVG text inside a page: lines, steps, bars and cells, with axes that a person can read."""
+"""Plots as SVG text for a page: lines, steps, bars and cells, with readable axes."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _CELL = 46.0  # of one cell's width and, by half, its height
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of a plot: its name and its range. A `low` or `high` of None means the data's own end."""
+    """One axis of a plot: its name and range. If `low` or `high` is None, the data's own end is used."""
 
     name: str
     low: float | None = None
@@ -44,7 +44,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar from zero, with the label after it, and a mark for comparison (None: no mark)."""
+    """One bar from zero to `value`, with a label after it, and optionally a mark for comparison."""
 
     name: str
     value: float
@@ -53,7 +53,7 @@ class Bar:
 
 
 def draw_line_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
-    """Return a plot of straight lines from point to point. A curve with `is_dotted` has only its points.
+    """Return a plot of curves, each with straight lines from point to point. A dotted curve has only its points.
 
     Raise ValueError if no curve has a point, if lengths differ, or a number is not finite.
     """
@@ -61,14 +61,14 @@ def draw_line_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> 
 
 
 def draw_step_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
-    """Draw as `draw_line_plot`, except that each height holds until the next point, as of an ROC curve."""
+    """Draw curves as `draw_line_plot` does, but hold each height until the next point, as in an ROC curve."""
     return _draw_plot(title, curves, x=x, y=y, has_steps=True)
 
 
 def draw_bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> Drawing:
-    """Return a plot of horizontal bars. `high` is the end of their scale; None: the largest value.
+    """Return a plot of horizontal bars. `high` is the end of the scale, or None for the largest value.
 
-    Raise ValueError for a negative or infinite number, or without bars.
+    Raise ValueError for a negative or infinite number, or if there are no bars.
     """
     values = [number for bar in bars for number in (bar.value, bar.mark or 0.0)]
     if not bars or not all(0 <= value < math.inf for value in values):
@@ -92,7 +92,7 @@ def draw_cell_plot(
     shares: Sequence[Sequence[float]],
     texts: Sequence[Sequence[str]],
 ) -> Drawing:
-    """Return a plot of a grid of cells, each with its text and as dark as its share (from 0 to 1).
+    """Return a plot of a grid of cells. Each cell has its text, and is darker the larger its share (0 to 1).
 
     Raise ValueError if a row does not have one share and one text for each column.
     """
@@ -124,12 +124,12 @@ class _Scale:
     end: float
 
     def place(self, value: float) -> float:
-        """Return the position of a number in pixels. A number beyond an end is placed at that end."""
+        """Return the position of a number in pixels. A number outside the range is placed at the nearest end."""
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
     def list_ticks(self) -> Iterator[float]:
-        """Yield round numbers between the ends, in steps of 1, 2 or 5 times a power of ten."""
+        """Yield round numbers within the range, in steps of 1, 2 or 5 times a power of ten."""
         rough = (self.high - self.low) / _MOST_TICKS
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
