@@ -53,15 +53,15 @@ _DOUBLE_STEPS = 1 << 20  # into which the public range of a double without a gri
 
 @dataclass(frozen=True, slots=True)
 class BoundsAsked:
-    """The owner's request. All of it is public. The order of its parts does not matter.
+    """The owner's request for bounds. All of it is public. The order of its parts does not matter.
 
     Parameters:
         keys: sets of grouping columns, for bounds on the groups and rows of one unit.
         totals: measures, for bounds on a unit's totals in groups of these keys.
         columns: columns, for bounds on their values.
         cut: the share of units that may exceed a bound.
-        units: a public lower bound on the number of units; None: they are counted, with noise.
-        most: by column, the largest possible value if its type does not give one.
+        units: a public lower bound on the number of units. If None, units are counted with noise.
+        most: maps a column to its largest possible value, if the column's type does not give one.
     """
 
     table: str
@@ -76,7 +76,7 @@ class BoundsAsked:
 
     @property
     def text(self) -> str:
-        """Return the request as text for the ledger."""
+        """Return the request as text, for the ledger."""
         parts = [f"keyhole bounds {self.table} --epsilon {float(self.epsilon):g} --cut {float(100 * self.cut):g}%"]
         parts += [f"--keys {','.join(keys)}" for keys in self.keys]
         parts += [f"--total {name}" for name in self.totals]
@@ -88,9 +88,9 @@ class BoundsAsked:
 
 @dataclass(frozen=True, slots=True)
 class FoundBound:
-    """One released bound in the user's unit, with a likely upper limit on the number of units that exceed it.
+    """One released bound in the user's unit. `most_beyond` units or fewer probably exceed it.
 
-    `is_loose` means that it may be far larger than needed, `is_last` that it is the largest candidate.
+    `is_loose` means that the bound may be far larger than needed. `is_last` means that it is the largest candidate.
     """
 
     kind: BoundKind
@@ -104,11 +104,11 @@ class FoundBound:
 
 @dataclass(frozen=True, slots=True)
 class FoundBounds:
-    """The findings of a release.
+    """The result of a release of bounds.
 
-    `units` is a lower bound on their number. `is_counted` is True if it was found with noise. `cut` is the ensured
-    share of units beyond each bound. It is more than requested if there are too few units, and None if there are too
-    few for any bound.
+    `units` is a lower bound on the number of units. `is_counted` is True if that number was counted with noise. `cut`
+    is the largest share of units that exceed a bound. If there are few units, `cut` is more than requested, or None if
+    no bound could be found.
     """
 
     bounds: tuple[FoundBound, ...]
@@ -117,7 +117,7 @@ class FoundBounds:
     cut: float | None
 
     def to_bytes(self) -> bytes:
-        """Return the form in which the ledger keeps it."""
+        """Return the bounds as bytes, for the ledger."""
         bounds = [
             {
                 "of": one.kind.value,
@@ -135,7 +135,7 @@ class FoundBounds:
 
     @staticmethod
     def from_bytes(stored: bytes) -> "FoundBounds":
-        """Parse the form that the ledger keeps."""
+        """Parse bounds from the ledger's bytes."""
         document: dict[str, Any] = json.loads(stored)
         return FoundBounds(
             bounds=tuple(
@@ -158,24 +158,24 @@ class FoundBounds:
 
 @dataclass(frozen=True, slots=True)
 class BoundsRelease:
-    """A planned request for bounds: the counts that it reads, and the decision on them."""
+    """A planned request for bounds, with the counts to read and the decision from these counts."""
 
     asked: BoundsAsked
     release: Release[UnitCounts]
 
     @property
     def epsilon_per_scan(self) -> Fraction:
-        """Return the cost of one bound."""
+        """Return the epsilon spent on one bound."""
         whole = self.asked.epsilon * (1 - (_COUNTING if self.asked.units is None else 0))
         return whole / len(self.release.counts.statistics)
 
     @property
     def beta(self) -> Fraction:
-        """The probability with which the statement of one bound may fail."""
+        """The largest probability that the statement about one bound is wrong."""
         return BETA * (1 - (_COUNTING_FAILS if self.asked.units is None else 0))
 
     def decide(self, counts: Counts, noise: Noise) -> FoundBounds:
-        """Decide bounds from counts: the noise is drawn here, and only here."""
+        """Compute the bounds from true counts. All noise is drawn here."""
         statistics = self.release.counts.statistics
         units = self.asked.units
         if units is None:
@@ -191,13 +191,16 @@ class BoundsRelease:
         return FoundBounds(tuple(found), units, self.asked.units is None, cut)
 
     def _count_units(self, true: int, noise: Noise) -> int:
-        """Return a noisy number of units, which is too large with probability beta / 5 at most."""
+        """Return a noisy number of units. It is too large with probability at most beta / 5."""
         rate = self.asked.epsilon * _COUNTING
         noisy = true + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
         return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
 
     def _make_scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
-        """Return the scan for the requested share to cut, or for the smallest one that works. None if none does."""
+        """Return the scan for the requested cut share, or for the smallest share that works.
+
+        Return None if none works.
+        """
         if not units:
             return None
         cut = self.asked.cut
@@ -213,7 +216,7 @@ class BoundsRelease:
         return BoundScan(candidates, epsilon, units, cut, beta) if cut < _MOST_CUT else None
 
     def check_reachable(self) -> None:
-        """Raise KH311 for a share to cut that is too small for the noise, if the number of units is declared."""
+        """Raise KH311 if the requested cut share is too small for the noise, given the declared number of units."""
         units = self.asked.units
         if units is None:
             return
@@ -231,7 +234,7 @@ class BoundsRelease:
 
 
 def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
-    """Plan a request for bounds: its reads and its cost. Raise KH201, KH202, KH203, KH311 and KH312.
+    """Plan a request for bounds: what it reads and what it costs. Raise KH201, KH202, KH203, KH311 and KH312.
 
     A key may be an expression whose values follow from the policy.
     """
@@ -271,7 +274,10 @@ def _write_promise(asked: BoundsAsked) -> str:
 
 
 def find_bounds(service: Service, planned: BoundsRelease) -> tuple[FoundBounds, PaidRelease]:
-    """Charge and find the bounds, or return the ones that were found before. Raise KH310, KH313, KH501, KH502."""
+    """Charge the request and find the bounds. Return earlier bounds instead, if the same request was charged before.
+
+    Raise KH310, KH313, KH501 and KH502.
+    """
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
     return FoundBounds.from_bytes(released.body), released
 
@@ -345,7 +351,7 @@ def _check_number(table: Table, column: Column) -> None:
 
 
 def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
-    """Return the largest possible value, as the owner declares it or from the type."""
+    """Return the largest possible value of a column, as the owner declares it or as its type implies."""
     _check_number(table, column)
     if declared is not None:
         return Fraction(declared)
@@ -359,7 +365,7 @@ def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> 
 
 
 def _find_step(column: Column, *, end: Fraction | None = None) -> Fraction:
-    """Return the distance between candidates, in the user's unit: the declared grid, or the type's own."""
+    """Return the distance between candidates, in the user's unit: the declared grid, or the type's own step."""
     if column.grid is not None:
         return Fraction(column.grid)
     if column.sql_type is SqlType.INTEGER:

@@ -2,10 +2,11 @@
 
     spec -> stored release -> reservation -> counts -> mechanism -> commit -> released values
 
-Guarantee: data are touched in one line, and only after the whole cost is durably reserved. A failure after that leaves
-it spent, unless a column is missing, so that no row was read. Nothing is returned before the commit. The same release
-on the same data version is returned again from the ledger, at no cost. It is charged to its groups, or to the whole
-table as one group, and to no analyst's cap, under the name `RELEASED_BY`, which no analyst has.
+Guarantee: data is read in one line, and only after the whole cost is durably reserved. After a later failure the cost
+stays spent, unless a column was missing, so that no row was read. Nothing is returned before the commit. The same
+release on the same data version is returned again from the ledger, at no cost. A release is charged to its groups, or
+to the whole table as one group. It is charged under the name `RELEASED_BY`, which no analyst has, and to no analyst's
+cap.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,34 +50,34 @@ _LONGEST_MINUTES = LONGEST_MS // 60_000
 
 
 class CountingStatement(Protocol):
-    """A statement that returns only counts, over one state of a table, for `Source.read_counts`."""
+    """A statement that returns only counts from one state of a table, for `Source.read_counts`."""
 
     @property
     def table(self) -> Table:
-        """The table that is read."""
+        """The table to read."""
 
     @property
     def sql(self) -> str:
-        """The statement."""
+        """The statement's SQL."""
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
-        """Return the relations that it reads, as the policy knows them."""
+        """Return the relations that the statement reads, as the policy knows them."""
 
 
 class Accounts(Protocol):
-    """The catalog and ledger that decide if a release can be charged, without a source. A `Service` is one."""
+    """The catalog and ledger, which decide without a source if a release can be charged. `Service` implements it."""
 
     @property
     def catalog(self) -> Catalog:
-        """The tables and caps."""
+        """The catalog of tables and caps."""
 
     @property
     def ledger(self) -> Ledger:
         """Return the ledger of charges and releases."""
 
     def find_version(self, table: Table) -> str:
-        """Return the public data version of a table now."""
+        """Return the current public data version of a table."""
 
 
 CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
@@ -84,14 +85,14 @@ CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[CountsT]):
-    """A planned release: its reads and its cost. All of it is public.
+    """A planned release: what it reads and what it costs. All of it is public.
 
     Parameters:
-        terms: everything except the counts that decides the result, as text. Other terms make another release.
+        terms: everything that decides the result, except the counts, as text. Other terms make another release.
         epsilon: the cost to one unit in one group, or in the table if there is no question, for all counts together.
         text: the request and its reason.
         promise: the guarantee, in a sentence.
-        question: has the groups of the release, to which it is charged; None: the whole table is one group.
+        question: a question with the groups to which the release is charged. If None, the whole table is one group.
     """
 
     counts: CountsT
@@ -103,12 +104,12 @@ class Release(Generic[CountsT]):
 
     @property
     def identity(self) -> str:
-        """Return its identity in the ledger."""
+        """Return the digest by which the ledger identifies the release."""
         return sha256(f"release:{self.terms}:{self.counts.sql}".encode()).hexdigest()
 
     @property
     def table(self) -> Table:
-        """The table that is read."""
+        """The table to read."""
         return self.counts.table
 
 
@@ -124,14 +125,16 @@ class PaidRelease:
 def make_release(
     service: Service, release: Release[CountingStatement], decide: Callable[[Counts], bytes]
 ) -> PaidRelease:
-    """Charge a release, read its counts and decide it, or return what was released before.
+    """Charge a release, read its counts, compute the released values, and store them. Return them.
+
+    If the same release was charged before, return its stored values instead.
 
     Parameters:
         decide: computes the released values from the counts. Only this step may use noise. It must not fail.
 
     Raises:
-        KeyholeError: KH310 and KH313, with nothing spent; KH501, which says if the cost stays spent; KH502.
-        StoppedRelease: at Ctrl-C, with the loss that stays spent.
+        KeyholeError: KH310 and KH313, with nothing spent. KH501, whose text says if the cost stays spent. KH502.
+        StoppedRelease: at Ctrl-C. Its text says which loss stays spent.
     """
     version = service.find_version(release.table)
     charge = make_charge(release, version)
@@ -162,7 +165,7 @@ def make_release(
 
 @contextmanager
 def _report_interruption(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
-    """Turn Ctrl-C in the block into `StoppedRelease`, which says what the ledger has charged."""
+    """Turn Ctrl-C in the block into `StoppedRelease`, whose text says what the ledger has charged."""
     try:
         yield
     except KeyboardInterrupt:
@@ -190,7 +193,7 @@ def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -
 
 
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
-    """Return the same release on the current data version, if it was charged before. Raise KH502."""
+    """Return the stored values of the same release on the current data version, or None. Raise KH502."""
     version = service.find_version(release.table)
     with refuse_ledger_errors():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
@@ -208,7 +211,7 @@ def check_affordable(service: Accounts, release: Release[CountingStatement]) -> 
 
 
 def make_charge(release: Release[CountingStatement], version: str) -> Charge:
-    """Return the release's charge: to its groups, or to the whole table as one group, and to a unit in all of them."""
+    """Return the release's charge: the loss of each of its groups, and of one unit in all of them."""
     root = release.table.ledger_root
     amount = ceil(release.epsilon * NANO)
     whole = Family(
@@ -235,7 +238,7 @@ def make_charge(release: Release[CountingStatement], version: str) -> Charge:
 
 
 def find_release_limits(service: Accounts) -> Limits:
-    """Return the policy's caps without those on one question and on approval, which do not apply to a release."""
+    """Return the policy's caps without the cap on one question and the approval limit, which do not apply."""
     nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
     return replace(find_limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
 
@@ -248,14 +251,14 @@ def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
 
 
 def check_version(service: Service, release: Release[CountingStatement], version: str, *, is_paid: bool) -> None:
-    """Refuse a release if the data version has changed by now. Raise as for a question."""
+    """Refuse a release if its table's data version has changed since planning. Raise as for a question."""
     if not service.can_read(release.table, version):
         raise refuse_changed_data(is_paid=is_paid)
 
 
 @contextmanager
 def refuse_ledger_errors() -> Iterator[None]:
-    """Turn the ledger's errors in the block into refusals. Raise KH310, KH313, KH502."""
+    """Turn the ledger's errors in the block into refusals. Raise KH310, KH313 and KH502."""
     try:
         yield
     except OverBudget as over:

@@ -1,6 +1,6 @@
-"""The policy's declared bounds, compared with those that `keyhole bounds` found.
+"""The comparison of the policy's declared bounds with the bounds that `keyhole bounds` found.
 
-The owner is warned of a found bound that is wider than the declared one.
+The owner is warned if a found bound is wider than the declared one.
 """
 
 from decimal import Decimal
@@ -12,7 +12,7 @@ from proxy.release.bounds import FoundBound
 
 
 def find_declared(one: FoundBound, table: Table) -> Decimal | None:
-    """Return the policy's declared bound for a found one. Return None if it declares none."""
+    """Return the policy's declared bound that corresponds to a found bound, or None if it declares none."""
     if one.column is not None and not one.keys:
         ends = table.get_column(one.column).bounds
     else:
@@ -29,7 +29,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
 
 
 def is_wider(one: FoundBound, table: Table) -> bool:
-    """Return True if a found bound is wider than the policy's declared one."""
+    """Return True if a found bound is wider than the declared one."""
     declared = find_declared(one, table)
     if declared is None:
         return False

@@ -74,7 +74,7 @@ _COUNTING = Fraction(1, 10)  # of epsilon, into counting rows, for the methods t
 
 
 class DiagnosisKind(StrEnum):
-    """The kind of diagnosis, which is also the subcommand of `keyhole diagnose`."""
+    """The kind of diagnosis. Each is a subcommand of `keyhole diagnose`."""
 
     ROC = "roc"
     CALIBRATION = "calibration"
@@ -82,7 +82,7 @@ class DiagnosisKind(StrEnum):
 
 
 class Method(StrEnum):
-    """The method of adding noise: Keyhole's own, over public or private bins, or a published one, repaired."""
+    """The method by which noise is added: Keyhole's own, over public or private bins, or a published one, corrected."""
 
     OURS = "ours"
     ADAPTIVE = "adaptive"
@@ -115,7 +115,7 @@ SENTENCES: Mapping[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisAsked:
-    """The owner's request. All of it is public.
+    """The owner's request for a diagnosis. All of it is public.
 
     Parameters:
         score, outcome: SQL expressions of one row.
@@ -141,7 +141,7 @@ class DiagnosisAsked:
 
     @property
     def text(self) -> str:
-        """Return the request as the ledger keeps it."""
+        """Return the request as text, for the ledger."""
         parts = [f"keyhole diagnose {self.kind} {self.table} --score {self.score!r} --outcome {self.outcome!r}"]
         parts += [f"--epsilon {float(self.epsilon):g} --method {self.method}"]
         parts += [f"--by {','.join(self.by)}"] if self.by else []
@@ -158,66 +158,66 @@ Released = ScoreHistogram | tuple[ResidualBin, ...] | ResidualGrid
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The released values by group, in the order of the question's groups or of the shown groups."""
+    """The released values of each group, in the order of the question's groups or of the shown groups."""
 
     groups: tuple[Released, ...]
 
     def to_bytes(self) -> bytes:
-        """Return the form in which the ledger keeps it."""
+        """Return the values as bytes, for the ledger."""
         return json.dumps({"groups": [_write(one) for one in self.groups]}, sort_keys=True).encode()
 
     @staticmethod
     def from_bytes(stored: bytes) -> "Diagnosis":
-        """Parse the form that the ledger keeps."""
+        """Parse released values from the ledger's bytes."""
         return Diagnosis(tuple(_read(one) for one in json.loads(stored)["groups"]))
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRelease:
-    """A planned diagnosis: the counts that it reads, and the noisy values that it draws from them."""
+    """A planned diagnosis, with the counts to read and the noisy values computed from them."""
 
     asked: DiagnosisAsked
     release: Release[ScoreCounts]
 
     @property
     def scored(self) -> ScoredRows:
-        """The rows, their groups and cells."""
+        """The rows with a score and an outcome, and their groups and cells."""
         return self.release.counts.scored
 
     @property
     def groups(self) -> tuple[tuple[Value, ...], ...]:
-        """The groups' keys, in the order of the released values. There is one empty key if the table is one group."""
+        """The groups' keys, in the order of the released values. One empty key if the whole table is one group."""
         keys = self.scored.question.keys
         return tuple(tuple(keys.get_key(place)[at] for at in self._shown_columns) for place in self._shown_groups)
 
     @property
     def _shown_columns(self) -> tuple[int, ...]:
-        """The place of each requested grouping column among the columns of the counts."""
+        """The index of each requested grouping column among the columns of the counts."""
         return tuple(self.scored.question.keys.names.index(name) for name in self.asked.by)
 
     @property
     def _shown_groups(self) -> list[int]:
-        """The places of the groups among the counted ones, in the order of the released values."""
+        """The indices of the shown groups among the counted groups, in the order of the released values."""
         keys = self.scored.question.keys
         places: list[int] = np.arange(keys.size).reshape(keys.shape).transpose(self._shown_columns).ravel().tolist()
         return places
 
     def order_groups(self, released: Diagnosis) -> Diagnosis:
-        """Return the released values, reordered to the requested order of groups."""
+        """Return the released values in the requested order of groups."""
         return Diagnosis(tuple(released.groups[place] for place in self._shown_groups))
 
     @property
     def groups_of_one_unit(self) -> int:
-        """The largest number of groups in which one unit counts."""
+        """The largest number of groups in which one unit is counted."""
         return count_unit_groups(self.scored.question)
 
     @property
     def epsilon_of_counts(self) -> float:
-        """The rate of the noise on the counts of a histogram over public bins."""
+        """The rate of the noise on a histogram's counts over public bins."""
         return float(self.asked.epsilon / self.asked.most_rows)
 
     def decide(self, counts: Counts, noise: Noise) -> Diagnosis:
-        """Decide the release from counts of cells: the noise is drawn here, and only here."""
+        """Compute the released values from true counts of cells. All noise is drawn here."""
         cells = self.scored.cells
         found = np.zeros(len(self.groups) * cells, dtype=np.int64)
         for place, count in counts:
@@ -228,9 +228,9 @@ class DiagnosisRelease:
 
 
 def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
-    """Plan a diagnosis: its reads and its cost.
+    """Plan a diagnosis: what it reads and what it costs.
 
-    Raise KH1xx and KH2xx as a question does, KH311, KH314 and KH315.
+    Raise KH311, KH314 and KH315, and KH1xx and KH2xx as for a question.
     """
     table = catalog.find_table(asked.table)
     if table is None:
@@ -272,13 +272,13 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
 
 
 def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnosis, PaidRelease]:
-    """Charge and make a diagnosis, or return the one that was made before. Raise KH310, KH313, KH501, KH502."""
+    """Charge and make a diagnosis, or return the one that was charged before. Raise KH310, KH313, KH501 and KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
     return planned.order_groups(Diagnosis.from_bytes(released.body)), released
 
 
 def find_bins(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
-    """Return the public edges of the bins that the plain method counts, in cells."""
+    """Return the public edges of the bins that the plain method counts, as numbers of cells."""
     bins = asked.bins
     if bins is None:
         bins = _PLAIN_BINS if asked.units is None else choose_bins(asked.units, epsilon=float(asked.epsilon))
@@ -303,7 +303,7 @@ def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tup
 
 
 def _check_varies(number: RowNumber, text: str, question: Question) -> None:
-    """Raise KH314 for a score or outcome whose condition is publicly true of all rows, or of none."""
+    """Raise KH314 if a score or outcome is publicly known to be the same for all rows."""
     rows = join_all((question.where, number.present))
     if not any(can_be_met(join_all((rows, term.condition)), question) for term in number.terms):
         raise refuse_never_positive(text)
@@ -348,9 +348,9 @@ def _make_quantile_method(release: Callable[..., ScoreHistogram]) -> _Draw:
 
 
 def _make_row_method(release: Callable[..., Any]) -> _Draw:
-    """Return a drawing method that needs the number of rows.
+    """Return a drawing function for a method that needs the number of rows.
 
-    The number is the declared number of units, if there is one, else a noisy count.
+    The function uses the declared number of units if there is one, and otherwise a noisy count.
     """
 
     def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> Released:
@@ -380,7 +380,7 @@ _DRAWS: Mapping[tuple[DiagnosisKind, Method], _Draw] = {
 
 
 class _CheckedNoise:
-    """A noise source that draws zeros. It only checks that each of a method's rates can be drawn."""
+    """A noise source that draws zeros, used to check that all of a method's noise can be drawn."""
 
     def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         check_rate(rate)

@@ -29,7 +29,7 @@ _READ = "It would read counts by this statement alone:"
 
 @dataclass(frozen=True, slots=True)
 class PolicyWithoutSource:
-    """A policy with its pinned catalog and its ledger, but without its source."""
+    """A policy's pinned catalog and its ledger, without a source."""
 
     catalog: Catalog
     dialect: Dialect
@@ -37,7 +37,7 @@ class PolicyWithoutSource:
     versions: DataVersions
 
     def find_version(self, table: Table) -> str:
-        """Return the public data version of a table now."""
+        """Return the current public data version of a table."""
         return self.versions.find_version(table, now=datetime.now(UTC))
 
 
@@ -52,13 +52,16 @@ def open_policy_alone(path: Path) -> Iterator[PolicyWithoutSource]:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The result of a dry run: the statement that the release would read. If `is_known`, it was released before."""
+    """The result of a dry run: the SQL that the release would read.
+
+    If `is_known`, the same release was charged before.
+    """
 
     is_known: bool
     sql: str
 
     def write_lines(self) -> Iterator[str]:
-        """Yield the lines behind the cost, for a terminal."""
+        """Yield the lines that follow the cost, for a terminal."""
         yield _FREE if self.is_known else _FITS
         yield _READ
         yield from (f"    {make_visible(line)}" for line in self.sql.split("\n"))
@@ -69,7 +72,7 @@ class DryRun:
 
 
 def rehearse(accounts: PolicyWithoutSource, release: Release[CountingStatement]) -> DryRun:
-    """Return the result of a dry run. Raise KH310 if a budget does not cover the release, KH502."""
+    """Check a release against the balances, and return what it would read. Raise KH310 and KH502."""
     known = find_release(accounts, release) is not None
     if not known:
         check_affordable(accounts, release)

@@ -1,4 +1,4 @@
-"""The publication of `keyhole publish`: a whole table of counts or of rows, made to be handed out.
+"""The publication of `keyhole publish`: a whole table of counts or of rows, to be given to others.
 
 Every combination of public values has a count. `table` and `rows` add noise to each count, and are charged like a
 question about these groups. They are one release, as the rows are made from the noisy counts. `perturbed` and `sps` are
@@ -50,7 +50,7 @@ _LEAST_EPSILON = Fraction(1, 1_000_000)  # of one row
 
 
 class TableMethod(StrEnum):
-    """The method of making a table."""
+    """The method by which a published table is made."""
 
     TABLE = "table"
     ROWS = "rows"
@@ -59,20 +59,20 @@ class TableMethod(StrEnum):
 
     @property
     def is_charged(self) -> bool:
-        """Return True if budgets cover it."""
+        """Return True if the method's loss is charged to budgets."""
         return self in (TableMethod.TABLE, TableMethod.ROWS)
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationAsked:
-    """The owner's request. All of it is public.
+    """The owner's request for a published table. All of it is public.
 
     Parameters:
         public, sensitive: distinct columns with public domains, in the order of the file.
         where: a condition on rows, or "", for charged methods.
         epsilon: the cost to one unit in one cell; None if no budget covers the method.
         most_rows: the number of rows of one unit that count in one cell, for charged methods.
-        retention, within, unsure, exact: the numbers of the methods that no budget covers.
+        retention, within, unsure, exact: the parameters of the methods that no budget covers.
         name: the name of the published table.
     """
 
@@ -92,7 +92,7 @@ class PublicationAsked:
 
     @property
     def text(self) -> str:
-        """Return the request as the ledger keeps it."""
+        """Return the request as text, for the ledger."""
         parts = [
             f"keyhole publish {self.table} --public {','.join(self.public)} --sensitive {self.sensitive}",
             f"--method {self.method} --out {self.name}",
@@ -106,7 +106,7 @@ class PublicationAsked:
         return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
 
     def make_criterion(self, values: int) -> Criterion:
-        """Return the requirement of SPS on every group."""
+        """Return the condition that the method SPS must meet in every group."""
         return Criterion(
             retention=float(self.retention),
             values=values,
@@ -118,14 +118,14 @@ class PublicationAsked:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A planned publication: its cells, and the statement that counts rows in them."""
+    """A planned publication: its cells, and the statement that counts the rows in them."""
 
     asked: PublicationAsked
     counts: ScoreCounts
 
     @property
     def question(self) -> Question:
-        """The rows and cells, as a question has them."""
+        """The question that has the publication's rows and cells."""
         return self.counts.scored.question
 
     @property
@@ -136,18 +136,18 @@ class Publication:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The place of each published column among the columns of the counts."""
+        """The index of each published column among the columns of the counts."""
         names = self.question.keys.names
         return tuple(names.index(name) for name in (*self.asked.public, self.asked.sensitive))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the number of public values of each column, in the order of the counts."""
+        """Return the number of public values of each column, in the counts' order of columns."""
         return self.question.keys.shape
 
     @property
     def groups_of_one_unit(self) -> int:
-        """The largest number of cells in which one unit counts."""
+        """The largest number of cells in which one unit is counted."""
         return count_unit_groups(self.question)
 
     @property
@@ -164,23 +164,23 @@ class Publication:
         return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.asked.text, promise, self.question)
 
     def read(self, found: Counts) -> Integers:
-        """Return the exact counts by cell, in the columns' order of the counts. They are private."""
+        """Return the exact counts of the cells as an array with the shape `shape`. They are private."""
         counts = np.zeros(self.question.keys.size, dtype=np.int64)
         for place, counted in found:
             counts[place] = counted
         return counts.reshape(self.shape)
 
     def decide(self, found: Counts, noise: Noise) -> bytes:
-        """Return noisy counts as bytes for the ledger. The noise is drawn here, and only here."""
+        """Return noisy counts as bytes for the ledger. All noise is drawn here."""
         assert self.asked.epsilon is not None
         counts = self.read(found)
         noisy = release_table(counts, epsilon=self.asked.epsilon, most_rows=self.asked.most_rows, noise=noise)
         return json.dumps({"counts": noisy.ravel().tolist()}).encode()
 
     def read_published_counts(self, stored: bytes) -> Integers:
-        """Parse the ledger's bytes, and return the counts for the file, by published column.
+        """Parse noisy counts from the ledger's bytes. Return them for the file, with an axis for each published column.
 
-        They are noisy counts, or the number of rows of each cell.
+        For a table of rows, the count is the number of rows to write for a cell.
         """
         noisy = np.array(json.loads(stored)["counts"], dtype=np.int64).reshape(self.shape)
         told = make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
@@ -188,7 +188,7 @@ class Publication:
 
 
 def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
-    """Plan a publication: its reads and its cost. Raise KH1xx and KH2xx as a question does, KH311 and KH315."""
+    """Plan a publication: what it reads and what it costs. Raise KH311 and KH315, and KH1xx and KH2xx."""
     table = catalog.find_table(asked.table)
     if table is None:
         raise refuse_unknown_table(asked.table, catalog)
@@ -228,7 +228,7 @@ def _order_columns(asked: PublicationAsked) -> tuple[str, ...]:
 
 
 def publish_counts(service: Service, planned: Publication) -> tuple[Integers, PaidRelease]:
-    """Charge and draw noisy counts, or return the ones that were drawn before, with the paid release.
+    """Charge and draw noisy counts, or return the ones that were charged before, with the paid release.
 
     Raise KH310, KH313, KH501, KH502.
     """

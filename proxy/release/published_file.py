@@ -1,6 +1,7 @@
-"""A published table as a file, parquet or CSV. It is written whole or not at all, and only its owner may read it.
+"""The file of a published table, parquet or CSV. It is written whole or not at all, readable only by its owner.
 
-The file says what it discloses: under `keyhole` in a parquet file's metadata, or in a text file beside a CSV file.
+A statement says what the file discloses: under `keyhole` in a parquet file's metadata, or in a text file beside a CSV
+file.
 """
 
 import csv
@@ -35,7 +36,7 @@ _TYPES = {
 
 
 class FileForm(StrEnum):
-    """The format of a published table."""
+    """The file format of a published table."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -43,7 +44,7 @@ class FileForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublishedColumn:
-    """One published column with its public values, in the order of the counts."""
+    """One published column, with its public values in the order of the counts' axis."""
 
     name: str
     sql_type: SqlType
@@ -51,13 +52,16 @@ class PublishedColumn:
 
     @property
     def type_name(self) -> str:
-        """Return the type of the file's column, in words that DuckDB and PostgreSQL share."""
+        """Return the column's type by a name that both DuckDB and PostgreSQL know."""
         return _TYPES.get(self.sql_type, "text")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedTable:
-    """The content of a file from counts by cell: one row with its count each, or repeated rows without `count_name`.
+    """The content of a file, given as counts of cells.
+
+    With `count_name`, the file has one row with its count for each cell. Otherwise each cell's row is repeated as often
+    as it counts.
 
     Parameters:
         counts: int64, with an axis for each column. They are not negative if rows are repeated.
@@ -69,7 +73,7 @@ class PublishedTable:
 
     @property
     def types(self) -> tuple[tuple[str, str], ...]:
-        """The file's columns and their types."""
+        """The names and types of the file's columns."""
         named = tuple((column.name, column.type_name) for column in self.columns)
         return named if self.count_name is None else (*named, (self.count_name, "bigint"))
 
@@ -81,10 +85,10 @@ class PublishedTable:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRows:
-    """The content of a file from ordered rows of typed columns.
+    """The content of a file, given as rows in order.
 
     Parameters:
-        types: each column's name and type, in words that DuckDB and PostgreSQL share.
+        types: each column's name and type, by names that both DuckDB and PostgreSQL know.
         values: each row's values as text; None is NULL.
     """
 
@@ -102,13 +106,13 @@ PublishedData: TypeAlias = PublishedTable | PublishedRows
 
 
 def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:
-    """Return the columns of a table over all public values of some keys."""
+    """Return the columns of a published table over all public values of these keys."""
     pairs = zip(keys.columns, keys.values, strict=True)
     return tuple(PublishedColumn(column.name, column.sql_type, values) for column, values in pairs)
 
 
 def find_name(wanted: str, columns: Collection[str]) -> str:
-    """Return a column name that no other column has, ignoring case: the wanted one, or it with underscores appended.
+    """Return `wanted` as a column name, with underscores appended until no other column has it, ignoring case.
 
     >>> find_name("noisy_count", ("ward", "Noisy_Count"))
     'noisy_count_'
@@ -121,7 +125,7 @@ def find_name(wanted: str, columns: Collection[str]) -> str:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Make and lock the folder, so that no other process publishes in it until the block ends. Raise OSError."""
+    """Create and lock the folder. No other process publishes in it until the block ends. Raise OSError."""
     folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     lock = folder / ".lock"
     make_private_file(lock)
@@ -130,12 +134,12 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def find_draft(path: Path) -> Path:
-    """Return the path of the draft of a file, which is renamed once it is complete."""
+    """Return the path of a file's draft. The draft is renamed to the file once it is complete."""
     return path.with_name(f".{path.name}.draft")
 
 
 def write_released(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a paid table to a file, unless it is there already. Return the file's SHA-256.
+    """Write a paid table to a file, unless the file exists with the same content. Return its SHA-256.
 
     Parameters:
         path: the file to write. Its folder is made.
@@ -155,7 +159,10 @@ def write_released(table: PublishedData, path: Path, statement: str) -> str:
 
 
 def write_draft(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a table durably to `find_draft(path)`. Return its SHA-256. Call within `lock_folder`. Raise OSError."""
+    """Write a table durably to `find_draft(path)`, and return the file's SHA-256. Raise OSError.
+
+    Call this within `lock_folder`.
+    """
     draft = find_draft(path)
     draft.unlink(missing_ok=True)
     make_private_file(draft)
@@ -169,7 +176,7 @@ def write_draft(table: PublishedData, path: Path, statement: str) -> str:
 
 
 def place_draft(path: Path, statement: str) -> None:
-    """Rename a draft to the file's own name. Raise FileExistsError if another file has it."""
+    """Rename a draft to its file's own name. Raise FileExistsError if another file has that name."""
     draft = find_draft(path)
     if path.suffix == f".{FileForm.CSV}":
         if path.exists() or path.is_symlink():
@@ -188,7 +195,7 @@ def hash_file(path: Path) -> str | None:
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """Return the columns of a published file, in its own order."""
+    """Return the column names of a published file, in the file's order."""
     if path.suffix == f".{FileForm.CSV}":
         with path.open(encoding="utf-8", newline="") as file:
             return tuple(next(csv.reader(file)))
@@ -225,7 +232,7 @@ def _make_durable(path: Path) -> None:
 
 
 def _write_csv(table: PublishedData, path: Path) -> None:
-    """Write a CSV file with every value in quotes, since PostgreSQL reads an empty value without quotes as NULL."""
+    """Write a CSV file with every value in quotes. PostgreSQL would read an empty value without quotes as NULL."""
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(_write_csv_line([name for name, _ in table.types]))
         file.writelines(
@@ -238,7 +245,7 @@ def _write_csv_line(values: Sequence[str | None]) -> str:
 
 
 def _list_csv_lines(table: PublishedTable) -> Iterator[str]:
-    """Yield every cell with its count, in row-major order, or as many times as it counts."""
+    """Yield a line for each cell with its count, or as many lines as the cell counts, in row-major order."""
     texts = [[format_value(value) for value in column.values] for column in table.columns]
     for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
         values = [of_column[at] for of_column, at in zip(texts, place, strict=True)]
@@ -267,9 +274,9 @@ def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
 
 
 def _list_cell_texts(table: PublishedTable) -> dict[str, Any]:
-    """Return, by column, the place, the values as text, and the count of every cell.
+    """Return arrays for parquet: each cell's index, its values as text, and its count.
 
-    The count is the last column, or the number of repetitions of the others.
+    The count is the last column, or says how often the cell's row is repeated.
     """
     counts = table.counts.ravel()
     cells: dict[str, Any] = {"place": np.arange(counts.size), "copies": counts}

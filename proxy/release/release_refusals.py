@@ -21,7 +21,7 @@ def refuse_over_budget(scope: str, *, needed: float, left: float) -> KeyholeErro
 
 
 def refuse_hidden_cut(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
-    """Return the refusal of a share to cut that is too small for the noise."""
+    """Return the refusal of a requested cut share that is too small for the noise."""
     reachable = least_cut < _MOST_CUT
     return KeyholeError(
         "KH311",
@@ -33,7 +33,7 @@ def refuse_hidden_cut(cut: float, *, least_epsilon: float, least_cut: float) -> 
 
 
 def refuse_undrawable() -> KeyholeError:
-    """Return the refusal of an epsilon so small or so large that its noise lies outside the range of exact sampling."""
+    """Return the refusal of an epsilon so small or large that its noise cannot be sampled exactly."""
     return KeyholeError(
         "KH311",
         "noise of this epsilon cannot be drawn exactly",
@@ -42,18 +42,18 @@ def refuse_undrawable() -> KeyholeError:
 
 
 def _round_down(left: float) -> Decimal:
-    """Return a balance with four decimals, rounded down, so that a proposal fits."""
+    """Return a remaining balance rounded down to four decimals, so that a suggestion fits."""
     return Decimal(str(max(left, 0.0))).quantize(Decimal("1e-4"), rounding=ROUND_DOWN).normalize()
 
 
 def _round_up(value: float) -> str:
-    """Return a loss with two digits, rounded up, so that a proposal suffices."""
+    """Return a loss rounded up to two digits, so that a suggestion suffices."""
     step = Decimal(1).scaleb(Decimal(value).adjusted() - 1)
     return f"{(Decimal(value) / step).to_integral_value(ROUND_CEILING) * step:f}"
 
 
 def refuse_endless_column(table: str, column: str) -> KeyholeError:
-    """Return the refusal of a column whose type has no largest value, so that there is no last candidate."""
+    """Return the refusal of a column whose type has no largest value, so that candidates have no end."""
     return KeyholeError(
         "KH312",
         f'"{column}" of "{table}" has a type without a largest value',
@@ -62,9 +62,9 @@ def refuse_endless_column(table: str, column: str) -> KeyholeError:
 
 
 def refuse_open_release(reservation: str | None, *, minutes: int) -> KeyholeError:
-    """Return the refusal of a release that is reserved and not committed: its process runs, or died.
+    """Return the refusal of a release whose reservation is open: its process still runs, or has crashed.
 
-    A `reservation` of None means that it was committed a moment ago.
+    If `reservation` is None, the release was committed just now.
     """
     if reservation is None:
         return KeyholeError(
@@ -83,20 +83,20 @@ def refuse_open_release(reservation: str | None, *, minutes: int) -> KeyholeErro
 
 
 class StoppedRelease(KeyboardInterrupt):
-    """Ctrl-C in a release. Its text says what is spent and what to do."""
+    """The error for Ctrl-C during a release. Its text says what is spent and what to do."""
 
 
 def say_stopped(
     reservation: str | None, *, is_made: bool, epsilon: float, unit_epsilon: float, minutes: int
 ) -> StoppedRelease:
-    """Return the report of a release whose owner pressed Ctrl-C.
+    """Return the error for a release that its owner stopped with Ctrl-C.
 
     Parameters:
         reservation: the open reservation, if any.
         is_made: True if the release is committed in the ledger.
         epsilon: the charge to each group.
         unit_epsilon: the charge to each privacy unit; 0 if each row is one.
-        minutes: the time for which the same release is refused.
+        minutes: the number of minutes for which the same release is refused.
     """
     if is_made:
         return StoppedRelease("Stopped. The release was made and is paid. Ask again: it costs nothing.")
@@ -112,7 +112,7 @@ def say_stopped(
 
 
 def say_stopped_unknown() -> StoppedRelease:
-    """Return the report of a release that Ctrl-C stopped, while the ledger cannot be read."""
+    """Return the error for a release stopped with Ctrl-C, if the ledger cannot be read."""
     return StoppedRelease(
         "Stopped. The ledger cannot be read, so it is unknown what stays spent: see keyhole ledger list --open."
     )
@@ -129,7 +129,10 @@ def refuse_unknown_table(name: str, catalog: Catalog) -> KeyholeError:
 
 
 def refuse_unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
-    """Return the refusal of a flag whose text is not an expression of a row. `readable` is a corrected flag, if any."""
+    """Return the refusal of a flag whose text is not an expression over one row.
+
+    `readable` is a corrected flag, if there is one.
+    """
     return KeyholeError(
         "KH100",
         f"{flag} {text[:80]} cannot be read as SQL",
@@ -140,7 +143,7 @@ def refuse_unread_expression(flag: str, text: str, *, readable: str | None) -> K
 
 
 def refuse_outcome(text: str) -> KeyholeError:
-    """Return the refusal of an outcome that is neither a condition nor 0 or 1."""
+    """Return the refusal of an outcome that is neither a condition nor always 0 or 1."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} is neither a condition nor a number that is 0 or 1",
@@ -151,7 +154,7 @@ def refuse_outcome(text: str) -> KeyholeError:
 
 
 def refuse_score(text: str) -> KeyholeError:
-    """Return the refusal of a score that can be outside 0 to 1, so that it cannot be compared with outcomes."""
+    """Return the refusal of a score that may lie outside 0 to 1, and so cannot be compared with outcomes."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} has values outside 0 to 1, so it is no probability to compare outcomes with",
@@ -161,7 +164,7 @@ def refuse_score(text: str) -> KeyholeError:
 
 
 def refuse_constant(text: str) -> KeyholeError:
-    """Return the refusal of a score or outcome that is publicly the same for all rows."""
+    """Return the refusal of a score or outcome that is publicly known to be the same for all rows."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} has the same value on every row that can be asked about",
@@ -171,7 +174,7 @@ def refuse_constant(text: str) -> KeyholeError:
 
 
 def refuse_never_positive(text: str) -> KeyholeError:
-    """Return the refusal of an outcome or score that is positive on no row with declared values."""
+    """Return the refusal of an outcome or score that no row with declared values makes positive."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} holds on no row that has the values which the policy declares",
@@ -181,7 +184,7 @@ def refuse_never_positive(text: str) -> KeyholeError:
 
 
 def refuse_always_positive(text: str) -> KeyholeError:
-    """Return the refusal of an outcome or score that is positive on every row with declared values."""
+    """Return the refusal of an outcome or score that every row with declared values makes positive."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} holds on every row that has the values which the policy declares",
@@ -210,7 +213,7 @@ def refuse_many_curves(groups: int, *, most: int) -> KeyholeError:
 
 
 def refuse_pinned_lookup(table: str) -> KeyholeError:
-    """Return the refusal of a release whose groups are looked up in a long public table."""
+    """Return the refusal of a release whose groups come from a lookup in a long public table."""
     return KeyholeError(
         "KH315",
         f'the groups of "{table}" are looked up among more public values than a release can name',
@@ -228,7 +231,7 @@ def refuse_many_cells(cells: int, *, most: int) -> KeyholeError:
 
 
 def refuse_unprotected(method: str) -> KeyholeError:
-    """Return the refusal of a method that no budget covers, if the owner did not explicitly allow it."""
+    """Return the refusal of a method that no budget covers, which the owner has not explicitly allowed."""
     return KeyholeError(
         "KH316",
         f"--method {method} is not differentially private, and shows who is in the table",
@@ -238,7 +241,7 @@ def refuse_unprotected(method: str) -> KeyholeError:
 
 
 def refuse_live_table(table: str) -> KeyholeError:
-    """Return the refusal of a perturbation of a live table, which has no version: it could be drawn repeatedly."""
+    """Return the refusal of a perturbation of a live table. It has no version, so it could be drawn repeatedly."""
     return KeyholeError(
         "KH317",
         f'"{table}" is live, so the same rows could be perturbed many times and averaged',
@@ -248,7 +251,7 @@ def refuse_live_table(table: str) -> KeyholeError:
 
 
 def refuse_second_draw(file: str, digest: str) -> KeyholeError:
-    """Return the refusal of a repeated perturbation of the same rows, which would be a second draw."""
+    """Return the refusal of a repeated perturbation of the same rows, which would be a second draw of noise."""
     return KeyholeError(
         "KH317",
         f"the same was published before, as {file}, and two files could be averaged",

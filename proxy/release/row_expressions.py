@@ -1,6 +1,6 @@
-"""Parsing an owner's flags with expressions and conditions of a row.
+"""The parsing of an owner's flags that contain expressions or conditions over one row.
 
-Errors name the flag whose text is not valid, and show a corrected form.
+An error names the flag with the invalid text, and shows a corrected form.
 """
 
 import re
@@ -20,9 +20,9 @@ from proxy.release.release_refusals import refuse_unread_expression
 
 
 def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> EmbeddedQuestion:
-    """Return the question with the text of each flag in `typed` on a line of its own.
+    """Parse the SQL `lines` with the text of each flag in `typed`, and return the question.
 
-    Raise KH1xx. An invalid text is named by its flag.
+    Each flag's text is on a line of its own, so that an error can name the flag. Raise KH1xx.
     """
     try:
         question = read_bare_question("\n".join(lines), catalog)
@@ -61,7 +61,7 @@ def _is_expression(text: str) -> bool:
 
 
 def _spell(flag: str, text: str, table: Table) -> str | None:
-    """Return the flag with a corrected text. Return None if there is none.
+    """Return the flag with a corrected text, or None if no correction is known.
 
     Column names are quoted if they need it, and a comma between digits becomes a point.
     """

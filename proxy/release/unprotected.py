@@ -1,4 +1,4 @@
-"""Publications that no budget covers: uniform perturbation and SPS, each drawn once for the same rows.
+"""Publications that no budget covers: uniform perturbation and SPS. Each is drawn only once for the same rows.
 
     event in the ledger? -> that file, or none;  else counts -> perturbation -> draft -> event -> the file's name
 
@@ -47,9 +47,10 @@ JOINS = " | "  # between values that a generalised column no longer tells apart
 
 @dataclass(frozen=True, slots=True)
 class UnprotectedFile:
-    """The published file with its columns and their types.
+    """The published file: its SHA-256, columns with types, number of rows, and data version.
 
-    If `is_repeated`, it existed before, by the same command, or by one that died or had the columns in another order.
+    If `is_repeated`, an earlier command made the file: the same one, one that crashed, or one with the columns in
+    another order.
     """
 
     file_hash: str
@@ -60,9 +61,9 @@ class UnprotectedFile:
 
 
 def describe_disclosure(planned: Publication) -> str:
-    """Return what the file discloses, in words for the file, the ledger and the odometer.
+    """Return what the file discloses, as text for the file, the ledger and the odometer.
 
-    It follows from public numbers.
+    The text follows from public numbers.
     """
     asked, values = planned.asked, planned.shape[-1]
     kept, changed = asked.retention, (1 - asked.retention) * (values - 1) / values
@@ -93,21 +94,23 @@ def describe_disclosure(planned: Publication) -> str:
 
 
 def find_publication(service: Accounts, planned: Publication) -> Published | None:
-    """Return the ledger's event of the same publication on the current data version, if any. Raise KH317, KH502."""
+    """Return the ledger's event of the same publication on the current data version, or None. Raise KH317 and KH502."""
     version = _find_lasting_version(service, planned)
     with refuse_ledger_errors():
         return next(iter(service.ledger.owner.find_published(_identify(planned, version))), None)
 
 
 def publish_unprotected(service: Service, planned: Publication, path: Path, *, by: str) -> UnprotectedFile:
-    """Perturb the rows, write the event to the ledger, then the file; or find the file that an earlier call made.
+    """Perturb the rows, write an event to the ledger, and then write the file.
+
+    If an earlier call made the file, return that file.
 
     Parameters:
         path: the file to write. Its folder is made.
         by: the name of the person who decides.
 
     Raises:
-        KeyholeError: KH317 if the same was published under another path, KH501, KH502. Nothing is published then.
+        KeyholeError: KH317 if the same table was published under another path; KH501; KH502. Nothing is published then.
         FileExistsError: if another file has its name.
         OSError: if it cannot be written.
     """
@@ -144,7 +147,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
 
 
 def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> PublishedTable:
-    """Perturb exact counts by cell, and return the published rows: the noise is drawn here, and only here."""
+    """Perturb exact counts of cells, and return the published rows. All noise is drawn here."""
     asked, shape, places = planned.asked, planned.shape, planned.places
     columns = list(list_columns(planned.question.keys))
     if asked.method is TableMethod.PERTURBED:
@@ -160,7 +163,7 @@ def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> P
 
 
 def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedColumn:
-    """Return a column with merged values, each named by all of its values. Return it unchanged if none is merged."""
+    """Return a column with merged values, each named by all values in it. Return it unchanged if none is merged."""
     if max(numbers) + 1 == len(numbers):
         return column
     names: list[list[str]] = [[] for _ in range(max(numbers) + 1)]
@@ -181,7 +184,7 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
 
 
 def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFile:
-    """Return the file of an event, or rename its draft to the final name. Raise KH317 if there is neither."""
+    """Return the file of an event. If only its draft exists, rename the draft. Raise KH317 if there is neither."""
     if path.name != event.file:
         raise refuse_second_draw(event.file, event.file_hash)
     if hash_file(path) != event.file_hash:
@@ -193,7 +196,7 @@ def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFi
 
 
 def _list_types(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
-    """Return the columns of an earlier file, in its own order. A column with merged values is text."""
+    """Return the columns of an earlier file, in the file's order. A column with merged values is text."""
     types = {column.name: column.type_name for column in planned.columns}
     if planned.asked.method is TableMethod.SPS:
         types |= dict.fromkeys(planned.asked.public, "text")
@@ -208,7 +211,7 @@ def _find_lasting_version(service: Accounts, planned: Publication) -> str:
 
 
 def _identify(planned: Publication, version: str) -> str:
-    """Return a digest of the statement, the method, its numbers and the data version."""
+    """Return a digest of the statement, the method, the method's parameters and the data version."""
     asked = planned.asked
     terms = f"{asked.method} {asked.retention}"
     if asked.method is TableMethod.SPS:
