@@ -1,4 +1,4 @@
-"""Where the shadow listens."""
+"""The address at which the shadow listens."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ OWNER = "postgres"
 
 @dataclass(frozen=True, slots=True)
 class ShadowAddress:
-    """A PostgreSQL server on a Unix socket. The socket's directory decides who may connect, so it needs no password."""
+    """A PostgreSQL server on a Unix socket. The permissions of the socket's folder replace a password."""
 
     directory: Path
     port: int
@@ -20,5 +20,5 @@ class ShadowAddress:
         return str(self.directory / f".s.PGSQL.{self.port}")
 
     def make_conninfo(self, *, user: str, database: str) -> str:
-        """Return libpq's connection string."""
+        """Return a libpq connection string for this user and database."""
         return f"host='{self.directory}' port={self.port} user='{user}' dbname='{database}'"

@@ -1,7 +1,7 @@
-"""The queue of answers expected from the shadow, and who gets each of them: the relay's bookkeeping, without I/O.
+"""The queue of answers expected from the shadow. It decides who gets each answer, and does no I/O.
 
-Every message of the extended protocol has exactly one ending. An error ends all messages up to the next Sync. The queue
-therefore tells, for every frame that comes back, whether the client or Keyhole asked for it.
+The answer to each message of the extended protocol has exactly one final frame. An error ends the answers to all
+messages up to the next Sync. So the queue knows for each received frame whether the client or Keyhole asked for it.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from proxy.wire.frames import Frame
 
 
 class AnswerEnd(Enum):
-    """The kind of a protocol message, which decides the frame that ends its answer."""
+    """The kind of a message, by the frame that ends its answer."""
 
     PARSE = auto()
     BIND = auto()
@@ -56,12 +56,12 @@ _STATUS, _READY = ord("S"), ord("Z")
 
 @dataclass(slots=True)
 class ExpectedAnswer:
-    """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
+    """The expected answer to one message. Frames whose type is in `shown` go to the client; others are kept.
 
     `tag` replaces the tag of a CommandComplete. `offset` is added to an error's position; None removes the position.
-    `text` is the SQL that was sent, if it is short: error positions count in it. `when_too_large` is the hint for an
-    error that reports exhausted memory or disk. `places` are columns with their tables. A description gets these tables
-    if it has the same columns.
+    `text` is the SQL to which error positions refer, if it is short. `when_too_large` is the hint for an error about
+    exhausted memory or disk. `places` has columns with their tables: a row description with the same columns gets these
+    tables.
 
     `waits_for_rows` makes the description wait for the first row or the end of what follows. A simple query waits so if
     its whole result is made before any of it is shown. If an error comes first, the description is dropped.
@@ -80,24 +80,24 @@ class ExpectedAnswer:
     failed: bool = False
 
     def find_frame(self, kind: str) -> Frame | None:
-        """Return the first kept frame of that type."""
+        """Return the first kept frame of that type, or None."""
         return next((frame for frame in self.kept if frame.kind == ord(kind)), None)
 
 
 class AnswerQueue:
-    """The queue of expected answers, with what the shadow's replies have shown so far.
+    """The queue of expected answers, and the state of the session as the shadow's replies have shown it.
 
-    `skipping` is True if an error makes the shadow drop every message until a Sync, which is not sent yet. `status` is
-    that of the last ReadyForQuery.
+    `skipping` is True if the shadow ignores every message after an error, until a Sync is sent. `status` is the status
+    of the last ReadyForQuery.
 
-    Counters: `readies` counts ReadyForQuery messages, `errors` the errors seen, and `completed` the answers.
-    `forgotten` counts commands that make the shadow forget prepared statements. `listened` counts commands that change
-    the session's channels once their transaction commits. `executed` counts what the client has executed in batches. If
-    it exceeds `told`, settings may have changed, which the shadow reports only with the next ReadyForQuery.
+    Counters: `readies` counts ReadyForQuery messages, `errors` errors, and `completed` finished answers. `forgotten`
+    counts commands that deallocate prepared statements. `listened` counts commands that change the session's channels
+    once their transaction commits. `executed` counts the client's Executes in batches. If `executed` exceeds `told`,
+    settings may have changed. The shadow reports changed settings only with the next ReadyForQuery.
 
     `ran` is True if the client has executed something in the open transaction since the last ReadyForQuery, even in
-    part. PostgreSQL then takes what follows for part of a transaction block. `bound` is True if the client has made
-    portals. `mend_error` gets each error and the SQL that failed, and returns the error that is sent.
+    part. PostgreSQL then treats what follows as part of a transaction block. `bound` is True if the client has made
+    portals. `mend_error` gets each error with the SQL that failed, and returns the error to send.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class AnswerQueue:
 
     @property
     def is_fresh(self) -> bool:
-        """Return True if a Sync now would end nothing of the client's.
+        """Return True if a Sync now would end nothing that the client has begun.
 
         The client has neither run nor bound anything since the last Sync, or since the end of a transaction.
         """
@@ -127,21 +127,21 @@ class AnswerQueue:
 
     @property
     def has_failed(self) -> bool:
-        """Return True if the transaction had failed at the last ReadyForQuery, and nothing to end it has run."""
+        """Return True if the transaction had failed at the last ReadyForQuery, and nothing has ended it since."""
         return self.status == b"E" and self.executed == self.told
 
     @property
     def is_settled(self) -> bool:
-        """Return True if nothing is expected any more."""
+        """Return True if no more answers are expected."""
         return not self._queue
 
     @property
     def waiting(self) -> int:
-        """Return the number of expected answers."""
+        """Return the number of answers still expected."""
         return len(self._queue)
 
     def expect(self, expected: ExpectedAnswer) -> ExpectedAnswer:
-        """Expect the answers to a message that is being sent."""
+        """Add the expected answer to a message that is being sent, and return that answer."""
         if self.skipping:
             if expected.ending is not AnswerEnd.SYNC:
                 expected.is_complete = expected.failed = True
@@ -151,7 +151,7 @@ class AnswerQueue:
         return expected
 
     def take_frame(self, frame: Frame) -> bytes:
-        """Take a frame that has come, and return the bytes that the client gets for it."""
+        """Process a received frame, and return the bytes for the client."""
         if not self._queue:
             return frame.raw
         current = self._queue[0]
@@ -223,7 +223,7 @@ class AnswerQueue:
 
 
 def keep_if_short(sql: bytes) -> bytes:
-    """Return the SQL of a message, if it may be held until its answer has come."""
+    """Return the SQL of a message if it is short enough to be kept until its answer arrives. Otherwise return b""."""
     return sql if len(sql) <= _SHORT_BYTES else b""
 
 
@@ -233,7 +233,7 @@ def _return_unchanged(frame: Frame, _: bytes) -> Frame:
 
 
 def _name_tables(frame: Frame, places: RowDescription) -> bytes:
-    """Return a description with the tables of its columns, if it has the same columns as `places`."""
+    """Return a row description with the tables of `places`, if both have the same columns."""
     described = backend.decode(frame)
     if not isinstance(described, RowDescription) or described.signature != places.signature:
         return frame.raw
@@ -244,7 +244,7 @@ def _name_tables(frame: Frame, places: RowDescription) -> bytes:
 
 
 def _add_hint(frame: Frame, hint: bytes) -> Frame:
-    """Return the error with a hint if memory or temporary files were used up; else unchanged."""
+    """Return an error with this hint if memory or temporary files were used up. Otherwise return it unchanged."""
     report = backend.decode(frame)
     if not isinstance(report, Report) or report.find_field(b"C") not in _TOO_LARGE or report.find_field(b"H"):
         return frame
@@ -252,7 +252,7 @@ def _add_hint(frame: Frame, hint: bytes) -> Frame:
 
 
 def _shift_error(frame: Frame, offset: int | None) -> bytes:
-    """Return the error with its position moved into a longer text, or without a position."""
+    """Return an error with its position moved by `offset`, or without a position if `offset` is None."""
     report = backend.decode(frame)
     if not isinstance(report, Report):
         return frame.raw

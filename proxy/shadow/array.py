@@ -1,4 +1,4 @@
-"""Text arrays in PostgreSQL's binary format, which needs no quoting, and as SQL literals if no parameter is allowed."""
+"""Text arrays in PostgreSQL's binary format, which needs no quoting, or as SQL literals."""
 
 import codecs
 import re
@@ -15,7 +15,7 @@ _AT_ONCE = 1 << 16  # elements joined at a time: memory, and how long the interp
 
 
 def encode_text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
-    """Return a one-dimensional text[] (None is NULL), its elements in the client's encoding."""
+    """Return a one-dimensional text[] in binary format, with texts in the client's encoding. None is NULL."""
 
     def write(value: str | None) -> bytes:
         """Return an element with its length."""
@@ -32,7 +32,7 @@ def encode_text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> 
 
 
 def write_array_literal(values: Sequence[str | None]) -> str:
-    """Return SQL text: the same array as a string constant, for a session with `standard_conforming_strings` on."""
+    """Return the same array as an SQL string literal, for sessions with `standard_conforming_strings` on."""
 
     def write(value: str | None) -> str:
         if value is None:
@@ -43,7 +43,7 @@ def write_array_literal(values: Sequence[str | None]) -> str:
 
 
 class _ElementCache(dict[str | None, _Element]):
-    """A cache of encoded texts. Millions of keys repeat thousands of texts, so each is encoded once."""
+    """A cache of encoded texts. Millions of keys contain only thousands of different texts."""
 
     def __init__(self, write: Callable[[str | None], _Element]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""The operator's own PostgreSQL programs, from which a shadow is started. They are checked before one of them runs.
+"""The operator's own PostgreSQL programs, as an alternative for the shadow. They are checked before one of them runs.
 
-Guarantee: all are of one release that Keyhole supports. Nobody but root and Keyhole's own user can replace them, or
-change what they load.
+Guarantee: all programs are of one release that Keyhole supports. Only root and Keyhole's own user can replace them, or
+change the files that they load.
 """
 
 import errno
@@ -30,7 +30,10 @@ _WHERE = f'such as bindir = "/usr/lib/postgresql/{SUPPORTED}/bin".'
 
 @dataclass(frozen=True, slots=True)
 class PostgresPrograms:
-    """Programs of one release in one folder. If other programs lie there later, `state` differs."""
+    """The PostgreSQL programs of one release, in one folder.
+
+    `state` identifies the files: it differs if the programs are replaced later.
+    """
 
     directory: Path
     release: tuple[int, int]
@@ -38,12 +41,15 @@ class PostgresPrograms:
 
     @property
     def version(self) -> str:
-        """Return the version as PostgreSQL writes it: 18.4."""
+        """Return the version as PostgreSQL writes it, such as `18.4`."""
         return f"{self.release[0]}.{self.release[1]}"
 
 
 def find_own_programs(policy: Policy) -> PostgresPrograms | None:
-    """Return the programs of `[shadow] bindir`; None if the wheel's are used. Raise KH013 for unusable ones."""
+    """Return the checked programs of `[shadow] bindir`, or None if the wheel's are used.
+
+    Raise KH013 for unusable ones.
+    """
     bindir = policy.shadow.bindir
     if bindir is None:
         return None
@@ -51,7 +57,7 @@ def find_own_programs(policy: Policy) -> PostgresPrograms | None:
 
 
 def ask_release(program: Path) -> tuple[int, int]:
-    """Run a program of PostgreSQL and return the major and minor version that it reports. Raise Fault (KH013)."""
+    """Run a PostgreSQL program, and return the major and minor version that it reports. Raise Fault (KH013)."""
     hint = f"Name the programs of a release of PostgreSQL {SUPPORTED} that start on this machine, {_WHERE}"
     try:
         said = subprocess.run(  # noqa: S603 - the operator's own program
@@ -109,7 +115,7 @@ def _read_programs(directory: Path) -> PostgresPrograms:
 
 
 def _check_owners(*paths: Path) -> None:
-    """Raise Fault if anybody except root and our own user can change the files that these paths lead to.
+    """Raise Fault if anybody except root and our own user can change the files at the end of these paths.
 
     Raise OSError if they cannot be read.
     """
@@ -144,7 +150,7 @@ def _is_open_to_all(step: Path) -> bool:
 
 
 def _list_path_steps(path: Path) -> Iterator[Path]:
-    """Yield every folder and link that an absolute path goes through, from the root on, and its end."""
+    """Yield every folder and link on the way to an absolute path, from the root, and the path's end."""
     current, ahead, links = Path(path.anchor), _split_path_reversed(path), 0
     yield current
     while ahead:

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL that serves as shadow: no data, no network, no log of anyone's SQL."""
+"""The embedded PostgreSQL server that serves as the shadow. It has no data, no network, and no log of SQL."""
 
 import os
 import re
@@ -71,10 +71,10 @@ CONFIGURATION = {
 
 
 class EmbeddedShadow:
-    """A PostgreSQL server in `directory`, started on entry and stopped on exit unless another process uses it too.
+    """A PostgreSQL server in `directory`. It is started on entry, and stopped on exit unless another process uses it.
 
-    It is the wheel's PostgreSQL, or that of `binaries`. Both run with the same configuration, whatever their own
-    defaults are.
+    The server is the wheel's PostgreSQL, or that of `binaries`. Both run with the same configuration, whatever their
+    own defaults are.
 
     The parent of `directory` must exist. As root the server runs as the operating-system user `pgserver`. This user is
     created, and every folder above `directory` is made traversable.
@@ -115,19 +115,22 @@ class EmbeddedShadow:
 
     @property
     def version(self) -> str:
-        """The version of PostgreSQL that the server is started from, as PostgreSQL writes it: 18.4."""
+        """The version of the PostgreSQL programs, as PostgreSQL writes it, such as `18.4`."""
         major, minor = read_wheel_release() if self._binaries is None else self._binaries.release
         return f"{major}.{minor}"
 
     def make_data(self) -> None:
-        """Initialise the data directory if it is new. Raise KH406."""
+        """Create the data directory if it does not exist. Raise KH406."""
         try:
             make_data(self._server)
         except (OSError, subprocess.SubprocessError):
             raise KeyholeError("KH406", "the shadow database could not be made") from None
 
     def start(self) -> None:
-        """Initialise the data directory if it is new, and start the server if nobody has. Raise KH013 and KH406."""
+        """Create the data directory if it does not exist, and start the server if it is not running.
+
+        Raise KH013 and KH406.
+        """
         self.make_data()
         self._forget_dead_users()
         configuration = {
@@ -149,7 +152,7 @@ class EmbeddedShadow:
                 raise
 
     def stop(self) -> None:
-        """Stop the server, unless another process has started it too."""
+        """Stop the server, unless another process still uses it."""
         stop_at_once(self._server)
 
     def __enter__(self) -> "EmbeddedShadow":
@@ -162,7 +165,7 @@ class EmbeddedShadow:
         self.stop()
 
     def _forget_dead_users(self) -> None:
-        """Remove killed processes from the server's users. They cannot sign off, so it would never stop again."""
+        """Remove killed processes from the list of the server's users. Otherwise the server would never be stopped."""
         users = self._server.global_process_id_list
         for process in users.get_and_remove(0):
             try:
@@ -179,7 +182,7 @@ def _keep_machine_settings(file: Path) -> None:
 
 
 def _count_read_locks(public_tables: int) -> int:
-    """Return the number of locks that serializable transactions need, for each connection.
+    """Return how many read locks serializable transactions need for each connection.
 
     PostgreSQL remembers up to ten transactions for each connection. Ended ones stay while an earlier one is open. It
     has room for twice as many locks as are set. Each transaction may have read all tables.

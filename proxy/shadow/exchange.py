@@ -1,4 +1,4 @@
-"""Keyhole's own messages to the shadow inside a client's batch. The client sees nothing of them except errors.
+"""Keyhole's own messages to the shadow inside a client's batch. The client sees only their errors.
 
 They use the extended protocol without Sync, so they belong to the client's transaction and batch. An error in one is an
 error of the batch. Names that start with `keyhole.` are Keyhole's.
@@ -68,7 +68,7 @@ _GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
 
 @dataclass(frozen=True, slots=True)
 class GivenValues:
-    """The values of a portal's parameters, numbered from 1, and of the casts of them that a question writes."""
+    """The values of a portal's parameters, numbered from 1, and of casts of parameters in a question."""
 
     parameters: Mapping[int, ParameterValue | None] = field(default_factory=dict)
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
@@ -83,7 +83,10 @@ def _write_cast(cast: ParameterCast) -> tuple[str, int]:
 
 
 class ShadowExchange:
-    """The messages that Keyhole adds to a client's batch. `setting_names` are the `keyhole.*` settings to read."""
+    """The sender of Keyhole's own messages in a client's batch.
+
+    `setting_names` are the `keyhole.*` settings to read.
+    """
 
     def __init__(self, relay: ShadowRelay, *, setting_names: tuple[str, ...]) -> None:
         self._relay = relay
@@ -102,49 +105,52 @@ class ShadowExchange:
         self._types: dict[tuple[int, int], bytes] = {}
 
     async def settle(self) -> None:
-        """Wait for all answers. Raise ShadowFailed if the batch has failed."""
+        """Wait for all answers from the shadow. Raise ShadowFailed if the batch has failed."""
         await self._relay.settle()
         if self._relay.answers.skipping:
             raise ShadowFailed
 
     async def undo_own_statement(self) -> None:
-        """Make the client's next statement the first of its batch again, after a statement of Keyhole's own.
+        """Make the client's next statement the first of its batch, as if Keyhole had sent no statement before it.
 
-        Do so only if it would have been the first without Keyhole's. Raise ShadowFailed.
+        Do nothing if the client itself has already run a statement in the batch. Raise ShadowFailed.
         """
         await self.settle()
         if self._relay.answers.is_fresh:
             self._relay.send(Sync().encode(), ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
 
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
-        """Prepare a statement under a name, after closing the statement that had the name."""
+        """Prepare a statement under a name. Close the statement that had the name before."""
         self._send_hidden(Close(b"S", statement).encode(), AnswerEnd.CLOSE)
         self._send_hidden(Parse(statement, sql, types).encode(), AnswerEnd.PARSE, offset=offset, text=sql)
 
     def bind(self, message: Bind, *, offset: int | None = None) -> None:
-        """Make a portal."""
+        """Make a portal by sending this Bind."""
         self._send_hidden(message.encode(), AnswerEnd.BIND, offset=offset)
 
     def close(self, what: bytes, name: bytes) -> None:
-        """Forget a statement or a portal, of the client or of Keyhole."""
+        """Close a statement or a portal, of the client or of Keyhole."""
         self._send_hidden(Close(what, name).encode(), AnswerEnd.CLOSE)
 
     def enter_block(self) -> None:
-        """Make the following statements part of an implicit transaction, as in a text of several statements.
+        """Make the next statements part of an implicit transaction, as in a text of several statements.
 
-        Something must have run before. The statement that this sends takes no snapshot, so that isolation levels can
-        still be set.
+        A statement must have run before. The statement sent here takes no snapshot, so the client can still set the
+        isolation level.
         """
         self.parse(BLOCK, b"SHOW server_version_num")
         self._run(Bind(BLOCK, BLOCK, (), (), ()))
 
     def run(self, sql: bytes, *, offset: int) -> None:
-        """Run a statement without effect. The client sees only its errors."""
+        """Run a statement that has no effect. The client sees only its errors."""
         self.parse(REHEARSAL, sql, offset=offset)
         self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()), offset=offset)
 
     async def read_encoding(self) -> str:
-        """Return the client's present encoding. No snapshot is taken, so that isolation levels can still be set."""
+        """Return the client's current encoding.
+
+        No snapshot is taken, so the client can still set the isolation level.
+        """
         self.parse(ENCODING, b"SHOW client_encoding")
         answer = self._run(Bind(ENCODING, ENCODING, (), (), ()))
         await self.settle()
@@ -152,14 +158,14 @@ class ShadowExchange:
         return (name or b"").decode("ascii")
 
     async def read_setting(self, name: str) -> bytes | None:
-        """Return the session's value of a setting; None if it has none. Raise ShadowFailed."""
+        """Return the session's value of a setting, or None if it has none. Raise ShadowFailed."""
         self.parse(SETTING, f"SELECT pg_catalog.current_setting('{name}', true)".encode())
         answer = self._run(Bind(SETTING, SETTING, (), (), ()))
         await self.settle()
         return read_row(answer)[0]
 
     def ask_channels(self) -> ExpectedAnswer:
-        """Ask, between batches, to which channels the session listens.
+        """Request the list of channels to which the session listens, between two batches.
 
         Once the returned answer `is_complete`, call `decode_channels`. The request is sent at once, ahead of anything
         that the client sends meanwhile. The client sees no error of it.
@@ -208,25 +214,25 @@ class ShadowExchange:
         return tuple(map(read_prepared, read_rows(answer)))
 
     def describe(self, what: bytes, name: bytes) -> ExpectedAnswer:
-        """Ask for the description of a statement or portal. After `settle`, `read_described` reads the reply."""
+        """Request the description of a statement or portal. Call `read_described` on the reply after `settle`."""
         return self._send_hidden(Describe(what, name).encode(), AnswerEnd.DESCRIBE)
 
     def ask_state(self, portal: bytes) -> ExpectedAnswer:
-        """Ask for the session's settings and for the text of a portal's statement.
+        """Request the session's settings, and the text of the statement behind a portal.
 
-        After `settle`, `decode_state` reads the reply, and `decode_encoding` the encoding in it.
+        After `settle`, call `decode_state` on the reply, and `decode_encoding` for the encoding in it.
         """
         self.parse(STATE, self._state_sql, (_TEXT,))
         return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
 
     def ask_values(self, bound: Bind, types: tuple[int, ...], casts: tuple[ParameterCast, ...]) -> ExpectedAnswer:
-        """Ask for the parameters of a bound portal and for casts of them. `decode_values` reads the reply."""
+        """Request the values of a bound portal's parameters and of their casts. Call `decode_values` on the reply."""
         given = [(f"${number}", oid) for number, oid in enumerate(types, start=1)]
         self.parse(VALUES, write_values_query((*given, *map(_write_cast, casts))).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
 
     async def find_prepared(self, name: bytes) -> PreparedStatement | None:
-        """Return the statement that EXECUTE finds under a name; None if there is none."""
+        """Return the prepared statement that EXECUTE would find under a name, or None."""
         self.parse(HELD, _HELD_SQL, (_TEXT,))
         answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
         await self.settle()
@@ -235,9 +241,9 @@ class ShadowExchange:
     async def evaluate_arguments(
         self, given: bytes, types: tuple[int, ...], *, given_at: int
     ) -> tuple[bytes | None, ...]:
-        """Return the values of EXECUTE's arguments in binary form, evaluated by PostgreSQL. Raise ShadowFailed.
+        """Let PostgreSQL evaluate EXECUTE's arguments, and return the values in binary format. Raise ShadowFailed.
 
-        The arguments stand at `given_at` in the client's text, where positions of errors count.
+        `given_at` is the position of the arguments in the client's text, to which error positions refer.
         """
         offset = given_at - len(_GIVEN_SQL)
         numbers = b", ".join(b"$%d" % number for number in range(1, len(types) + 1))
@@ -248,15 +254,15 @@ class ShadowExchange:
         return read_row(answer)
 
     def make_stand_in_name(self) -> bytes:
-        """Return a new name for a stand-in that is kept. The client's name is no part of it, as it may be too long."""
+        """Return a new name for a kept stand-in. It does not contain the client's name, which may be too long."""
         self._stand_ins += 1
         return b"%b.%d" % (STAND_IN, self._stand_ins)
 
     async def prepare_stand_in(self, name: bytes, like: StatementDescription) -> bytes:
-        """Prepare a stand-in for a question that gives rows, and return its SQL text. Portals are bound to it at first.
+        """Prepare a stand-in for a question, and return its SQL text. The client's portals are bound to it at first.
 
-        It has the same parameters and columns, and fails if it is ever run. The question itself cannot be bound,
-        because PostgreSQL checks privileges when it makes a portal.
+        The stand-in has the same parameters and columns, and fails if it is ever run. The question itself cannot be
+        bound, because PostgreSQL checks privileges when it makes a portal.
         """
         text = b"SELECT " + await self._write_null_columns(like) + b" FROM " + UNANSWERED.encode() + b"()"
         self.parse(name, text, like.types)
@@ -285,9 +291,9 @@ class ShadowExchange:
         return read_described(expected)
 
     async def rehearse_copy(self, like: StatementDescription, behind: bytes, *, behind_at: int) -> None:
-        """Run a COPY of no rows with the options of a COPY. The client sees only its errors.
+        """Run a COPY of no rows, with the options of the client's COPY. The client sees only its errors.
 
-        PostgreSQL reads these options only when a COPY runs. They stand at `behind_at` in the client's text. Raise
+        PostgreSQL checks these options only when a COPY runs. `behind_at` is their position in the client's text. Raise
         ShadowFailed.
         """
         before = b"COPY (SELECT " + await self._write_null_columns(like) + b" WHERE false"
@@ -295,7 +301,7 @@ class ShadowExchange:
         await self.settle()
 
     def bind_copy(self, portal: bytes, sql: bytes, bound: Bind, *, when_too_large: bytes) -> None:
-        """Bind a COPY to the client's portal name. Its text includes the keys, since it takes no parameters."""
+        """Bind a COPY to the client's portal name. The COPY's text contains the keys, since it takes no parameters."""
         self._send_hidden(Close(b"S", OUTER).encode(), AnswerEnd.CLOSE)
         self._send_hidden(Parse(OUTER, sql, ()).encode(), AnswerEnd.PARSE, when_too_large=when_too_large)
         self._send_hidden(Close(b"P", portal).encode(), AnswerEnd.CLOSE)
@@ -305,9 +311,9 @@ class ShadowExchange:
     async def prepare_answer(
         self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: StatementDescription
     ) -> None:
-        """Prepare the statement that will run in place of a question. Check that it gives the same columns.
+        """Prepare the statement that runs in place of a question, and check that both have the same columns.
 
-        Raises KH106, KH404.
+        Raise KH106 and KH404.
         """
         if len(types) + arrays > MOST_PARAMETERS:
             raise KeyholeError(
@@ -328,10 +334,11 @@ class ShadowExchange:
     async def rehearse_answer(
         self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo
     ) -> None:
-        """Bind the prepared answer without keys, since PostgreSQL checks privileges then. The client sees only errors.
+        """Bind the prepared answer without keys, because PostgreSQL then checks privileges.
 
-        With `statements`, also run the answer without keys, and then run the statements. Raises ShadowFailed if one
-        fails.
+        The client sees only errors.
+
+        With `statements`, also run the answer without keys, and then these statements. Raise ShadowFailed if one fails.
         """
         self.bind_answer(REHEARSAL, bound, (encode_text_array((), codec),) * arrays)
         if statements:
@@ -348,7 +355,7 @@ class ShadowExchange:
     ) -> None:
         """Bind the prepared answer with its keys, from `encode_text_array`, to the client's portal name.
 
-        The formats are the client's.
+        The result formats are those of the client's Bind.
         """
         formats = tuple(bound.get_format(index) for index in range(len(bound.values))) + (1,) * len(arrays)
         values = bound.values + arrays
@@ -357,10 +364,10 @@ class ShadowExchange:
         self._send_hidden(message.encode(), AnswerEnd.BIND, when_too_large=when_too_large)
 
     def fail_transaction(self, text: bytes = b"Keyhole refuses the statement") -> ExpectedAnswer:
-        """Make the shadow's transaction fail by a real error, which the client does not see.
+        """Make the shadow's transaction fail with a real error, which the client does not see.
 
-        A text of the client's fails it only if PostgreSQL cannot prepare the text. The text is parsed, never run and
-        not kept, so that EXECUTE cannot run it.
+        If `text` is the client's, the transaction fails only if PostgreSQL cannot prepare the text. The text is parsed,
+        but never run or kept, so EXECUTE cannot run it.
         """
         expected = ExpectedAnswer(AnswerEnd.PARSE, shown=NOTHING, text=keep_if_short(text))
         self._relay.send(Parse(REFUSED, text).encode(), expected)
@@ -368,7 +375,7 @@ class ShadowExchange:
         return expected
 
     def decode_state(self, expected: ExpectedAnswer, codec: codecs.CodecInfo) -> SessionState:
-        """Return the state of the session, from the reply to `ask_state`."""
+        """Return the session's state from the reply to `ask_state`."""
         found = read_row(expected)
         *settings, notices = found[: -len(READING_SETTINGS) - 1]
         zone, portal = found[-3], found[-1]
@@ -385,7 +392,7 @@ class ShadowExchange:
         )
 
     def decode_encoding(self, expected: ExpectedAnswer) -> str:
-        """Return the client's encoding in the reply to `ask_state`."""
+        """Return the client's encoding from the reply to `ask_state`."""
         return (read_row(expected)[-2] or b"").decode("ascii")
 
     async def read_settings(self) -> tuple[bytes, ...]:

@@ -11,27 +11,27 @@ READING_SETTINGS = ("DateStyle", "IntervalStyle", "TimeZone", "client_encoding")
 
 
 class ShadowFailed(Exception):
-    """The shadow reported an error, which the client has seen; the batch is over."""
+    """The error for an error of the shadow that the client has already seen. The batch has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementDescription:
-    """The parameters and columns of a statement. `rows` is None if it gives no rows."""
+    """The parameters and columns of a statement. `rows` is None if it returns no rows."""
 
     types: tuple[int, ...]
     rows: RowDescription | None
 
     @property
     def signature(self) -> tuple[tuple[bytes, int], ...]:
-        """Names and types of the columns."""
+        """The name and type OID of each column."""
         return () if self.rows is None else self.rows.signature
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedStatement:
-    """A prepared statement that the shadow holds. Its name is UTF-8.
+    """A prepared statement that the shadow has. The name is in UTF-8.
 
-    `in_sql` is True if PREPARE made it; its text then includes the PREPARE.
+    `in_sql` is True if SQL's PREPARE made the statement; the text then begins with PREPARE.
     """
 
     name: bytes
@@ -41,7 +41,7 @@ class PreparedStatement:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """The settings of the session, and the text behind a portal.
+    """The settings of the session, and the text of the statement behind a portal.
 
     The settings are the `keyhole.*` values (None or empty means unset), whether the client wants notices, and whether
     its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about.
@@ -57,7 +57,7 @@ class SessionState:
 
 
 def read_described(expected: ExpectedAnswer) -> StatementDescription:
-    """Return the description of a statement, from the reply to `ShadowExchange.describe`."""
+    """Parse a statement's description from the reply to `ShadowExchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
     for frame in expected.kept:
@@ -75,13 +75,13 @@ def take_read_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
 
 
 def read_prepared(found: tuple[bytes | None, ...]) -> PreparedStatement:
-    """Return the prepared statement that a row describes."""
+    """Parse a prepared statement from a row of the shadow's reply."""
     name, text, in_sql = found
     return PreparedStatement(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
 
 
 def read_row(expected: ExpectedAnswer) -> tuple[bytes | None, ...]:
-    """Return the one row of a query. Raise ShadowFailed if there is none."""
+    """Return the only row of a reply. Raise ShadowFailed if there is none."""
     frame = expected.find_frame("D")
     message = None if frame is None else backend.decode(frame)
     if not isinstance(message, DataRow):
@@ -90,7 +90,7 @@ def read_row(expected: ExpectedAnswer) -> tuple[bytes | None, ...]:
 
 
 def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
-    """Return all rows. One frame may have several of them."""
+    """Return all rows of a reply. One frame may contain several rows."""
     found: list[tuple[bytes | None, ...]] = []
     for frame in expected.kept:
         if frame.kind == ord("D"):
@@ -104,5 +104,5 @@ def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
 
 
 def is_utc(zone: bytes | None) -> bool:
-    """Return True if a TimeZone is UTC."""
+    """Return True if a TimeZone setting means UTC."""
     return zone is not None and zone.lower() in (b"utc", b"etc/utc", b"gmt", b"etc/gmt")

@@ -1,8 +1,8 @@
-"""PostgreSQL's syntax errors in refused texts, for callers without a session.
+"""PostgreSQL's own syntax errors for refused texts, for callers without a session.
 
-Guarantee: the shadow parses the text in the sender's role and runs nothing of it. It has no private row, so an error
-depends on the text alone. One text is parsed at a time, for a second at most, so many texts take no connection that a
-session needs. If the shadow does not answer in time, the refusal stays unchanged.
+Guarantee: the shadow parses the text in the sender's role, and runs nothing of it. The shadow has no private row, so an
+error depends on the text alone. Only one text is parsed at a time, for at most one second, so sessions never lack a
+connection. If the shadow does not answer in time, the refusal stays unchanged.
 """
 
 from collections.abc import Callable
@@ -24,16 +24,19 @@ _UNREADABLE, _SYNTAX_ERROR = "KH100", b"42601"
 
 @dataclass(frozen=True, slots=True)
 class GrammarCheck:
-    """A check of texts by PostgreSQL's grammar, in the newest shadow at the time of the check.
+    """A check of texts by PostgreSQL's grammar, in the shadow that is current at the time of the check.
 
-    `find_shadow` gives its address and the name of its database.
+    `find_shadow` returns the shadow's address and the name of its database.
     """
 
     find_shadow: Callable[[], tuple[ShadowAddress, str]]
     _turn: Lock = field(default_factory=Lock)
 
     def prefer_syntax_error(self, refusal: KeyholeError, *, sql: str, analyst: str) -> KeyholeError:
-        """Return PostgreSQL's syntax error if the text has one and the refusal is of form (KH1xx); else the refusal."""
+        """Return PostgreSQL's syntax error in place of a refusal of form (KH1xx), if the text has one.
+
+        Otherwise return the refusal.
+        """
         if not refusal.code.startswith("KH1") or "\0" in sql or not self._turn.acquire(timeout=_LONGEST_S):
             return refusal
         try:

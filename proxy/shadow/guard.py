@@ -1,6 +1,6 @@
-"""A guard that stops the shadow when its Keyhole ends for any reason.
+"""A guard process that stops the shadow if Keyhole ends for any reason.
 
-A shell waits for the end of a pipe that only Keyhole holds open.
+The guard is a shell that waits for the end of a pipe. Only Keyhole holds the pipe open.
 """
 
 import subprocess
@@ -41,7 +41,7 @@ done
 
 @contextmanager
 def stop_server_with_process(directory: Path) -> Iterator[None]:
-    """Stop the server in `directory` and remove the folder around it if this process ends while the block runs.
+    """Stop the server in `directory`, and remove its parent folder, if this process ends during the block.
 
     An error in the block has the same effect. If the block ends without one, it must have stopped the server itself.
     """

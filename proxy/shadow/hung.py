@@ -1,4 +1,4 @@
-"""The detection and the ending of a shadow's server that hangs."""
+"""The detection of a shadow server that hangs, and its termination."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ _ASK_FOR_TLS = bytes((0, 0, 0, 8, 4, 210, 22, 47))  # SSLRequest, which every se
 
 
 async def is_answering(shadow: ShadowAddress) -> bool:
-    """Return True if the server sends any byte, or closes the connection, when somebody connects."""
+    """Return True if the server sends a byte, or closes the connection, after a client connects."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             reader, writer = await asyncio.open_unix_connection(shadow.socket)
@@ -32,9 +32,10 @@ async def is_answering(shadow: ShadowAddress) -> bool:
 
 
 def end_hung_server(shadow: ShadowAddress) -> None:
-    """End a server that does not answer.
+    """Terminate a server that does not answer.
 
-    Ask it to end its sessions, and continue it if it was stopped. Kill it if it is still there after a time limit.
+    Ask the server to shut down, and let it continue if it was stopped by a signal. Kill it if it still runs after a
+    time limit.
     """
     file = shadow.directory / "postmaster.pid"
     try:

@@ -1,10 +1,12 @@
-"""Computed keys as PostgreSQL shows them, for answers without a session: over REST and on the command line.
+"""The labels of computed keys, as PostgreSQL shows the keys, for answers without a session.
 
     quantity > 3    group 0: false, group 1: true
 
-Guarantee: the shadow computes each expression over one value of each group, in the asker's role and before anything is
-charged. It has no private row, so labels and failures follow from the question and the policy alone. One question is
-computed at a time, for a few seconds at most, so many questions take no connection that a session needs.
+Such answers are sent by REST and by commands.
+
+Guarantee: the shadow computes each expression over one value of each group, in the analyst's role, before anything is
+charged. The shadow has no private row, so labels and failures follow from the question and the policy alone. Only one
+question is computed at a time, for at most a few seconds, so sessions never lack a connection.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,10 +35,10 @@ _OPTIONS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
 
 @dataclass(frozen=True, slots=True)
 class ColumnLabels:
-    """One column of an answer, computed from the keys in the columns `reads`.
+    """The labels of one column of an answer, computed from the keys in the columns `reads`.
 
-    `texts` maps the keys' texts to the shown text, and `ranks` gives each shown text's place in the order. Without
-    `texts` the column is a key, shown unchanged.
+    `texts` maps the keys' texts to the label, and `ranks` has each label's position in the sort order. Without `texts`,
+    the column is a key that is shown unchanged.
     """
 
     name: str
@@ -45,7 +47,7 @@ class ColumnLabels:
     ranks: dict[str | None, int] = field(default_factory=dict)
 
     def apply(self, columns: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
-        """Return the column's shown texts, from the columns of the answer's keys."""
+        """Return the label for each row, from the columns of the answer's keys."""
         if not self.texts:
             return columns[self.reads[0]]
         return [self.texts[key] for key in zip(*(columns[place] for place in self.reads), strict=True)]
@@ -53,7 +55,7 @@ class ColumnLabels:
 
 @dataclass(frozen=True, slots=True)
 class KeyLabels:
-    """The columns of an answer with computed keys. They replace the answer's first `keys` columns."""
+    """The labels of an answer with computed keys. Its columns replace the answer's first `keys` columns."""
 
     columns: tuple[ColumnLabels, ...]
     keys: int
@@ -64,11 +66,11 @@ class KeyLabels:
         return tuple(column.name for column in self.columns)
 
     def apply(self, columns: Sequence[Sequence[str | None]]) -> list[Sequence[str | None]]:
-        """Return the answer's columns as they are shown."""
+        """Return the answer's columns, with labels in place of keys."""
         return [*(column.apply(columns) for column in self.columns), *columns[self.keys :]]
 
     def make_document(self) -> dict[str, Any]:
-        """Return the labels as a JSON document, which `parse` reads."""
+        """Return the labels as a JSON document, for `parse`."""
         columns = [
             {
                 "name": one.name,
@@ -82,7 +84,7 @@ class KeyLabels:
 
     @staticmethod
     def parse(document: dict[str, Any]) -> "KeyLabels":
-        """Parse the JSON document that `document` returned."""
+        """Parse labels from the JSON document of `make_document`."""
         columns = (
             ColumnLabels(
                 one["name"],
@@ -97,16 +99,16 @@ class KeyLabels:
 
 @dataclass(frozen=True, slots=True)
 class LabelReader:
-    """A reader of labels from the newest shadow at the time of the request.
+    """A reader of labels from the shadow that is current at the time of the request.
 
-    `find_shadow` gives its address and the name of its database.
+    `find_shadow` returns the shadow's address and the name of its database.
     """
 
     find_shadow: Callable[[], tuple[ShadowAddress, str]]
     _turn: Lock = field(default_factory=Lock)
 
     def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all keys are shown unchanged. Raise KH106 and KH406."""
+        """Return the labels of a question's keys, or None if all keys are shown unchanged. Raise KH106 and KH406."""
         shown = question.shown_keys
         if shown is None:
             return None
@@ -168,7 +170,7 @@ def _read_column(
 
 
 def refuse_unready_labels() -> KeyholeError:
-    """Return KH406, the refusal when no shadow can show computed keys."""
+    """Return KH406, for a question with computed keys while no shadow answers."""
     return KeyholeError(
         "KH406",
         "the shadow does not show the keys",

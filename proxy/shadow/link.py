@@ -1,4 +1,4 @@
-"""One connection to the shadow, which hands on received bytes in the same turn of the event loop."""
+"""One connection to the shadow. Received bytes are passed on at once, in the same turn of the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from proxy.wire.client import ClientProtocol, ClientState
 
 
 class ShadowLoginRefused(Exception):
-    """The shadow refused the login; its own report says why."""
+    """The error for a login that the shadow refused. The shadow's own report says why."""
 
     def __init__(self, report: Report) -> None:
         super().__init__("the shadow refused the login")
@@ -20,8 +20,8 @@ class ShadowLoginRefused(Exception):
 class ShadowLink(asyncio.Protocol):
     """A connection to the shadow with its protocol state.
 
-    The callback given to `listen` is called when bytes have come and when the connection is over. An error that it
-    raises ends the connection and becomes its `failure`.
+    The callbacks given to `listen` are called when bytes arrive and when the connection ends. If a callback raises an
+    error, the connection ends, and the error is kept in `failure`.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class ShadowLink(asyncio.Protocol):
 
     @staticmethod
     async def open(address: ShadowAddress, settings: dict[str, str]) -> "ShadowLink":
-        """Log in. Raise ShadowLoginRefused, or KH406 when the shadow cannot be reached."""
+        """Connect and log in. Raise ShadowLoginRefused, or KH406 if the shadow cannot be reached."""
         try:
             _, link = await asyncio.get_running_loop().create_unix_connection(ShadowLink, address.socket)
         except OSError:
@@ -64,25 +64,25 @@ class ShadowLink(asyncio.Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Return True if the shadow reads as fast as bytes are written."""
+        """Return True if the shadow reads fast enough for more bytes to be written."""
         return self._writable.is_set()
 
     def listen(self, *, arrived: Callable[[], None], ended: Callable[[], None]) -> None:
-        """Call the listener from now on, and at once for bytes or an end that came since the login."""
+        """Set the callbacks. Call them at once if bytes or the end have arrived since the login."""
         self._arrived, self._ended = arrived, ended
         self._notify_arrival()
         if self.is_over:
             ended()
 
     async def wait_for_bytes(self) -> None:
-        """Wait for more bytes, while nobody listens. Raise KH406 if none come."""
+        """Wait until more bytes arrive, during the login. Raise KH406 if none arrive."""
         if self.is_over and not self._changed.is_set():
             raise KeyholeError("KH406", "the shadow database ended the connection")
         await self._changed.wait()
         self._changed.clear()
 
     async def wait_until_writable(self) -> None:
-        """Wait while the shadow reads too slowly. Raise ConnectionError when it is gone."""
+        """Wait while the shadow reads too slowly. Raise ConnectionError if the connection has ended."""
         await self._writable.wait()
         if self.is_over:
             raise ConnectionResetError("the shadow ended the connection")
@@ -90,17 +90,17 @@ class ShadowLink(asyncio.Protocol):
     # --- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
+        """Store the transport of the new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes that have come."""
+        """Process bytes that the shadow sent."""
         self.connection.receive(data)
         self._notify_arrival()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Note that the connection is over."""
+        """Note that the connection has ended."""
         self.is_over = True
         self._writable.set()
         self._ended()

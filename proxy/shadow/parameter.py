@@ -1,7 +1,7 @@
-"""The values of parameters as Keyhole's planner needs them, read from the shadow's replies.
+"""The values of statement parameters for the planner, parsed from the shadow's replies.
 
-Guarantee: no setting by which PostgreSQL writes values changes what is read. Floating-point numbers and intervals are
-read from their binary form. All other types that Keyhole computes with have only one text form.
+Guarantee: no setting that affects PostgreSQL's output changes the parsed values. Floating-point numbers and intervals
+are read from their binary form. All other types that Keyhole computes with have only one text form.
 """
 
 import json
@@ -52,10 +52,10 @@ _ARRAYS = {
 
 
 def write_values_query(values: Sequence[tuple[str, int]]) -> str:
-    """Return SQL that computes values, each given as an expression and the OID of its type, in one column.
+    """Return SQL that computes values. Each value is given as an SQL expression with its type's OID.
 
-    The column is JSON: an array of texts and nulls, each of which `read_value` reads. It is one column, since a
-    statement may have more parameters than a row may have columns.
+    The result has one column, with a JSON array of texts and nulls for `read_value`. A statement may have more
+    parameters than a row may have columns.
     """
     texts = ", ".join(_write_as_text(f"({expression})", oid) for expression, oid in values)
     return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}]::pg_catalog.text[])::pg_catalog.text"
@@ -79,7 +79,7 @@ def _write_as_text(value: str, oid: int) -> str:
 
 
 def are_independent_of_settings(bound: Bind, types: tuple[int, ...]) -> bool:
-    """Return True if no setting and no encoding changes the meaning of a portal's values."""
+    """Return True if no setting and no encoding affects how a portal's parameters are parsed."""
     return all(
         raw is None or (oid in _FIXED if bound.get_format(index) else oid in _PLAIN and raw.isascii())
         for index, (raw, oid) in enumerate(zip(bound.values, types, strict=True))
@@ -87,10 +87,10 @@ def are_independent_of_settings(bound: Bind, types: tuple[int, ...]) -> bool:
 
 
 def read_value(text: str | None, oid: int) -> ParameterValue | None:
-    """Return the value for a text in the result of `write_values_query`.
+    """Parse one value from the result of `write_values_query`.
 
-    A value that Keyhole has no counterpart for (infinity, NaN, years BC) stays text. An array of several dimensions is
-    a `Foreign`.
+    A value that Keyhole cannot represent (infinity, NaN, years BC) stays text. An array of several dimensions becomes a
+    `Foreign`.
     """
     if text is None:
         return None
@@ -125,7 +125,7 @@ def _read_scalar(text: str, oid: int) -> ParameterValue:
 
 
 def _read_float(sent: bytes, oid: int) -> ParameterValue:
-    """Return the shortest decimal number that reads back as this double.
+    """Return the shortest decimal number that PostgreSQL parses as this double.
 
     For a `real`, whose text is not its exact value, return the exact value.
     """
@@ -163,7 +163,7 @@ def _read_member(item: object, member: int) -> ParameterValue:
 
 
 def _read_sent_array(sent: bytes) -> list[bytes | None] | None:
-    """Return the members of an array in PostgreSQL's binary form; None for one of several dimensions."""
+    """Return the members of an array in PostgreSQL's binary format, or None if it has several dimensions."""
     (dimensions,) = struct.unpack_from(">i", sent)
     if dimensions != 1:
         return [] if dimensions == 0 else None

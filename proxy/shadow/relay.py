@@ -1,4 +1,4 @@
-"""One session's own connection to the shadow, in its analyst's role, which passes frames through unchanged."""
+"""One session's own connection to the shadow, in its analyst's role. It passes frames through unchanged."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,13 +29,13 @@ _TIMED_OUT = b"canceling statement due to statement timeout"
 
 
 class ShadowRelay:
-    """A relay that sends messages to the shadow, and at once passes on the answers that the client asked for.
+    """A relay that sends messages to the shadow, and passes the client's answers on at once.
 
-    Back-pressure: nothing more is read from the shadow while the client reads too slowly.
+    While the client reads too slowly, nothing more is read from the shadow.
 
-    A caller with several messages sets `gathers`; they are then sent together, in the same turn of the event loop.
-    `before_ready` returns what the client gets just before a ReadyForQuery outside a transaction. `on_settled` is
-    called when everything has been answered.
+    A caller with several messages sets `gathers`, so that they are sent together. `before_ready` returns bytes for the
+    client, sent just before a ReadyForQuery outside a transaction. `on_settled` is called when everything has been
+    answered.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class ShadowRelay:
 
     @staticmethod
     async def open(address: ShadowAddress, settings: dict[str, str], client: asyncio.StreamWriter) -> "ShadowRelay":
-        """Log in. Raise ShadowLoginRefused, or KH406 when the shadow cannot be reached."""
+        """Connect and log in. Raise ShadowLoginRefused, or KH406 if the shadow cannot be reached."""
         return ShadowRelay(await ShadowLink.open(address, settings), address=address, settings=settings, client=client)
 
     async def find_syntax_error(self, text: bytes) -> bytes | None:
-        """Return PostgreSQL's syntax error in a text of several statements, as its ErrorResponse. Run nothing.
+        """Return PostgreSQL's syntax error in a text of several statements, as its ErrorResponse, or None. Run nothing.
 
-        It uses a connection of its own, because the error would end this session's transaction. Raises KH406.
+        A separate connection is used, because the error would end this session's transaction. Raise KH406.
         """
         try:
             async with asyncio.timeout(_PARSED_S):
@@ -97,7 +97,7 @@ class ShadowRelay:
         return frame.raw if is_syntax_error(frame) else None
 
     def send(self, raw: bytes, expected: ExpectedAnswer | None = None) -> None:
-        """Queue bytes for the shadow and note their expected answers."""
+        """Queue bytes for the shadow, and note the answers to expect."""
         if expected is not None:
             self.answers.expect(expected)
             if self._busy_since is None and not self.answers.is_settled:
@@ -112,7 +112,7 @@ class ShadowRelay:
             self._send_gathered()
 
     async def keep_pace(self) -> None:
-        """Wait while the client reads too slowly, or the shadow reads or answers too slowly."""
+        """Wait while the client reads too slowly, or while the shadow reads or answers too slowly."""
         transport = self._client.transport
         if transport.is_closing() or transport.get_write_buffer_size():
             await self._client.drain()
@@ -122,7 +122,7 @@ class ShadowRelay:
             await self.settle()
 
     async def settle(self) -> None:
-        """Wait until everything sent so far has been answered. Raise ConnectionError when the shadow is gone."""
+        """Wait until everything sent so far has been answered. Raise ConnectionError if the shadow is lost."""
         self._send_gathered()
         if not self.answers.is_settled:
             self._link.transport.write(_FLUSH)
@@ -133,7 +133,7 @@ class ShadowRelay:
             await self._waiting
 
     async def forward_answers(self) -> None:
-        """Pass on answers until the shadow ends the connection. Raise ConnectionError when the client is gone."""
+        """Pass answers on until the shadow ends the connection. Raise ConnectionError if the client is lost."""
         self._link.listen(arrived=self._on_arrival, ended=self._note_end)
         try:
             while not self._link.is_over:
@@ -155,36 +155,37 @@ class ShadowRelay:
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes held for the client because it has not read them yet."""
+        """The number of bytes kept for the client because it has not read them yet."""
         return self._client.transport.get_write_buffer_size()
 
     @property
     def held_bytes(self) -> int:
-        """The bytes that are buffered, in both directions."""
+        """The number of buffered bytes, in both directions."""
         link = self._link
         unsent = len(self._gathered) + link.transport.get_write_buffer_size()
         return unsent + link.connection.buffered + self.unread_bytes
 
     def get_busy_seconds(self, now: float) -> float:
-        """Return the seconds since the shadow got something to answer or last finished an answer; 0 if it is idle.
+        """Return how long the shadow has been answering, in seconds; 0 if it is idle.
 
-        `now` is the loop's time.
+        The time is counted from the last finished answer, or from the first message after an idle time. `now` is the
+        event loop's time.
         """
         return 0.0 if self._busy_since is None else now - self._busy_since
 
     def get_silent_seconds(self, now: float) -> float:
-        """Return for how many seconds the shadow has sent nothing although it had something to answer.
+        """Return for how many seconds the shadow has sent nothing, although an answer is expected.
 
-        It is 0 while nothing is read from the shadow. `now` is the loop's time.
+        The result is 0 while nothing is read from the shadow. `now` is the event loop's time.
         """
         if self._busy_since is None or self._is_paused:
             return 0.0
         return now - max(self._busy_since, self._heard_at)
 
     async def cancel(self) -> None:
-        """Ask the shadow to cancel this session's statement, and wait until it has got the request.
+        """Ask the shadow to cancel this session's statement, and wait until it has received the request.
 
-        Without the wait, the request could cancel the session's next statement. Give up the wait after a time limit.
+        Without waiting, the request could cancel the session's next statement. Stop waiting after a time limit.
         """
         if (key := self._link.connection.key) is None:
             return
@@ -198,12 +199,12 @@ class ShadowRelay:
                     writer.close()
 
     async def cancel_as_timed_out(self) -> None:
-        """Cancel the running statement, and let the client see the error of PostgreSQL's own statement timeout."""
+        """Cancel the running statement, and send the client the error of PostgreSQL's own statement timeout."""
         self._is_late = True
         await self.cancel()
 
     async def end(self) -> None:
-        """Close the connection, and leave nothing running in the shadow."""
+        """Close the connection, and stop the session's running statement in the shadow."""
         transport = self._link.transport
         self._gathered.clear()
         if transport.get_write_buffer_size():
@@ -276,9 +277,9 @@ def _reword_as_timeout(frame: Frame) -> Frame:
 
 
 def is_syntax_error(frame: Frame) -> bool:
-    """Return True if a frame is the ErrorResponse of PostgreSQL's lexer or grammar.
+    """Return True if a frame is an ErrorResponse of PostgreSQL's lexer or grammar.
 
-    Every text must pass these first.
+    Every text must pass the lexer and the grammar first.
     """
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and (
@@ -287,13 +288,16 @@ def is_syntax_error(frame: Frame) -> bool:
 
 
 def is_failed_transaction(frame: Frame) -> bool:
-    """Return True if a frame is PostgreSQL's error for a statement in a transaction that has failed."""
+    """Return True if a frame is PostgreSQL's error for a statement in a failed transaction."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and report.find_field(b"C") == b"25P02"
 
 
 def read_analysis_error(frame: Frame) -> Report | None:
-    """Return the error if PostgreSQL could parse a statement but not analyse it, for example for an unknown name."""
+    """Return the error if PostgreSQL could parse a statement but not analyse it, as for an unknown name.
+
+    Otherwise None.
+    """
     report = backend.decode(frame) if frame.kind == ord("E") else None
     if not isinstance(report, Report) or not (report.find_field(b"F") or b"").startswith(_ANALYSIS_FILES):
         return None

@@ -1,4 +1,4 @@
-"""The check that a server has only reviewed functions: it is known of each whether analysts may call it."""
+"""The check that a server has only reviewed functions. For each of these it is known if analysts may call it."""
 
 from typing import LiteralString
 

@@ -1,7 +1,7 @@
-"""The shadow's schema, built from the catalog: private tables empty, public tables with rows, a role for each analyst.
+"""The shadow's schema, built from the catalog: empty private tables, public tables with rows, a role for each analyst.
 
-Guarantee: the analysts' roles can name every exposed relation and read only the public ones. A SELECT from any other
-raises. They can create nothing, not even temporarily, so no name can change its meaning.
+Guarantee: the analysts' roles can name every exposed relation, and read only public ones. A SELECT from any other
+relation fails. Roles can create nothing, not even temporary objects, so no name can change its meaning.
 """
 
 import re
@@ -70,7 +70,7 @@ The locks of another session would reveal which tables it asks about. The others
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
-    """Make the shadow show `catalog`. Return True if anything had to be rebuilt.
+    """Make the shadow show the tables of `catalog`. Return True if anything had to be rebuilt.
 
     Raise KH002 for an analyst's name or a stored question that PostgreSQL does not accept. Raise KH013 for a server
     whose functions were not reviewed.
@@ -115,7 +115,7 @@ def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
 
 @contextmanager
 def _refuse_as_policy_fault() -> Iterator[None]:
-    """Raise KH002 with PostgreSQL's own message for what it refuses.
+    """Turn PostgreSQL's errors in the block into KH002, with PostgreSQL's own message.
 
     The message repeats only names and public values.
     """
@@ -133,7 +133,7 @@ def _refuse_as_policy_fault() -> Iterator[None]:
 def _connect_as_owner(
     address: ShadowAddress, database: str, *, autocommit: bool = False
 ) -> Iterator[PunctualConnection]:
-    """Open the owner's connection, with a time limit in case the shadow hangs."""
+    """Open a connection as the shadow's owner, with a time limit in case the shadow hangs."""
     with (
         limit_waits(_LONGEST_S),
         PunctualConnection.connect(
@@ -199,9 +199,9 @@ def _write_statements(catalog: Catalog, connection: psycopg.Connection) -> Itera
 
 
 def _write_schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Yield SQL that replaces all schemas by empty ones: `public`, Keyhole's, and those in the source's names.
+    """Yield SQL that replaces all schemas by empty ones: `public`, Keyhole's, and the source's schemas.
 
-    Names without a schema are looked up in the order of these, as the planner does.
+    Names without a schema are looked up in this order, as in the planner.
     """
     known = tuple(dict.fromkeys(("public", *(one.schema for one in catalog.source_names))))
     there = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
@@ -220,14 +220,14 @@ def _write_schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator
 
 
 def _list_other_names(table: Table | PublicTable, catalog: Catalog) -> Iterator[tuple[str, str]]:
-    """Yield schema and name of a table if its name in the source differs from `public` and the policy's name."""
+    """Yield the schema and name that a table has in the source, if they differ from its name in the shadow."""
     for one in catalog.source_names:
         if one.table == table.name:
             yield one.schema, one.name
 
 
 def _write_second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Composed]:
-    """Yield SQL for a view of a public table's rows, under the source's name for it."""
+    """Yield SQL for a view of a public table under its name in the source."""
     relation = sql.Identifier(*name)
     yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT * FROM {}").format(
         relation, sql.Identifier("public", public.name)
@@ -237,9 +237,10 @@ def _write_second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[s
 
 
 def _write_zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Yield SQL for PostgreSQL's statistics views with zeros in place of counts of all sessions. Dashboards read them.
+    """Yield SQL for PostgreSQL's statistics views, with zeros in place of counts of all sessions.
 
-    A view's reader needs the right to call its functions, so the views are made again without those functions.
+    Dashboards read these views. The views are made again without their functions, which a reader would need the right
+    to call.
     """
     yield sql.SQL("SET LOCAL allow_system_table_mods = on").format()
     for view in COUNTERS:
@@ -262,7 +263,7 @@ def _write_zero_counters(connection: psycopg.Connection) -> Iterator[sql.Compose
 
 
 def _write_virtual_relations() -> Iterator[sql.Composed]:
-    """Yield SQL for views that clients may name, and that raise when they are read. Keyhole replaces their full names.
+    """Yield SQL for views that clients may name, and that fail if they are read. Keyhole itself answers them.
 
     Tools offer the relations that a role may SELECT, so this right is granted.
     """
@@ -290,7 +291,7 @@ def _quote_dotted_name(name: str) -> sql.Identifier:
 
 
 def _write_median() -> Iterator[sql.Composed]:
-    """Yield SQL for an aggregate that PostgreSQL lacks, so that it can read questions that use it."""
+    """Yield SQL for an aggregate `median`, which PostgreSQL lacks, so that it can parse questions with it."""
     middle = sql.Identifier(VIRTUAL_SCHEMA, "middle")
     yield sql.SQL(
         "CREATE FUNCTION {} (double precision[]) RETURNS double precision LANGUAGE sql IMMUTABLE "
@@ -303,7 +304,7 @@ def _write_median() -> Iterator[sql.Composed]:
 
 
 def _write_roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Yield SQL for a role for each analyst, all in one group. It holds the grants, and nobody can become it."""
+    """Yield SQL for one role for each analyst, and for a group of these roles. The group has the grants."""
     group = sql.Identifier(GROUP)
     existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
     members = {
@@ -340,9 +341,9 @@ def _write_relation(
 
 
 def _write_constraints(public: PublicTable) -> Iterator[sql.Composed]:
-    """Yield SQL for the public facts about a public table's columns: which have no NULL, and which identify its rows.
+    """Yield SQL for the public facts about a public table's columns: NOT NULL and UNIQUE.
 
-    The first column that is both is declared as the primary key.
+    The first column with both is declared as the primary key.
     """
     table = sql.Identifier("public", public.name)
     for column in public.required:
@@ -385,7 +386,7 @@ def _write_column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.
 
 
 def _list_column_roles(table: Table, column: Column) -> Iterator[str]:
-    """Yield a column's roles, in the words of the policy."""
+    """Yield what a column may be used for, in the words of the policy."""
     if column.domain is not None:
         yield f"key, public domain of {len(column.domain):,} values{list_few_values(column.domain)}"
     if column.bounds is not None:
@@ -402,7 +403,7 @@ def _list_column_roles(table: Table, column: Column) -> Iterator[str]:
 
 
 def list_few_values(domain: Sequence[Value]) -> str:
-    """Return the values of a key as one text after a colon, if they are few; else an empty text.
+    """Return the values of a key as one text after a colon, if there are few. Otherwise return "".
 
     Each value is written as in the ledger.
     """
@@ -418,7 +419,7 @@ def _describe_table(table: Table) -> str:
 def _declare_relation(
     connection: psycopg.Connection, place: str, kind: str, statements: Iterable[sql.Composed]
 ) -> None:
-    """Create the relation of one of the owner's questions. Raise KH002 if PostgreSQL does not accept its SQL."""
+    """Create the view of a stored question or a monitor. Raise KH002 if PostgreSQL does not accept its SQL."""
     try:
         for statement in statements:
             connection.execute(statement)
@@ -431,7 +432,7 @@ def _declare_relation(
 
 
 def _write_stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
-    """Yield SQL for a view that clients may name but not read: no role has a right to the tables in it.
+    """Yield SQL for a view that clients may name but not read, since no role may read its tables.
 
     Tools offer the relations that a role may SELECT, so this right is granted. `security_invoker` keeps it without
     effect.
@@ -444,10 +445,10 @@ def _write_stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
 
 
 def _write_monitor_view(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
-    """Yield SQL for a view that only the monitor's own analysts may name. It raises if it is read: Keyhole fills it.
+    """Yield SQL for a view that only the monitor's own analysts may name. Keyhole itself answers it.
 
-    Raise KH002 if its SQL is no question. All roles can see the view and its columns in PostgreSQL's catalog, as for
-    every table.
+    Raise KH002 if the monitor's SQL is not a question. All roles can see the view and its columns in PostgreSQL's
+    catalog, as for every table.
     """
     try:
         relation = declare_monitor(monitor, catalog)
@@ -492,7 +493,7 @@ def _fill_table(connection: psycopg.Connection, table: PublicTable) -> None:
 
 
 def _list_indexed(table: PublicTable) -> Iterator[str]:
-    """Yield the columns by which rows of a large table are usually looked up.
+    """Yield the columns of a large table by which rows are usually looked up, for indexes.
 
     Columns that already have a constraint's index are left out.
     """

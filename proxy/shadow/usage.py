@@ -1,4 +1,4 @@
-"""The resources that sessions use in the shadow: memory, temporary files and processor time of their processes."""
+"""The resources that sessions use in the shadow: memory, temporary files and processor time."""
 
 import os
 import sys
@@ -14,16 +14,16 @@ _FILE_PREFIX = "pgsql_tmp"
 
 
 def measure_memory(address: ShadowAddress, processes: Iterable[int]) -> dict[int, int]:
-    """Return the used bytes of each of the shadow's processes.
+    """Return the bytes of memory that each of these shadow processes uses.
 
-    A process that is gone is left out. Memory is only known if the system reports it (Linux).
+    A process that has ended is left out. Memory is only known if the system reports it (Linux).
     """
     files = _measure_temporary_files(address.directory / "base" / _FILE_PREFIX)
     return {process: _read_own_memory(process) + files[process] for process in processes}
 
 
 def is_alive(process: int) -> bool:
-    """Return True if there is a process of that number."""
+    """Return True if a process with this number is running."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -34,7 +34,7 @@ def is_alive(process: int) -> bool:
 
 
 def lower_priority(process: int) -> None:
-    """Let a process run only when others leave processor time, for the rest of its life, if the system can (Linux)."""
+    """Let a process run only when no other process needs the processor, until it ends (Linux only)."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))

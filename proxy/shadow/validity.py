@@ -1,7 +1,7 @@
-"""The check that the shadow can show a catalog. `keyhole check`, `keyhole serve` and a reload all use it.
+"""The check that the shadow can show a catalog, used by `keyhole check`, `keyhole serve` and reloads.
 
-Guarantee: the shadow's PostgreSQL accepts a catalog without a fault here, except for the SQL of stored questions
-(`proxy/shadow/schema.py`). The check needs no shadow.
+Guarantee: the shadow's PostgreSQL accepts every catalog in which no fault is found, except for the SQL of stored
+questions (`proxy/shadow/schema.py`). The check needs no running shadow.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ _TEMPLATES = frozenset({"template0", "template1"})  # databases that new ones ar
 
 
 def check_showable(catalog: Catalog) -> None:
-    """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the dotted policy key of the fault."""
+    """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the policy key of the fault."""
     for place, fault in find_faults(catalog):
         raise KeyholeError(fault.code, f"{write_dotted_key(place)}: {fault.problem}", hint=fault.hint)
 
 
 def find_faults(catalog: Catalog) -> Faults:
-    """Yield the parts of a catalog that PostgreSQL would refuse, each with its dotted key in the policy."""
+    """Yield the faults for which PostgreSQL would refuse a catalog, each with its dotted key in the policy."""
     if catalog.database in _TEMPLATES:
         hint = "Choose another name for the database that clients connect to."
         yield ("server", "database"), Fault("KH002", "is a database of PostgreSQL's own", hint=hint)

@@ -1,4 +1,4 @@
-"""PostgreSQL from a wheel, for the shadow, and for tests and benchmarks that need a server of their own."""
+"""PostgreSQL from a Python wheel, for the shadow, and for tests and benchmarks that need their own server."""
 
 import atexit
 import functools
@@ -49,18 +49,18 @@ exec "$@"
 
 
 def find_wheel_programs() -> Path:
-    """Return the folder of the wheel's own programs."""
+    """Return the folder of the wheel's PostgreSQL programs."""
     return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
 
 
 @functools.cache
 def read_wheel_release() -> tuple[int, int]:
-    """Return major and minor version of the wheel's PostgreSQL."""
+    """Return the major and minor version of the wheel's PostgreSQL."""
     return ask_release(find_wheel_programs() / "postgres")
 
 
 def describe_older(binaries: PostgresPrograms | None) -> tuple[str, ...]:
-    """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and so lacks later fixes."""
+    """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and so lacks fixes."""
     if binaries is None or binaries.release >= read_wheel_release():
         return ()
     major, minor = read_wheel_release()
@@ -71,13 +71,13 @@ def describe_older(binaries: PostgresPrograms | None) -> tuple[str, ...]:
 
 
 def make_postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None = None) -> PostgresServer:
-    """Return a server in `directory`, not started yet.
+    """Return a server in `directory`, which is not started yet.
 
-    `cleanup_mode` says what `cleanup` does: stop it ("stop"), or also delete its data ("delete"). It is the wheel's, or
-    another one of the wheel's major version whose `programs` lie in that folder. The parent of `directory` must exist.
+    `cleanup_mode` says what `cleanup` does: stop the server ("stop"), or also delete its data ("delete"). The server is
+    the wheel's, or one of the same major version from the folder `programs`. The parent of `directory` must exist.
 
-    The wheel guards all servers of a machine by one file in the shared temporary folder. This file belongs to the first
-    user who started one. Here each server has a lock of its own beside its directory.
+    The wheel's own code locks all servers of a machine by one file in the shared temporary folder. That file belongs to
+    the first user who started a server. Here each server has its own lock file beside its directory.
     """
     server = get_server(directory, cleanup_mode=cleanup_mode, start=False)
     server.bin_path = programs or find_wheel_programs()
@@ -86,12 +86,12 @@ def make_postgres_server(directory: Path, *, cleanup_mode: str, programs: Path |
 
 
 def make_data(server: PostgresServer) -> None:
-    """Make a server's data directory if it is missing, without waiting for the disk. Lost data are made again.
+    """Create a server's data directory if it is missing, without waiting for the disk. Lost data can be made again.
 
     Raise OSError and SubprocessError.
 
-    The wheel makes it in the same way and waits for the disk: forty megabytes, which are often deleted before they are
-    written. Here they are twenty-five, because the log has segments of one megabyte instead of sixteen.
+    The wheel's own code does the same and waits for the disk: forty megabytes, which are often deleted before they are
+    written. Here there are twenty-five, because a log segment has one megabyte instead of sixteen.
     """
     if (server.pgdata / "PG_VERSION").exists():
         return
@@ -110,10 +110,10 @@ def make_data(server: PostgresServer) -> None:
 
 
 def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -> None:
-    """Start a server with a memory limit for each of its processes, which means for each session.
+    """Start a server with a memory limit for each of its processes, and so for each session.
 
-    On Linux a statement that asks for more fails with "out of memory" (53200), and nobody else is affected. The data
-    directory must exist. A server that is already running is left unchanged. Raises KH406.
+    On Linux a statement that needs more fails with "out of memory" (53200), and no other session is affected. The data
+    directory must exist. A server that is already running is left unchanged. Raise KH406.
     """
     with server._lock:
         known = PostmasterInfo.read_from_pgdata(server.pgdata)
@@ -123,7 +123,10 @@ def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -
 
 
 def stop_at_once(server: PostgresServer) -> None:
-    """Stop a server without data worth keeping, whatever its sessions do. Leave it if another process uses it."""
+    """Stop a server whose data is not needed, without waiting for its sessions.
+
+    Leave it running if another process uses it.
+    """
     with server._lock:
         if server.global_process_id_list.get_and_remove(0) == [os.getpid()]:
             try:
@@ -144,7 +147,7 @@ def stop_at_once(server: PostgresServer) -> None:
 
 
 def _end_at_once(server: PostgresServer) -> None:
-    """End a server as pg_ctl would, and wait until it reports that it is gone."""
+    """Stop a server as pg_ctl's immediate mode does, and wait until it has stopped."""
     with suppress(ProcessLookupError):
         os.kill(server.get_postmaster_info().pid, signal.SIGQUIT)
     latest = time.monotonic() + _STOP_S
