@@ -1,6 +1,7 @@
-"""The forms in which an alert is sent to clients.
+"""The forms of an alert that clients receive.
 
-Guarantee: they contain only what the ledger has of a recorded look, by the public names and values of the policy.
+Guarantee: an alert contains only data of a look that the ledger has recorded, with public names and values of the
+policy.
 """
 
 import json
@@ -19,12 +20,12 @@ from proxy.shadow.key_labels import KeyLabels
 
 
 class AlertWriter:
-    """A converter of the ledger's alerts into notices for clients."""
+    """A converter of alerts in the ledger into notices for clients."""
 
     def __init__(
         self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...], labels: KeyLabels | None = None
     ) -> None:
-        """Take `keys`, the names of the sent columns: those of the answer, or those of its `labels`."""
+        """Store the plan, the run, and the column names `keys` of the answer or of its `labels`."""
         self._windows = plan.windows
         self._clears_at_once = plan.clears_at_once
         self._run = run
@@ -39,9 +40,9 @@ class AlertWriter:
         self._answered = asked if plan.monitor.windows.length is None or plan.clears_at_once else asked[:-1]
 
     def make_alert(self, alert: MonitorAlert) -> AlertNotice:
-        """Return the notice of one alert.
+        """Return an alert as a notice.
 
-        It has no window if the monitor clears at once, since each look is then a window of its own.
+        If the monitor clears at once, the notice has no window, because each look is then its own window.
         """
         window = None if self._clears_at_once else alert.window
         return AlertNotice(
@@ -55,7 +56,7 @@ class AlertWriter:
         )
 
     def make_clearing(self, alert: MonitorAlert) -> ClearingNotice:
-        """Return the notice of one alert that was cleared."""
+        """Return a cleared alert as a notice."""
         assert alert.cleared_number is not None
         assert alert.cleared_at is not None
         return ClearingNotice(
@@ -79,7 +80,7 @@ class AlertWriter:
 
 
 def make_alert_document(alert: AlertNotice) -> dict[str, Any]:
-    """Return an alert as JSON, as REST and commands write it."""
+    """Return an alert as JSON, for REST and commands."""
     return {
         "monitor": alert.monitor,
         "key": dict(alert.key),
@@ -92,7 +93,7 @@ def make_alert_document(alert: AlertNotice) -> dict[str, Any]:
 
 
 def make_clearing_document(cleared: ClearingNotice) -> dict[str, Any]:
-    """Return a cleared alert as JSON."""
+    """Return a cleared alert as JSON, for REST and commands."""
     return {
         "monitor": cleared.monitor,
         "key": dict(cleared.key),
@@ -103,7 +104,7 @@ def make_clearing_document(cleared: ClearingNotice) -> dict[str, Any]:
 
 
 def make_relation_row(alert: AlertNotice, times: tuple[str, ...]) -> VirtualRow:
-    """Return the alert's row in the relation of its monitor. The given times follow its keys."""
+    """Return an alert's row in its monitor's relation: the key's values, then the given times."""
     moments = {
         WINDOW_START: alert.window_start,
         ALERTED_AT: alert.alerted_at,
@@ -119,15 +120,15 @@ def encode_key(key: tuple[tuple[str, str | None], ...]) -> str:
 
 
 def convert_to_utc(moment: datetime) -> datetime:
-    """Return the same moment with a time zone. A time without a zone is taken for UTC."""
+    """Return a time with the time zone UTC. A time without a zone is assumed to be UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def write_time(moment: datetime | None) -> str | None:
-    """Return a time as text that PostgreSQL reads."""
+    """Return a time as text that PostgreSQL can read, or None."""
     return None if moment is None else moment.isoformat(sep=" ")
 
 
 def write_iso(moment: datetime | None) -> str | None:
-    """Return a time as ISO 8601 text, for JSON."""
+    """Return a time as ISO 8601 text for JSON, or None."""
     return None if moment is None else moment.isoformat()

@@ -1,7 +1,7 @@
-"""The clock that decides when looks are made. It is checked against a counter of seconds that nobody sets.
+"""The clock that decides when looks are made. It is checked against a counter of seconds that nobody can set.
 
-Guarantee: no look is made by a clock that has just jumped. A window that closes too early is never looked at again. A
-clock that jumps forward would close every window on the way, on the data of now.
+Guarantee: no look is made just after the clock has jumped. A clock that jumped forward would close all windows in
+between with today's data, and a closed window is never looked at again.
 """
 
 import time
@@ -16,17 +16,17 @@ _NOTICEABLE = timedelta(seconds=1)  # a time server corrects up to this in one s
 
 
 def count_seconds() -> float:
-    """Return the seconds since the machine started. They include time asleep if the system counts it."""
+    """Return the seconds since the machine started, including time asleep if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One reading of the clock.
+    """One reading of the clock, and what is known about a jump.
 
-    `jumped_by` is how far the clock is from where it should be. It is 0 if looks may be made by it. `is_new` is True if
-    this jump was not seen before, and `is_over` if a jump ended with this reading. `was_set` is True if plans from
-    earlier readings must be made again.
+    `jumped_by` is the difference between the clock and the expected time, and 0 if looks may be made. `is_new` is True
+    at the first reading after a jump, and `is_over` at the reading that ends the waiting. `was_set` is True if plans
+    from earlier readings must be made again.
     """
 
     now: datetime
@@ -37,11 +37,11 @@ class ClockReading:
 
 
 class WatchedClock:
-    """The clock of one runner.
+    """The clock of one runner, which notices jumps.
 
     Parameters:
         wall: the machine's clock, with its time zone.
-        seconds: a counter of seconds that only moves forward, at the pace of time.
+        seconds: a counter of seconds that only moves forward, and that nobody can set.
     """
 
     def __init__(self, wall: Callable[[], datetime], seconds: Callable[[], float]) -> None:
@@ -51,14 +51,14 @@ class WatchedClock:
         self._jumped: tuple[datetime, float] | None = None
 
     def now(self) -> datetime:
-        """Return the clock's time, in UTC without a time zone, even after a jump."""
+        """Return the clock's time, in UTC without a time zone, even just after a jump."""
         return self._wall().astimezone(UTC).replace(tzinfo=None)
 
     def read(self, *, every: timedelta) -> ClockReading:
         """Read the clock before a round of looks. `every` is the time between two rounds.
 
-        A clock that moved by more than `every` beyond the counter has jumped. Looks then wait until it is back where it
-        should be. They also go on once it has run evenly for the time of `get_wait_after_jump`.
+        The clock has jumped if it moved by more than `every` beyond the counter. Looks then wait until the clock shows
+        the expected time again, or has run evenly for the time of `get_wait_after_jump`.
         """
         now, seconds = self.now(), self._seconds()
         off = timedelta(0) if self._trusted is None else _measure_jump(self._trusted, now, seconds)
@@ -75,13 +75,13 @@ class WatchedClock:
 
 
 def get_wait_after_jump(every: timedelta) -> timedelta:
-    """Return how long a clock must run evenly after a jump before looks go on.
+    """Return how long looks wait after a jump if the clock then runs evenly.
 
-    It is the time between two looks, but at least ten minutes and at most an hour.
+    The result is the time between two looks, but at least ten minutes and at most an hour.
     """
     return min(max(every, _SHORTEST_WAIT), _LONGEST_WAIT)
 
 
 def _measure_jump(earlier: tuple[datetime, float], now: datetime, seconds: float) -> timedelta:
-    """Return how much farther the clock has moved since an earlier reading than the counter of seconds."""
+    """Return by how much the clock has moved farther than the counter of seconds since an earlier reading."""
     return (now - earlier[0]) - timedelta(seconds=seconds - earlier[1])

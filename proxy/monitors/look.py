@@ -1,10 +1,10 @@
-"""One look of a monitor, in order. Read this first.
+"""One look of a monitor, step by step. Read this module first.
 
     due -> the window's draw, stored -> values as of the look -> standing.take_look -> one transaction
 
-Guarantee: data are read in one line, after the draw was stored, and nothing is released before the ledger has the look.
-A look that dies before that is made again on the same draw, so it is the same look. If another process recorded the
-look meanwhile, this one is void.
+Guarantee: data is read in one line, after the window's noise was drawn and stored. Nothing is released before the
+ledger has the look. After a crash, the look is made again with the same stored noise, so it is the same look. If
+another process has recorded the look by then, this one is dropped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ LONGEST_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """A running monitor, under a policy that declares it as it was started. `holder` names the process that looks."""
+    """A running monitor whose policy section is the same as at its start. `holder` names the process that looks."""
 
     service: Service
     plan: MonitorPlan
@@ -51,14 +51,14 @@ class WatchedRun:
     holder: str
 
     def prepare(self, due: DueLook, state: WindowState | None) -> "PreparedLook | None":
-        """Store the window's draw, if it has none yet. Return None if the look was made meanwhile.
+        """Draw and store the window's noise, if that was not done before. Return None if the look was already made.
 
         Parameters:
-            state: the window's newest; None if it has not begun.
+            state: the window's newest stored state, or None if the window has not begun.
 
         Raises:
-            KeyholeError: KH501 if a column is gone. The window does not begin, since no row can be read for it. The
-                price of a window that never began is given back.
+            KeyholeError: KH501 if a column is missing. Then the window does not begin, since no row can be read for it.
+                The charge for a window that never begins is released.
             LedgerError: `MonitorStopped` if the monitor was paused or ended meanwhile, `WindowClosed`, `WindowLost`,
                 `LedgerUnavailable`.
         """
@@ -73,7 +73,7 @@ class WatchedRun:
 
 @dataclass(frozen=True, slots=True)
 class PreparedLook:
-    """A look whose draw is stored, so that data may be read for it."""
+    """A look whose window has stored noise, so that data may be read for it."""
 
     watched: WatchedRun
     due: DueLook
@@ -81,7 +81,7 @@ class PreparedLook:
     reading: MonitorLook
 
     def record(self, values: Integers) -> None:
-        """Decide by the true values of the window's keys, shape (functionals, keys), and record the result.
+        """Decide the look from the true values of the window's keys, and record the result in the ledger.
 
         Raises:
             LedgerError: `LookAlreadyRecorded` if another process has recorded it, and as `WatchedRun.prepare`.
@@ -113,7 +113,7 @@ class PreparedLook:
 
 
 def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
-    """Raise KH501 if a column is gone. The look itself reports any other fault."""
+    """Raise KH501 if a column is missing. The look itself reports any other fault."""
     try:
         check_types(relations, service.source.schema)
     except ColumnGone:
@@ -126,10 +126,10 @@ def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
 
 
 def read_looks(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
-    """Yield, for each look, the true values that it asks for, or the error.
+    """Read the true values for these looks, and yield each look with its values, or with the error.
 
-    All looks are of one service and of one moment. They share as few statements as possible. If some cannot be read,
-    the others are still read.
+    All looks belong to one service and one moment. They share statements as far as possible. If some values cannot be
+    read, the others are still read.
     """
     if not looks:
         return
@@ -149,7 +149,7 @@ def read_looks(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, In
 
 
 def _read_statement(service: Service, question: Question, looks: Sequence[PreparedLook]) -> Integers:
-    """Read the values of one statement, shape (functionals, keys). Raise KH501."""
+    """Run one statement, and return its values as an array of shape (functionals, keys). Raise KH501."""
     shortest = min(one.watched.plan.windows.every for one in looks)
     limit = min(LONGEST_MS, int(shortest.total_seconds() * 1000))
     rewritten = looks[0].reading.rewritten if len(looks) == 1 else rewrite(question, dialect=service.source.dialect)

@@ -24,7 +24,7 @@ def refuse_already_started(name: str) -> KeyholeError:
 
 
 def refuse_chosen_groups(name: str) -> KeyholeError:
-    """Return the refusal of a monitor that cannot be charged for units whose rows the bounds cut."""
+    """Return the refusal of a monitor whose bounds cut rows of a unit, so that its groups cannot be charged."""
     return KeyholeError(
         "KH602",
         f'the monitor "{name}" counts only some groups of a privacy unit',
@@ -34,7 +34,7 @@ def refuse_chosen_groups(name: str) -> KeyholeError:
 
 
 def refuse_wrong_state(name: str, state: str) -> KeyholeError:
-    """Return the refusal of an action that the monitor's state does not allow."""
+    """Return the refusal of an owner's action that the monitor's state does not allow."""
     hint = {
         "running": f"Pause it first: keyhole monitor pause {name}",
         "paused": f"keyhole monitor resume {name}, or keyhole monitor end {name}.",
@@ -62,7 +62,7 @@ def refuse_removed_monitor(name: str) -> KeyholeError:
 
 
 def refuse_future_looks(name: str, newest: datetime) -> KeyholeError:
-    """Return the refusal of a monitor whose newest look lies in the future: the clock was ahead, or is behind now."""
+    """Return the refusal of a monitor whose newest look is in the future, because a clock was wrong."""
     return KeyholeError(
         "KH604",
         f'the newest look of the monitor "{name}" lies in the future, at {newest:%Y-%m-%d %H:%M:%S} UTC',
@@ -86,9 +86,9 @@ def refuse_lost_window(name: str, windows: Sequence[int]) -> KeyholeError:
 
 
 def refuse_over_budget(over: OverBudget, plan: MonitorPlan, *, fitting: Sequence[str]) -> KeyholeError:
-    """Return the refusal of a monitor whose horizon costs more than is left. `fitting` are settings that would fit.
+    """Return the refusal of a monitor whose whole horizon costs more than is left.
 
-    It depends on ledger and policy alone.
+    `fitting` are settings with which the monitor would fit. The result depends on ledger and policy alone.
     """
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     code, whose = _SCOPES[over.scope]

@@ -1,4 +1,4 @@
-"""The delivery of monitors' news to waiting clients. One poller in each process reads the ledger while somebody waits.
+"""The delivery of monitors' news to waiting clients. Each process reads the ledger regularly while a client waits.
 
 A look is news once the ledger has it, whichever process recorded it. Every process therefore reads the ledger. The
 process that recorded the look reads it at once.
@@ -23,11 +23,10 @@ POLL_EVERY_S = 1.0  # how late another process hears of a look, against one shor
 
 @dataclass(frozen=True, slots=True)
 class AlertNotice:
-    """A key that a monitor alerted at its look `number`, with what clients may know of it. All of it was released.
+    """An alert for one key, raised by a monitor's look `number`. Everything in it was released.
 
-    `key` maps the names of the question's keys to their values as PostgreSQL's text; None is NULL. Times are UTC. If
-    the monitor clears at once, there is no window, as each look has another one. `cleared_at` is when the alert was
-    cleared, if it was.
+    `key` has the names of the question's keys with their values, as PostgreSQL's text; None is NULL. Times are in UTC.
+    If the monitor clears at once, there is no window. `cleared_at` is when the alert was cleared, if it was.
     """
 
     monitor: str
@@ -41,7 +40,10 @@ class AlertNotice:
 
 @dataclass(frozen=True, slots=True)
 class ClearingNotice:
-    """A key that left a monitor's answer at the look `number`. It had entered the answer at `alerted_at`."""
+    """The clearing of an alert: a key that left a monitor's answer at the look `number`.
+
+    It had entered at `alerted_at`.
+    """
 
     monitor: str
     number: int
@@ -55,7 +57,7 @@ Change: TypeAlias = AlertNotice | ClearingNotice
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
-    """A window that closed with the look `number`."""
+    """A window that closed with the look `number`. `start` is when the window began."""
 
     number: int
     start: datetime
@@ -63,9 +65,10 @@ class ClosedWindow:
 
 @dataclass(frozen=True, slots=True)
 class MonitorNews:
-    """The news of a monitor: all looks up to `last_look`, in order.
+    """The news of a monitor: the changes of all looks up to `last_look`, in order.
 
-    `state` is the monitor's. `origin` numbers the policy under which it was read; another policy has another number.
+    `state` is the monitor's state. `origin` identifies the policy under which the news was read; another policy has
+    another number.
     """
 
     monitor: str
@@ -84,16 +87,16 @@ class MonitorNews:
 
 
 def sort_by_look(alerts: Collection[AlertNotice], cleared: Collection[ClearingNotice]) -> tuple[Change, ...]:
-    """Return alerts and clearings sorted by look. Within one look the alerts come first."""
+    """Return alerts and clearings, sorted by look. Within one look, alerts come first."""
     both: list[Change] = [*alerts, *cleared]
     return tuple(sorted(both, key=lambda change: change.number))
 
 
 @dataclass(frozen=True, slots=True)
 class NewsRequest:
-    """A request for the news of `monitor` for `analyst`, after the look `after`.
+    """A request of `analyst` for the news of `monitor` after the look `after`.
 
-    None means the news after the next reading.
+    If `after` is None, only looks after the next reading of the ledger are news.
     """
 
     monitor: str
@@ -103,33 +106,36 @@ class NewsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedMonitor:
-    """A monitor that an analyst may read and has paid for reading, and its last look then; None if it is not known."""
+    """A monitor that an analyst may read and has paid for. `after` is its last look then, or None if unknown."""
 
     monitor: str
     after: int | None
 
 
 class NewsReader(Protocol):
-    """The reader of monitors' news. Both methods block, and may be called from any thread."""
+    """A reader of monitors' news from the ledger. Both methods block, and may be called from any thread."""
 
     def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor with that channel if the analyst may read it. This counts as reading it, and is charged.
+        """Return the monitor that has this channel, if the analyst may read it, and charge the analyst for reading.
 
-        Return None for every other channel. Raise KH306, KH502.
+        Return None for any other channel. Raise KH306 and KH502.
         """
 
     def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
-        """Return for each request the news, or the error if it may not be read. A missing monitor has no news."""
+        """Return the news for each request, or the error if the analyst may not read the monitor.
+
+        A monitor that does not exist has no news.
+        """
 
 
 Told: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
 
 
 class NewsListener:
-    """A client that waits for news.
+    """A client that waits for a monitor's news.
 
-    `told` is called on the loop. It gets the news, or the error after which there will be none. It gets None after each
-    reading of the ledger that brought nothing.
+    `told` is called on the event loop with the news, or with the error after which there is no more news. It is called
+    with None after each reading of the ledger that found nothing.
     """
 
     def __init__(self, wanted: NewsRequest, told: Told) -> None:
@@ -137,9 +143,10 @@ class NewsListener:
         self.told = told
 
     def pass_on_news(self, news: MonitorNews | KeyholeError | None) -> None:
-        """Call `told` with the result of a reading.
+        """Call `told` with the result of a reading of the ledger.
 
-        The first news of a request without `after` only says where its news begins, and is not passed on.
+        For a request without `after`, the first result only sets the look after which news begins, and is not passed
+        on.
         """
         if isinstance(news, MonitorNews):
             begins = self.wanted.after is None
@@ -150,9 +157,9 @@ class NewsListener:
 
 
 class AlertHub:
-    """The waiting clients of one process, for one event loop (`poll_now` aside). Close it before the loop ends.
+    """The clients of one process that wait for news. It belongs to one event loop.
 
-    `closing` is set once no more news is sent.
+    Close it before the loop ends. `closing` is set once no more news is sent. Other threads may only call `poll_now`.
     """
 
     def __init__(self, desk: NewsReader, *, every_s: float = POLL_EVERY_S) -> None:
@@ -169,7 +176,7 @@ class AlertHub:
         return len(self._waiting)
 
     def subscribe(self, wanted: NewsRequest, told: Told) -> Callable[[], None]:
-        """Send news to `told` from now on. Return a function that ends this."""
+        """Send news to the callback `told` from now on. Return a function that ends the subscription."""
         if self.closing.is_set():
             return lambda: None
         self._loop = asyncio.get_running_loop()
@@ -181,12 +188,12 @@ class AlertHub:
         return lambda: self._waiting.discard(waiting)
 
     def poll_now(self) -> None:
-        """Read the ledger at once, since a look has just been recorded. Any thread may call it."""
+        """Read the ledger at once, because a look was just recorded. Any thread may call this."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
 
     async def close(self) -> None:
-        """Send no more news, and set `closing`."""
+        """Stop sending news, and set `closing`."""
         self.closing.set()
         self._waiting.clear()
         if self._polling is not None:

@@ -1,4 +1,4 @@
-"""The places of a monitor's keys among the cells that it is charged for. The ledger counts cells; a look counts keys.
+"""The index of each of a monitor's keys among the ledger's cells. The ledger counts cells, and a look counts keys.
 
 The ledger's cells have sorted columns: those of the keys, and those that WHERE narrows. Without the window's column, a
 cell's number is the place that alerts and losses of one window name. If a key's values are classes of a column's
@@ -21,7 +21,7 @@ from proxy.pipeline.claim import is_class, list_members
 
 @dataclass(frozen=True, slots=True)
 class CellPlaces:
-    """The places of a monitor's keys.
+    """The mapping between a monitor's keys and the cells of one window in the ledger.
 
     `shape` is the shape of the cells of one window. `axes` has the axis of each of the question's keys, and `sizes` the
     number of each key's values.
@@ -37,7 +37,7 @@ class CellPlaces:
 
     @staticmethod
     def find_for_run(plan: MonitorPlan, run: MonitorRun) -> "CellPlaces":
-        """Return the places for a run and the plan that it was started with."""
+        """Return the mapping for a run, with the plan with which the run was started."""
         windows = None if run.windows is None else run.windows.column
         left = [(name, len(values)) for name, values in run.charge.cells.columns if name != windows]
         names = [name for name, _ in left]
@@ -53,9 +53,9 @@ class CellPlaces:
         )
 
     def find_places(self, marked: Booleans) -> tuple[int, ...]:
-        """Return the sorted places of the marked keys.
+        """Return the sorted cell indices of the marked keys. For a key with several cells, return the first one.
 
-        `marked` has shape (keys,). A key of several cells counts at its first cell.
+        `marked` is an array with a value for each key.
         """
         coordinates = np.unravel_index(np.flatnonzero(marked), self.sizes) if self.sizes else ()
         if not self.shape:
@@ -67,7 +67,7 @@ class CellPlaces:
         return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
 
     def mark_keys(self, places: Iterable[int]) -> Booleans:
-        """Return a mark for each key that has one of these places, shape (keys,): the inverse of `find_places`."""
+        """Return an array with True for each key that has one of these cell indices. It inverts `find_places`."""
         marked = np.zeros(self.sizes, dtype=np.bool_)
         for place in places:
             at = np.unravel_index(place, self.shape) if self.shape else ()
@@ -75,7 +75,7 @@ class CellPlaces:
         return marked.reshape(-1)
 
     def expand_to_cells(self, losses: Epsilons) -> NanoArray:
-        """Return each cell's loss in billionths, rounded up, from the losses of the keys in epsilon, shape (keys,)."""
+        """Return the loss of each cell in 1e-9 epsilon, rounded up, from the keys' losses in epsilon."""
         levels, level_of = np.unique(losses, return_inverse=True)
         counted = np.array([convert_to_nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(
             self.sizes

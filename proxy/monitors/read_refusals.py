@@ -1,4 +1,4 @@
-"""The texts of refusals to read monitors. A missing monitor and an unreadable one get the same."""
+"""The refusals to let an analyst read a monitor. A missing monitor gets the same text as an unreadable one."""
 
 from accountant.charges import NANO
 from accountant.errors import OverBudget

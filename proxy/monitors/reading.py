@@ -1,7 +1,8 @@
-"""The analysts' view of monitors: which they may read, their progress, and their alerts.
+"""Monitors as analysts see them: which ones they may read, their progress, and their alerts.
 
-Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. An analyst learns of a
-monitor only if its policy names the analyst, and only after being charged for reading it.
+Guarantee: everything is public (policy and clock), or was released by a look that the ledger has. An analyst sees a
+monitor only if the policy names the analyst as a reader. Alerts are sent only after the analyst was charged for
+reading.
 """
 
 import json
@@ -56,17 +57,17 @@ _PASSING = ("KH502", "KH406")  # what is missing may be there again
 
 
 class LabelSource(Protocol):
-    """The source of the texts that computed keys are shown as: a shadow."""
+    """An interface that returns the labels of computed keys. A shadow implements it."""
 
     def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all are shown unchanged. Raise KH106, KH202 and KH406."""
+        """Return the labels of a question's keys, or None if all are shown unchanged. Raise KH106, KH202 and KH406."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorStatus:
-    """The progress and promise of a monitor. Besides its alerts, its analysts know nothing more of it.
+    """The progress and promise of a monitor. Analysts see only this and the alerts.
 
-    Times are UTC. `epsilon_per_unit` is None if each row is a unit by itself.
+    Times are in UTC. `epsilon_per_unit` is None if each row is its own privacy unit.
     """
 
     monitor: Monitor
@@ -131,9 +132,10 @@ class MonitorStatus:
 
 @dataclass(frozen=True, slots=True)
 class NoticePage:
-    """The changes of whole looks: new alerts, and alerts of these or earlier looks that were cleared.
+    """The changes of some looks: new alerts, and earlier or new alerts that were cleared.
 
-    `last_look` is the last of these looks. `has_more` is True if later changes follow.
+    Each look is included whole. `last_look` is the number of the last one. `has_more` is True if there are later
+    changes.
     """
 
     alerts: tuple[AlertNotice, ...]
@@ -148,10 +150,10 @@ class NoticePage:
 
 
 class ServiceMonitorReader:
-    """A reader of the monitors of an open service. Every method may be called from any thread, and raises KH502."""
+    """A reader of an open service's monitors. Every method may be called from any thread, and may raise KH502."""
 
     def __init__(self, service: Service, labels: LabelSource | None = None) -> None:
-        """Take `labels`, which give the shown texts of computed keys."""
+        """Store the service, and `labels`, which returns the labels of computed keys."""
         self.service = service
         self._lock = Lock()
         self._plans: dict[Monitor, tuple[str, MonitorPlan]] = {}
@@ -162,11 +164,11 @@ class ServiceMonitorReader:
     # --- for statements
 
     def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
-        """Raise KH605, with the position of the monitor's name, unless the analyst may read the monitor."""
+        """Raise KH605 unless the analyst may read the monitor. `position` is where the text names it."""
         self.find_readable(name, analyst=analyst, position=position)
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
-        """Return the rows of a monitor's relation. Raise KH306, KH605."""
+        """Return a monitor's alerts, as the rows of its relation. Raise KH306 and KH605."""
         monitor = self.find_readable(name, analyst=analyst)
         run = self._find_run(monitor)
         if run is None:
@@ -211,7 +213,7 @@ class ServiceMonitorReader:
         return RelationRows(tuple(rows), tuple(notices))
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
-        """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
+        """Return EXPLAIN's lines for a query of the monitor's relation. Raise KH605."""
         plan = self.plan_monitor(self.find_readable(name, analyst=analyst))
         if form == "json":
             return (json.dumps([{"Keyhole": make_monitor_json(plan)}], indent=2, ensure_ascii=False),)
@@ -224,7 +226,7 @@ class ServiceMonitorReader:
         return tuple(one for one in self.service.catalog.monitors if analyst in one.analysts)
 
     def find_readable(self, name: str, *, analyst: str, position: int | None = None) -> Monitor:
-        """Return the monitor of that name. Raise KH605 if there is none that the analyst may read."""
+        """Return the monitor with that name. Raise KH605 if there is none that the analyst may read."""
         found = self.service.catalog.find_monitor(name)
         if found is None or analyst not in found.analysts:
             raise refuse_unreadable_monitor(name, position=position)
@@ -241,7 +243,7 @@ class ServiceMonitorReader:
             return known[1]
 
     def read_status(self, monitor: Monitor) -> MonitorStatus:
-        """Return the progress of a monitor, by the ledger and the clock."""
+        """Return the progress of a monitor, from the ledger and the clock."""
         plan, run = self.plan_monitor(monitor), self._find_run(monitor)
         windows, number = plan.windows, 0 if run is None else run.last_look
         running = run is not None and run.state is MonitorState.RUNNING
@@ -266,7 +268,10 @@ class ServiceMonitorReader:
         )
 
     def begin_reading(self, monitor: Monitor, *, analyst: str) -> int:
-        """Charge the reader. Return the number of the last look; alerts after it will be sent. Raise KH306."""
+        """Charge the analyst for reading a monitor, and return the number of its last look. Raise KH306.
+
+        Alerts of later looks are then sent.
+        """
         run = self._find_run(monitor)
         if run is None:
             return 0
@@ -274,10 +279,10 @@ class ServiceMonitorReader:
         return run.last_look
 
     def read_alert_page(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> NoticePage:
-        """Charge the reader. Return the alerts and clearings of a monitor after a look.
+        """Charge the analyst for reading, and return a monitor's alerts and clearings after a look.
 
-        They are of whole looks, as few looks as bring `most` of both. Raise KH306 if the reader's own cap does not
-        cover the reading.
+        Looks are returned whole: as few as contain at least `most` alerts and clearings. Raise KH306 if the analyst's
+        own cap does not cover the reading.
         """
         run = self._find_run(monitor)
         if run is None:
@@ -286,7 +291,7 @@ class ServiceMonitorReader:
         return self._read_alerts(monitor, run, after=after, most=most)
 
     def read_alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> NoticePage:
-        """Return the same page for the owner, who is not charged."""
+        """Return the same page for the owner, without a charge."""
         run = self._find_run(monitor)
         return _make_empty_page(after) if run is None else self._read_alerts(monitor, run, after=after)
 
@@ -305,9 +310,9 @@ class ServiceMonitorReader:
     def read_news(
         self, wanted: Collection[NewsRequest], *, origin: int
     ) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
-        """Return for each request the news, or the error if it may not be read.
+        """Return the news for each request, or the error if the analyst may not read the monitor.
 
-        Each reader is charged once for each run. Each run and each stretch of looks is read once for all requests.
+        Each analyst is charged once for each run. Requests for the same looks share one reading of the ledger.
         """
         runs: dict[str, MonitorRun | None] = {}
         read: dict[tuple[str, int], MonitorNews] = {}
@@ -339,7 +344,7 @@ class ServiceMonitorReader:
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
     def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor with that channel, if the analyst may read it, and charge the reading. Raise KH306."""
+        """Return the monitor that has this channel, if the analyst may read it, and charge the analyst. Raise KH306."""
         for monitor in self.list_readable(analyst):
             if name_channel(monitor.name) == channel:
                 return AdmittedMonitor(monitor.name, self.begin_reading(monitor, analyst=analyst))
@@ -350,9 +355,9 @@ class ServiceMonitorReader:
         return self.service.ledger
 
     def label_keys(self, monitor: Monitor) -> KeyLabels | None:
-        """Return the shown texts of computed keys' groups; None if all keys are shown unchanged.
+        """Return the labels of a monitor's computed keys, or None if all keys are shown unchanged.
 
-        Raises KH106, KH202 and KH406 if PostgreSQL cannot show them.
+        Raise KH106, KH202 and KH406 if PostgreSQL cannot compute the labels.
         """
         catalog = self.service.catalog
         known = self._labels.get(monitor)
@@ -371,11 +376,11 @@ class ServiceMonitorReader:
         return declare_monitor(monitor, self.service.catalog)
 
     def _name_keys(self, monitor: Monitor) -> tuple[str, ...]:
-        """Return the question's keys by the names that its relation has for them."""
+        """Return the names of the question's keys in the monitor's relation."""
         return self._find_relation(monitor).keys
 
     def _find_run(self, monitor: Monitor) -> MonitorRun | None:
-        """Return the monitor's newest run, if it was started as the policy now declares the monitor."""
+        """Return the monitor's newest run, if the monitor's policy section has not changed since its start."""
         with _refuse_if_ledger_fails():
             run = self._ledger.monitors.find(monitor.name)
         return run if run is not None and run.fingerprint == self.plan_monitor(monitor).fingerprint else None
@@ -388,7 +393,7 @@ class ServiceMonitorReader:
         return f"the monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing"
 
     def _charge_reader(self, run: MonitorRun, *, analyst: str) -> None:
-        """Charge an analyst for reading a run, once. Raise KH306."""
+        """Charge an analyst once for reading a run. Raise KH306."""
         if (run.run, analyst) in self._paid:
             return
         # the owner named its readers: that needs no other word
@@ -402,7 +407,7 @@ class ServiceMonitorReader:
 
 
 class CurrentMonitorReader:
-    """A reader of monitors and their news in whichever service answers now. Safe to share between threads."""
+    """A reader of monitors in whichever service is current. It is safe to share among threads."""
 
     def __init__(self, serving: Serving, labels: LabelSource | None = None) -> None:
         self._serving = serving
@@ -413,13 +418,13 @@ class CurrentMonitorReader:
 
     @contextmanager
     def use_reader(self) -> Iterator[ServiceMonitorReader]:
-        """Yield the service's reader, and keep the service open meanwhile."""
+        """Yield the current service's reader, and keep the service open during the block."""
         with self.use_numbered_reader() as (_, reading):
             yield reading
 
     @contextmanager
     def use_numbered_reader(self) -> Iterator[tuple[int, ServiceMonitorReader]]:
-        """Yield the service's reader, with a number that changes once another service answers."""
+        """Yield the current service's reader, with a number that changes when the service is replaced."""
         with self._serving.hold_open() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
@@ -428,14 +433,14 @@ class CurrentMonitorReader:
             yield newest
 
     def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor with that channel, if the analyst may read it, and charge the reading."""
+        """Return the monitor that has this channel, if the analyst may read it, and charge the analyst for reading."""
         with self.use_reader() as reading:
             return reading.admit(channel, analyst=analyst)
 
     def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
-        """Return for each request the news, or the error if it may not be read.
+        """Return the news for each request, or the error if the analyst may not read the monitor.
 
-        Each reader is charged once for each run.
+        Each analyst is charged once for each run.
         """
         with self.use_numbered_reader() as (origin, reading):
             return reading.read_news(wanted, origin=origin)
@@ -456,7 +461,7 @@ def _refuse_if_ledger_fails() -> Iterator[None]:
 
 
 def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
-    """Yield the windows whose last look lies after the look `after` and not after the look `last`."""
+    """Yield the windows whose last look is later than the look `after`, and not later than the look `last`."""
     before_last = (windows.looks - 1) * windows.every
     first, end = (
         bisect_right(windows.first_looks, windows.first_looks[0] + (number - 1) * windows.every - before_last)

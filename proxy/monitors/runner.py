@@ -1,7 +1,7 @@
-"""The thread, in every process that serves, that makes the monitors' looks when they are due.
+"""The thread that makes the monitors' looks when they are due, in every serving process.
 
 Guarantee: if two processes look at the same time, the ledger records the look once. The other look is dropped and does
-no harm. A failed look is tried again until the next one is due. Nothing is reported of it except that it is late.
+no harm. A failed look is tried again until the next one is due. It is reported only as late.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _LEFT_S = 5.0  # how long whoever ends waits for a look under way: what is not r
 
 @dataclass(slots=True)
 class _RunMemory:
-    """A runner's memory of a run between rounds: when it is due next, and since when a look is late."""
+    """A runner's memory of one run between rounds: the next due time, and since when a look is late."""
 
     run: str
     seen_to_at: datetime = datetime.min
@@ -60,7 +60,7 @@ class _RunMemory:
 
 @dataclass(frozen=True, slots=True)
 class _WaitingRun:
-    """A run with due looks, and the newest states of its windows when they were read."""
+    """A run with its due looks, and the newest stored states of its windows."""
 
     watched: WatchedRun
     kept: _RunMemory
@@ -73,13 +73,14 @@ class _WaitingRun:
 
 
 class MonitorRunner:
-    """The maker of all monitors' looks, under whichever policy answers now. A process has one.
+    """The maker of all monitors' looks, under the current policy. A process has one.
 
     Parameters:
-        name: its name on this machine, the same after a restart. It then need not wait for its own old lease.
-        clock: the time by which looks are made, in UTC. It decides nothing else.
-        seconds: a counter that nobody sets, against which the clock is checked.
-        since: from when on a run looks; windows that had closed by then never begin. Usually when the run was started.
+        name: the runner's name on this machine. If it is the same after a restart, the runner need not wait for its own
+            old lease.
+        clock: returns the time by which looks are made, in UTC. Nothing else depends on this clock.
+        seconds: a counter of seconds that nobody can set, for checking the clock.
+        since: the time from which a run looks, usually its start. Windows that closed earlier never begin.
         told: called with a monitor's name when a look was recorded.
     """
 
@@ -105,7 +106,7 @@ class MonitorRunner:
 
     @property
     def readings(self) -> tuple[GaugeReading, ...]:
-        """The gauges of looks: by monitor how late its oldest due look is, and how far the clock has jumped."""
+        """The gauges of looks: how late each monitor's oldest due look is, and how far the clock has jumped."""
         late = GaugeReading(
             "keyhole_monitor_late_seconds", "How late the look is that is due", "monitor", self._measure_lateness
         )
@@ -117,7 +118,7 @@ class MonitorRunner:
         )
 
     def make_due_looks(self) -> None:
-        """Make every look that is due by now. Looks of one moment share reads of the source if they can."""
+        """Make every look that is due now. Looks of the same moment share statements at the source if possible."""
         with self._serving.hold_open() as service:
             if service.catalog is not self._catalog:
                 self._reset_for_policy(service)
@@ -135,7 +136,7 @@ class MonitorRunner:
                 self._make_looks([look for one in ours for look in self._prepare_looks(one)])
 
     def _can_trust_clock(self, service: Service) -> bool:
-        """Return True if looks may be made by the clock. Log a jump and its end, once each."""
+        """Return True unless the clock has jumped. Log the beginning and the end of a jump once."""
         every = min(monitor.every for monitor in service.catalog.monitors)
         reading = self._clock.read(every=every)
         jumped_by, self._jumped_by = self._jumped_by, reading.jumped_by
@@ -149,9 +150,9 @@ class MonitorRunner:
         return not reading.jumped_by
 
     def _reset_for_policy(self, service: Service) -> None:
-        """Forget the plans, the due times and the vanished monitors of an earlier policy.
+        """Forget the plans and due times that belong to an earlier policy.
 
-        Report each monitor that still runs in the ledger but is no longer in the policy.
+        Log each monitor that still runs in the ledger but is no longer in the policy.
         """
         catalog = self._catalog = service.catalog
         self._plans.clear()
@@ -166,7 +167,7 @@ class MonitorRunner:
                 del self._attention[name]
 
     def _find_waiting_run(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:
-        """Return a monitor with its due looks. Return None if none is due, or an error prevents them."""
+        """Return a run with its due looks. Return None if no look is due, or if an error prevents it."""
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
             kept = self._attention[monitor.name] = _RunMemory(run.run)
@@ -184,7 +185,7 @@ class MonitorRunner:
 
     @contextmanager
     def _log_what_prevents(self, service: Service, name: str, run: str, kept: _RunMemory) -> Iterator[None]:
-        """Log an error of the block, which prevents a monitor's looks. The other monitors are still looked at."""
+        """Log an error of the block that prevents one monitor's looks, so that other monitors are still looked at."""
         try:
             yield
         except KeyholeError as error:
@@ -203,7 +204,7 @@ class MonitorRunner:
             log.error("monitor was not looked at", monitor=name, **describe_exception(error))
 
     def _find_due(self, watched: WatchedRun, kept: _RunMemory) -> _WaitingRun | None:
-        """Return the looks that are due; None if there are none. End the monitor if its horizon is over."""
+        """Return a run with its due looks, or None. End the monitor if its horizon is over."""
         monitors, windows = watched.service.ledger.monitors, watched.plan.windows
         now = self._clock.now()
         newest = find_look_moment(windows, watched.run.last_look) if watched.run.last_look else now
@@ -231,7 +232,7 @@ class MonitorRunner:
 
     @contextmanager
     def _lease_runs(self, service: Service, waiting: Sequence[_WaitingRun]) -> Iterator[list[_WaitingRun]]:
-        """Yield the monitors that this runner may look at while the block runs.
+        """Yield the runs for which this runner may look during the block.
 
         Their leases are taken in one transaction, and given back in one.
         """
@@ -255,7 +256,7 @@ class MonitorRunner:
                     monitors.release_leases(held, holder=self._holder)
 
     def _prepare_looks(self, one: _WaitingRun) -> list[PreparedLook]:
-        """Store the draws of the due looks, and return the prepared looks."""
+        """Draw and store the noise for the due looks, and return the prepared looks."""
         watched, prepared = one.watched, []
         with self._log_what_prevents(watched.service, one.name, watched.run.run, one.kept):
             looks = (watched.prepare(each, one.states.get(each.window)) for each in one.due)
@@ -264,7 +265,7 @@ class MonitorRunner:
         return prepared
 
     def _make_looks(self, looks: Sequence[PreparedLook]) -> None:
-        """Make the looks, earlier moments first. After a failed look, make no more of its monitor in this round."""
+        """Make the looks, earlier moments first. After a failed look, skip its monitor for this round."""
         failed: set[str] = set()
         in_order = sorted(looks, key=lambda one: one.due.at)
         for _, together in groupby(in_order, key=lambda one: one.due.at):
@@ -278,7 +279,7 @@ class MonitorRunner:
                 kept.late_since, kept.seen_to_at = None, datetime.min
 
     def _record_look(self, one: PreparedLook, values: Integers | KeyholeError) -> bool:
-        """Record one look. Return True unless it failed and must be tried again."""
+        """Record one look. Return False if that failed and must be tried again."""
         seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.number
         if isinstance(values, KeyholeError):
             seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=values.code)
@@ -314,7 +315,7 @@ class MonitorRunner:
         return known
 
     def _log_complaint_once(self, service: Service, name: str, kept: _RunMemory, error: KeyholeError) -> None:
-        """Log once why a monitor cannot be looked at."""
+        """Log once why a monitor's looks cannot be made."""
         kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
         kept.late_since = kept.late_since or self._clock.now()
         if kept.complaint != error.message:

@@ -1,7 +1,7 @@
-"""The due looks of a monitor, by the clock and by the looks already made.
+"""The schedule of a monitor: which looks are due, by the clock and by the looks already made.
 
-Guarantee: they are a function of public times and of which looks were made. A missed look is never made later, except
-for the last one of a window.
+Guarantee: the due looks follow from public times and from which looks were made. A missed look is never made later,
+except for the last one of a window.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +14,7 @@ from planner.monitors.monitor_plan import WindowPlan
 
 @dataclass(frozen=True, slots=True)
 class DueLook:
-    """The `look`th look of a window. It is due at the moment `at`, the `number`th moment of the horizon."""
+    """A look that is due: number `look` of its window, at the time `at`, which is moment `number` of the horizon."""
 
     window: int
     look: int
@@ -31,12 +31,12 @@ def list_due_looks(
     closed: Collection[int],
     early: bool,
 ) -> tuple[DueLook, ...]:
-    """Return the newest due look of each open window, in the order of their moments.
+    """Return the newest due look of each open window, ordered by time.
 
     Parameters:
         since: when the monitor was started; windows that had closed by then are never looked at.
-        now: UTC, as the plan's times are.
-        made: the number of the last look of each window that was begun.
+        now: the time in UTC, as all times of the plan.
+        made: maps each window that has begun to the number of its last look.
         early: True if there are looks before the window's close.
     """
     arrived = now - windows.delay
@@ -54,11 +54,11 @@ def list_due_looks(
 
 
 def find_next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:
-    """Return the moment of the next look of any window. Return None if no look is left.
+    """Return the time of the next look of any window, or None if no look is left.
 
     Parameters:
-        newest: the number of the newest look that was made. The next one comes after it, even if that lies in the
-            future.
+        newest: the number of the newest look that was made. The next look has a higher number, even if the newest one
+            is in the future.
     """
     arrived = max(now, find_look_moment(windows, newest)) - windows.delay if newest else now - windows.delay
     open_now = max(bisect_right(windows.first_looks, arrived) - 1, 0)
@@ -71,17 +71,17 @@ def find_next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> 
 
 
 def find_look_moment(windows: WindowPlan, number: int) -> datetime:
-    """Return the time at which the look of that number is made: its moment plus the wait for late rows."""
+    """Return the time at which a look is made: its moment plus the waiting time for late rows."""
     return windows.first_looks[0] + (number - 1) * windows.every + windows.delay
 
 
 def find_look_number(windows: WindowPlan, at: datetime) -> int:
-    """Return the number, from 1, of a look's moment among all moments of the horizon."""
+    """Return the number, from 1, of a time among all moments of the horizon."""
     return (at - windows.first_looks[0]) // windows.every + 1
 
 
 def count_moments(windows: WindowPlan) -> int:
-    """Return the number of moments of looks in a horizon."""
+    """Return the number of moments in a horizon at which looks are made."""
     return find_look_number(windows, windows.find_close(len(windows.starts) - 1))
 
 

@@ -1,4 +1,4 @@
-"""The owner's actions of starting, pausing and ending a monitor. Each is a durable event in the ledger."""
+"""The owner's actions on a monitor: start, pause and end. Each is a durable event in the ledger."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 
 
 def make_charge(service: Service, plan: MonitorPlan) -> Charge:
-    """Return the charge for starting a monitor: every key and window of its horizon. Raise KH302, KH602."""
+    """Return the charge for starting a monitor: all keys and windows of its horizon. Raise KH302 and KH602."""
     family, cells = find_charged_keys(plan.question, version=service.find_version(plan.question.table))
     reach = find_cell_reach(plan.question)
     if reach.reaches_other_groups:
@@ -46,7 +46,7 @@ def make_charge(service: Service, plan: MonitorPlan) -> Charge:
 
 
 def make_limits(service: Service, plan: MonitorPlan) -> Limits:
-    """Return the caps that apply to starting a monitor, which are the ones over all analysts."""
+    """Return the caps that apply to starting a monitor: those over all analysts together."""
     return find_table_limits(plan.question.table, service.catalog, _NOBODY)
 
 
@@ -66,14 +66,14 @@ def check_startable(service: Service, plan: MonitorPlan) -> None:
 
 
 def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> MonitorRun:
-    """Charge a monitor's whole horizon, durably. From then on its looks are made.
+    """Charge a monitor's whole horizon, durably. Its looks are made from then on.
 
     The ledger treats a monitor that clears at once as one window. A later run draws this window's noise again, and pays
     for it again.
 
     Raises:
-        KeyholeError: KH301, KH302, KH305, KH308, KH309 if it does not fit, KH606 if it was started already, KH502.
-            Nothing is written then.
+        KeyholeError: KH301, KH302, KH305, KH308 or KH309 if it does not fit, KH606 if it was already started, and
+            KH502. Nothing is written then.
     """
     charge = make_charge(service, plan)
     wording = Wording(
@@ -99,7 +99,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
 
 
 def _count_row_windows(plan: MonitorPlan) -> int:
-    """Return the most consecutive windows in which one row can count."""
+    """Return the largest number of consecutive windows in which one row is counted."""
     windows = plan.monitor.windows
     if windows.sliding:
         return 2
@@ -107,7 +107,7 @@ def _count_row_windows(plan: MonitorPlan) -> int:
 
 
 def _find_kept_text(service: Service, plan: MonitorPlan) -> str | None:
-    """Return the text of the monitor's question that the policy lets the ledger keep; None if it keeps none."""
+    """Return the text of the monitor's question that the ledger may store by the policy, or None."""
     if service.keep_text == "none":
         return None
     question = read_bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
@@ -115,7 +115,7 @@ def _find_kept_text(service: Service, plan: MonitorPlan) -> str | None:
 
 
 def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:
-    """Return settings of the monitor with which the balances would cover it."""
+    """Return settings with which the balances would cover the monitor."""
 
     def fits(other: MonitorPlan) -> bool:
         return service.ledger.find_shortage(make_charge(service, other), make_limits(service, other)) is None
@@ -132,7 +132,7 @@ def _write_rate(rate: float | None) -> str | None:
 
 @contextmanager
 def explain_ledger_refusals(service: Service, plan: MonitorPlan) -> Iterator[None]:
-    """Turn the ledger's refusals in the block into errors in the owner's words."""
+    """Turn the ledger's errors in the block into refusals in the owner's words."""
     try:
         yield
     except OverBudget as over:
