@@ -51,7 +51,7 @@ _LONGEST_HINT = 200  # characters of a hint that a reader takes in at once
 
 
 def add_computed_keys(scope: Scope, select: exp.Select) -> Scope:
-    """Return the scope with a column for each expression that GROUP BY computes and declared keys do not determine.
+    """Return the scope with a key column for each expression in GROUP BY that declared keys do not determine.
 
     Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
     """
@@ -495,8 +495,8 @@ def _refuse_infinite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
         f"{write_short(item)} is not a column with a public domain",
         detail=f"Nothing public says which values {part} has: not the bounds of {column.name}, nor WHERE."
         if column.bounds is None
-        else f"Keyhole does not count the values of {part}. It counts conditions, and sums, differences, products and "
-        "whole steps of exact numbers with bounds.",
+        else f"Keyhole cannot list the values of {part}. It lists the values of conditions, and of sums, differences, "
+        "products and roundings of exact numbers with bounds.",
         hint=f"Group by a condition on {named}, or restrict it in WHERE from both sides and group by steps of it."
         if column.bounds is None
         else f"Group by a condition on {named}, or by steps of it: floor({named} / {_suggest_step(column.bounds)}).",

@@ -51,7 +51,7 @@ _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
 def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, only_lengths: bool) -> Scope:
-    """Return the scope with a column for each number that expressions compute from several columns, not all keys.
+    """Return the scope with a key column for each number in `items` computed from several columns, not all keys.
 
     Parameters:
         only_lengths: add only distances of times, before it is known which times are keys.

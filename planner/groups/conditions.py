@@ -31,7 +31,7 @@ _TESTS = (*TEST_TYPES, exp.Is, exp.Case)
 
 
 def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> ValueGroups | None:
-    """Return the groups that conditions on a column make of its values, or None if it is used in another way."""
+    """Group a column's values by which conditions of `items` hold. Return None if `items` use it in another way."""
     leaves: dict[Condition, None] = {}
     for item in items:
         found = _list_conditions(strip_parentheses(item), column, scope)

@@ -65,7 +65,10 @@ _STILL = (Fraction(0), Fraction(0))  # 0, whatever the column is
 
 @dataclass(slots=True)
 class CutFinder:
-    """Finder of the cuts of expressions of the column written `name`, whose values lie from `low` to `high`."""
+    """Finder of the numbers at which expressions of one numeric column change their value: their cuts.
+
+    The column is written `name` in the expressions, and its values lie from `low` to `high`.
+    """
 
     name: str
     is_whole: bool
@@ -95,9 +98,9 @@ class CutFinder:
         raise TooManyCuts(size - 1)
 
     def is_chain(self, node: exp.Expr) -> bool:
-        """Return True if an expression whose cuts were added never takes the same value in two parts.
+        """Return True if an expression whose cuts were added has another value between each two cuts.
 
-        It steps once and then grows or falls.
+        It is a step function such as floor, with only rising or falling functions around it.
         """
         node = strip_parentheses(node)
         alone = self.is_whole or self.stride is not None  # each value is a group

@@ -21,22 +21,22 @@ _NEAR = (1e-9, 1e-5, 1e-1)  # how far off a crossing may be: the more, the large
 
 
 def keep_number(x: float) -> float:
-    """Return the number itself."""
+    """Return `x`: the function that an expression which is the column itself computes."""
     return x
 
 
 def return_constant(constant: float, _: float) -> float:
-    """Return the constant, whatever the number is."""
+    """Return `constant`: the function that a constant expression computes. The column's value is ignored."""
     return constant
 
 
 def take_absolute(inner: Callable[[float], float], x: float) -> float:
-    """Return the absolute value of `inner` at a number."""
+    """Return `abs(inner(x))`."""
     return abs(inner(x))
 
 
 def find_bucket_share(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
-    """Return the place of a number between the ends of width_bucket, counted in buckets."""
+    """Return the number of bucket widths from `low` to `inner(x)`, as width_bucket computes it in doubles."""
     return count * ((inner(x) - low) / (high - low))
 
 
@@ -46,12 +46,12 @@ def combine(
     right: Callable[[float], float],
     x: float,
 ) -> float:
-    """Return an operation on the values of two functions at a number."""
+    """Return `operation(left(x), right(x))`."""
     return operation(left(x), right(x))
 
 
 def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """Return the first double near the exact cut whose computed value is on the other side of a step."""
+    """Return the least double near the exact cut at which the value, computed in doubles, has passed a step."""
     at, below = step
 
     def is_past(x: float) -> bool:
@@ -72,7 +72,7 @@ def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, ri
 
 
 def find_crossing_unit(unit: Fraction, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """Return the first multiple of a unit near the exact cut whose computed value is on the other side of a step."""
+    """Return the least multiple of `unit` near the exact cut at which the value in doubles has passed a step."""
     at, below = step
 
     def is_past(units: int) -> bool:

@@ -13,7 +13,10 @@ _HALF = Fraction(1, 2)  # what is as far from two whole numbers
 
 @dataclass(frozen=True, slots=True)
 class EvenCuts:
-    """`count` cuts from `first` on, at distances of `step`. `equal_is_below`: a number at a cut lies below it."""
+    """A run of cuts of the number line: `count` of them from `first` on, at distances of `step`.
+
+    `equal_is_below`: a number that equals a cut belongs to the part below it.
+    """
 
     first: Fraction
     step: Fraction
@@ -24,14 +27,14 @@ class EvenCuts:
         return ((self.first + self.step * place, self.equal_is_below) for place in range(self.count))
 
     def map_through_line(self, a: Fraction, b: Fraction) -> "EvenCuts":
-        """Return the places x, in rising order, at which `a x + b` crosses these cuts."""
+        """Return the numbers x, in rising order, at which `a x + b` crosses these cuts. `a` is not 0."""
         if a > 0:
             return replace(self, first=(self.first - b) / a, step=self.step / a)
         last = self.first + self.step * (self.count - 1)
         return replace(self, first=(last - b) / a, step=self.step / -a, equal_is_below=not self.equal_is_below)
 
     def count_up_to(self, end: Cut) -> int:
-        """Return the number of cuts that are not above another one."""
+        """Return how many of the cuts are at or below the cut `end`."""
         at, below = end
         exact = (at - self.first) / self.step
         steps = floor(exact)
@@ -48,9 +51,9 @@ class EvenCuts:
         return None if past <= before else replace(self, first=self.first + self.step * before, count=past - before)
 
     def convert_to_units(self, unit: Fraction) -> Run | None:
-        """Return the least multiple of a unit that does not lie below each cut, in units.
+        """Round each cut up to the next multiple of `unit`. Return these multiples, counted in units.
 
-        Return None if distances differ.
+        Return None if they are not at equal distances.
         """
         first, step = self.first / unit, self.step / unit
         start, end = (
@@ -72,7 +75,7 @@ def find_cuts_around(runs: Sequence[EvenCuts], low: Cut, high: Cut) -> tuple[Cut
 
 
 def join_runs(found: Sequence[Run]) -> tuple[Run, ...] | None:
-    """Return runs that lie one above the other, joined if they continue with equal steps.
+    """Return the runs in rising order. Two of them are joined if one continues the other with the same step.
 
     Return None if they overlap.
     """
@@ -99,29 +102,29 @@ Side = Callable[[int, int], tuple[EvenCuts, ...]]
 
 
 def cut_down(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Return the cuts at which floor changes."""
+    """Return the cuts at which `floor(x)` changes, from `first` to `last`."""
     return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, equal_is_below=False),)
 
 
 def cut_up(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Return the cuts at which ceil changes."""
+    """Return the cuts at which `ceil(x)` changes, from `first` to `last`."""
     return tuple(replace(run, equal_is_below=True) for run in cut_down(first, last))
 
 
 def cut_toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Return the cuts at which trunc changes."""
+    """Return the cuts at which `trunc(x)` changes, from `first` to `last`."""
     return (*cut_up(first, min(last, -1)), *cut_down(max(first, 1), last))
 
 
 def cut_half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Return the cuts at which round of exact numbers changes: halves go away from zero."""
+    """Return the cuts at which `round(x)` changes, from `first` to `last`, if halves round away from zero."""
     return tuple(
         replace(run, first=run.first + _HALF) for run in (*cut_up(first, min(last, -1)), *cut_down(max(first, 0), last))
     )
 
 
 def cut_half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Return the cuts at which round of doubles changes: halves go to the even number."""
+    """Return the cuts at which `round(x)` changes, from `first` to `last`, if halves round to the even number."""
     even, odd = first + first % 2, first + 1 - first % 2
     runs = ((even, True), (odd, False))  # the half above an even number is rounded down
     return tuple(

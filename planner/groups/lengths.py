@@ -95,9 +95,9 @@ def _fold(node: exp.Expr) -> object:
 def find_length_range(
     node: exp.Expr, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
 ) -> tuple[int, int] | None:
-    """Return the least and the greatest number of a length, in the steps of its term.
+    """Return the least and the greatest value of a distance of times, in the steps of `term`.
 
-    Return None if it is unbounded.
+    Return None if the ranges of the times are open.
     """
     node = strip_parentheses(node)
     if not is_length(node, scope):

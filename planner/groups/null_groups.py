@@ -24,9 +24,9 @@ from planner.scope.name_resolution import Scope, find_column, read_derivation
 
 
 def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:
-    """Return True if rows without a time are one of the groups of its parts.
+    """Return True if rows with NULL in the time `base` need a group of their own in keys computed from it.
 
-    They are none if no row is NULL, if WHERE leaves them out, or if another key of the same time leaves them out.
+    They need none if no row has NULL there, if WHERE leaves these rows out, or if another key of the time does.
     """
     if base.required or not keeps_null(base, scope, said):
         return False
@@ -68,7 +68,7 @@ def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
 
 
 def group_time_part(derived: Column, ends: tuple[int, int]) -> ValueGroups:
-    """Return the numbers of a part of a time as groups, and a group of the rows without a time."""
+    """Return groups for a part of a time: one for each number from `ends[0]` to `ends[1]`, and one for NULL."""
     count = ends[1] - ends[0] + 1
     numbers: tuple[Value, ...] = tuple(range(ends[0], ends[1] + 1))
     return ValueGroups(

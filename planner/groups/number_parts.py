@@ -22,10 +22,12 @@ _FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
 
 
 def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> ValueGroups:
-    """Return the parts between the cuts that were found, none outside of the window. Raise `TooManyCuts`.
+    """Return the column's values as groups, one between each two cuts. Raise `TooManyCuts`.
+
+    Groups outside of the finder's `window` are left out.
 
     Parameters:
-        distinct: True if the expression is known to have another value in each part.
+        distinct: True if the expression is known to have a different value in each group.
     """
     steps = _find_steps(column, finder) if distinct else None
     if steps is None or any(run.count < 1 for run in steps.runs):  # WHERE may leave no number at all

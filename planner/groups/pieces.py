@@ -21,7 +21,11 @@ class TooManyCuts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The values of a part of an expression between two cuts. `is_whole`: PostgreSQL computes it with integers."""
+    """The values that a part of an expression can have between two cuts of its column x.
+
+    `lines` are the functions `a x + b` that it may equal there. With `has_steps` it is constant there, at a value that
+    is not listed. `is_whole`: PostgreSQL computes it with integers.
+    """
 
     lines: frozenset[Line] = frozenset()
     has_steps: bool = False
@@ -29,25 +33,25 @@ class Pieces:
 
     @property
     def varies(self) -> bool:
-        """True if the part has another number for each x."""
+        """True if the value may change with x between two cuts."""
         return any(a for a, _ in self.lines)
 
     @property
     def constant(self) -> Fraction | None:
-        """The one value for all x, or None if there is none."""
+        """The value if it is one number for all x, else None."""
         (line, *others) = self.lines or ((Fraction(1), Fraction(0)),)
         return line[1] if not (self.has_steps or others or line[0]) else None
 
 
 def pair_lines(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
-    """Return each line of one part with each line of the other. Raise `TooManyCuts`."""
+    """Return each pair of a line of `left` and a line of `right`. Raise `TooManyCuts` if there are too many."""
     if (size := len(left.lines) * len(right.lines)) > MOST_STEPS:
         raise TooManyCuts(size)
     return product(left.lines, right.lines)
 
 
 def limit_lines(pieces: frozenset[Line]) -> frozenset[Line]:
-    """Return the lines. Raise `TooManyCuts` for too many, because each level of an expression may double them."""
+    """Return the lines. Raise `TooManyCuts` for too many: each level of an expression may double their number."""
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces

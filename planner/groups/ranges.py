@@ -149,7 +149,7 @@ def find_moment(value: date) -> datetime:
 
 
 def find_end(part: str, value: date) -> datetime:
-    """Return the first moment after the day, month or moment that a value stands for."""
+    """Return the first moment after the day, month or other `part` of time that begins with `value`."""
     try:
         if part == "hour":
             return find_moment(value) + timedelta(hours=1)

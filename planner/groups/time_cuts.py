@@ -37,7 +37,11 @@ _EXTRACTED = {"isoyear": "week", "dow": "day", "isodow": "day", "doy": "day", "e
 
 @dataclass(frozen=True, slots=True)
 class TimeSteps:
-    """Steps of a time that was shifted by `shift` or `months`: calendar units, or `width` from `origin` on."""
+    """The moments at which an expression of a time, such as its month, takes a new value.
+
+    The time is first shifted by `shift` or `months`. The value then changes with each calendar `unit`, or every `width`
+    from `origin` on.
+    """
 
     shift: timedelta
     unit: str = ""
@@ -47,12 +51,12 @@ class TimeSteps:
 
     @property
     def is_of_clock(self) -> bool:
-        """True for steps shorter than days of a time that was not shifted, which no date takes."""
+        """True for hours, minutes and seconds of a time that was not shifted. A date has no such steps."""
         return not self.shift and not self.months and self.unit in ("hour", "minute", "second")
 
 
 def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple[TimeSteps, ...]:
-    """Return the steps that expressions take of a time, or none if one of them reads it in another way."""
+    """Return the steps of expressions that read a time column. Return () if one of them does not change in steps."""
     found: dict[TimeSteps, None] = {}
     for item in items:
         copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]

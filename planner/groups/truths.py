@@ -32,7 +32,9 @@ _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
 def add_truths(scope: Scope, item: exp.Expr, *, only_several: bool) -> Scope:
-    """Return the scope with a column for each condition in an expression that cuts of one column cannot express.
+    """Return the scope with a boolean key column for each condition in `item` that is about several columns.
+
+    A condition on a function of one column gets a column as well, if no cuts of that column's values express it.
 
     Parameters:
         only_several: add only those of several columns. The others are added later, when it is known which times are

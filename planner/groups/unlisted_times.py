@@ -18,7 +18,7 @@ def check_times(item: exp.Expr, scope: Scope, *, only_several: bool = False) -> 
     """Raise KH202 for an item of GROUP BY that reads times and has no key.
 
     Parameters:
-        only_several: check only items that read several times, for which the range of one would not help.
+        only_several: check only items that read several times. No range of a single time would help these.
     """
     try:
         if read_key_expression(item, scope) is not None:

@@ -21,7 +21,10 @@ from planner.values.constant import Constant
 
 
 def find_written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the date or timestamp whose infinities the expression keeps, if `node` writes out a derived column."""
+    """Return the time that a derived column is computed from, if `node` writes out this computation, else None.
+
+    The written-out expression is infinite for infinite times, where the derived column is NULL.
+    """
     derived = column.derivation
     if isinstance(node, exp.Column) or not isinstance(derived, Derivation):
         return None

@@ -62,7 +62,8 @@ def refuse_several_tables(node: exp.Expr) -> KeyholeError:
 def refuse_division(node: exp.Div, *, drops_remainder: bool) -> KeyholeError:
     """Return KH205 for a column divided by a constant, with the equivalent comparison of the column.
 
-    `whole` if the remainder is dropped.
+    Parameters:
+        drops_remainder: True if the division is one of integers.
     """
     said = f"{write_short(node)} is not allowed in a row condition"
     above, divisor = node.parent, strip_parentheses(node.expression)

@@ -27,7 +27,7 @@ def concerns(condition: Condition, roots: frozenset[str], table: Table) -> bool:
 
 
 def derive_value(derived: Derivation, value: Value | None) -> Value | None:
-    """Return a derived column's value for a date or timestamp. Return None for None."""
+    """Compute a derived column's value from a date or timestamp. Return None for NULL."""
     if value is None:
         return None
     assert isinstance(value, date)

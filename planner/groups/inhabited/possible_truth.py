@@ -24,20 +24,20 @@ Places = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class PossibleTruths:
-    """By place: True if a condition may be true there, and True if it may be false there."""
+    """For each of several candidate rows, known in part: True if a condition may be true, and if it may be false."""
 
     may_be_true: Places
     may_be_false: Places
 
 
 def allow_both(count: int) -> PossibleTruths:
-    """Return the possible truths of a test of an unknown value: both, at every place."""
+    """Return the possible truths of a test of an unknown value: true and false, for each of `count` candidates."""
     every = np.ones(count, dtype=np.bool_)
     return PossibleTruths(every, every)
 
 
 def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> PossibleTruths:
-    """Return the truths of a test of a column with these values, read as conditions read them."""
+    """Return the possible truths of a test of one column, one for each of its candidate values."""
     seen = _convert_values(column, values)
     count, whole = len(seen), None not in seen
     present = np.ones(count, np.bool_) if whole else np.fromiter(map(is_not, seen, repeat(None)), np.bool_, count)
@@ -74,9 +74,9 @@ def _convert_values(column: Column, values: Sequence[Value | None]) -> Sequence[
 
 
 def find_possible_places(conditions: Iterable[Condition], test: Callable[[Leaf], PossibleTruths], count: int) -> Places:
-    """Return the places where all conditions may be true.
+    """Return, for each of `count` candidates, True if all conditions may be true for it.
 
-    Guarantee: a place is left out only if no row that fits the known values there satisfies all of them.
+    Guarantee: it is False only if no row with the candidate's known values satisfies all of them.
     """
     held = np.ones(count, dtype=np.bool_)
     for condition in conditions:

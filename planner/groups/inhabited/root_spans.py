@@ -45,7 +45,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class RootLine:
-    """The places of a column's values, in order. A time's line also has years at both ends without derived values."""
+    """A line on which each value of a column has a point, in their order, as a number that can be compared.
+
+    A time's line also has years at both ends for which no derived values exist.
+    """
 
     column: Column
 
@@ -56,17 +59,17 @@ class RootLine:
 
     @property
     def calendar(self) -> tuple[Key, Key]:
-        """The first place of the calendar, and the first place after it."""
+        """The first point of the calendar, and the first point after it."""
         return self.find_place(date.min), self.find_place_after(
             datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max
         )
 
     def find_place(self, value: Value) -> Key:
-        """Return the place of a value. If the column cannot have the value, return the first place above it."""
+        """Return the point of a value. If the column cannot have the value, return the first point above it."""
         return self._find_place(value, after=False)
 
     def find_place_after(self, value: Value) -> Key:
-        """Return the first place above a value."""
+        """Return the first point above a value."""
         return self._find_place(value, after=True)
 
     def _find_place(self, value: Any, *, after: bool) -> Key:
@@ -86,18 +89,18 @@ class RootLine:
                 return floor(units) + 1 if after else ceil(units)
 
     def find_moment(self, place: Key) -> datetime:
-        """Return the time at a place, or just before it."""
+        """Return the time at a point, or just before it."""
         if self.column.sql_type is SqlType.DATE:
             return datetime.fromordinal(place)
         found: datetime = _EPOCH + place // 2 * _MICROSECOND
         return found
 
     def reads_cyclic_part(self, condition: Condition, table: Table) -> bool:
-        """Return True if a condition reads a recurring part of the time."""
+        """Return True if a condition reads a recurring part of the time, such as its hour or weekday."""
         return any(_find_cyclic_part(table.get_column(name), self) for name in find_columns(condition))
 
     def has_place(self, value: Value) -> bool:
-        """Return True if the constant of a comparison has a place on the line."""
+        """Return True if a constant can be compared with the column's values on the line."""
         match self.column.sql_type:
             case SqlType.DATE:
                 return isinstance(value, date) and not isinstance(value, datetime)
@@ -111,9 +114,9 @@ class RootLine:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The spans in which conditions may hold, each from a place to before another.
+    """The stretches of a column's line in which conditions may hold, each from a point to before another.
 
-    `includes_null`: they may hold for NULL.
+    A None is an open end. `includes_null`: the conditions may hold for NULL.
     """
 
     line: RootLine
@@ -121,7 +124,7 @@ class Spans:
     includes_null: bool
 
     def clip(self, among: Span) -> "Spans":
-        """Return the part between two places."""
+        """Return the part of the spans from one point to before another."""
         first, past = among
         spans = (
             (low if first is None or (low is not None and low > first) else first,
@@ -132,7 +135,7 @@ class Spans:
         return Spans(self.line, tuple(kept), self.includes_null)
 
     def lie_within(self, others: Iterable[tuple[Key, Key]]) -> bool:
-        """Return True if every place in the spans lies in one of the others, each from a place to before another."""
+        """Return True if `others` cover the spans. Each of them is from a point to before another."""
         pieces = sorted(others)
         firsts = [first for first, _ in pieces]
         for low, high in self.spans:
@@ -145,7 +148,7 @@ class Spans:
         return True
 
     def list_ends(self) -> Iterator[tuple[datetime, datetime]]:
-        """Yield the first and the last time of the calendar in each span that has one."""
+        """Yield the first and the last time in each span, except for spans outside of the calendar."""
         first, past = self.line.calendar
         for low, high in self.spans:
             at = first if low is None else max(low, first)
@@ -154,9 +157,9 @@ class Spans:
                 yield self.line.find_moment(at), self.line.find_moment(end - 1)
 
     def list_moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
-        """Yield each day, hour or minute that lies in a span, in whole or in part, with its places on the line.
+        """Yield each day, hour or minute of which a part lies in a span: `unit` says which.
 
-        Each item has its first place, the time there, and the place after it.
+        Each item is the first point of that part on the line, the time there, and the point after the part.
         """
         step = _UNITS[unit]
         first, past = self.line.calendar
@@ -172,7 +175,7 @@ class Spans:
 
 
 def find_line(column: Column) -> RootLine | None:
-    """Return the line of a stored or computed column's values. Return None if engines do not agree on their order."""
+    """Return the line of a stored or computed column. Return None if engines do not agree on its values' order."""
     numbers = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
     rooted = column.derivation is None or isinstance(column.derivation, Computed)
     ordered = rooted and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP, *numbers)
@@ -187,11 +190,11 @@ class RisingColumn:
     derived: Derivation | None
 
     def find_place(self, value: Value) -> Key:
-        """Return the first place at which the column has the value or a greater one."""
+        """Return the first point of the root's line at which the column has the value or a greater one."""
         return self._find_ends(value)[0]
 
     def find_place_after(self, value: Value) -> Key:
-        """Return the first place at which the column is greater than the value."""
+        """Return the first point of the root's line at which the column is greater than the value."""
         return self._find_ends(value)[1]
 
     def _find_ends(self, value: Any) -> tuple[Key, Key]:
@@ -218,7 +221,7 @@ class RisingColumn:
         return self.line.find_place(first)
 
     def has_place(self, value: Value) -> bool:
-        """Return True if the constant of a comparison has a place on the line."""
+        """Return True if a constant can be compared with the column's values on the line."""
         if self.derived is None:
             return self.line.has_place(value)
         if self.derived.function == "extract":
@@ -244,7 +247,7 @@ def find_spans(
     """Return the spans in which the conditions may hold, or None if there are too many tests.
 
     Parameters:
-        among: the places that matter. Others may be left out.
+        among: the stretch of the line that matters. Spans outside of it may be left out.
     """
     cells = _Cells.from_conditions(line, conditions, table)
     if cells is None:

@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def make_computed_column(term: RowTerm, within: RowScope) -> Column:
-    """Return the column that a term is, in steps of its own, with bounds from the bounds of the columns that it reads.
+    """Return a computed column with the values of an expression, and bounds that follow from those of its columns.
 
     Raise `NoTermError` for a term of several joined private tables, or one with the name of a column.
     """
@@ -44,11 +44,11 @@ def make_computed_column(term: RowTerm, within: RowScope) -> Column:
 def make_measured_column(
     term: RowTerm, within: RowScope, *, known: tuple[Known, Known], clip: Clip | None = None
 ) -> Column:
-    """Return the column that a number is, with bounds if there are any.
+    """Return a computed column with the values of a number, and with bounds if any are known.
 
-    They come from the bounds of its columns, from the ranges `known` in all rows and in those that count, or from a
-    clip. Bounds that do not hold for every question are part of its name, so that no column of that name has others.
-    Raise what `make_computed_column` raises.
+    Bounds come from the bounds of its columns, from the ranges `known` in all rows and in those that count, or from a
+    clip. Bounds that do not hold for every question become part of the column's name, so two columns of one name have
+    the same bounds. Raise what `make_computed_column` raises.
     """
     table, called = within.scope.table, spell(term)
     own, everywhere, among = (find_ends(term, table, known=one) for one in (know_nothing, *known))

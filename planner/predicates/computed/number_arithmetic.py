@@ -33,18 +33,18 @@ class TooWideError(Exception):
 
 
 class NoTermError(Exception):
-    """The expression is no term."""
+    """The expression cannot be written as a `RowTerm`."""
 
 
 def make_whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
-    """Return an exact term, or a time in its units. Raise `TooWideError`."""
+    """Make the term of a function whose result is a whole number of steps. Raise `TooWideError` for large results."""
     if limit >= LARGEST or scale > 30:
         raise TooWideError
     return RowTerm(function, kind, arguments, scale=scale, limit=limit)
 
 
 def make_constant(value: Fraction, *, is_integral: bool) -> RowTerm:
-    """Return an exact constant. Raise `NoTermError` for a number whose digits never end."""
+    """Make the term of a constant. Raise `NoTermError` for a number whose decimal digits never end."""
     scale = 0
     while (value * 10**scale).denominator != 1:
         scale += 1
@@ -63,7 +63,7 @@ def make_constant(value: Fraction, *, is_integral: bool) -> RowTerm:
 
 
 def rescale(term: RowTerm, scale: int) -> RowTerm:
-    """Return an exact term in steps of 10^-scale, which are at least as fine as its own."""
+    """Return the term for the same exact number, counted in finer steps of 10^-scale."""
     if scale == term.scale:
         return term
     factor = 10 ** (scale - term.scale)
@@ -86,12 +86,12 @@ def unify(terms: list[RowTerm]) -> list[RowTerm]:
 
 
 def find_joint_kind(*terms: RowTerm) -> TermKind:
-    """Return the kind of numbers that are added or chosen from: numeric if one is."""
+    """Return the kind of a sum of these exact numbers, or of a choice among them: numeric if one of them is."""
     return TermKind.EXACT if any(one.kind is TermKind.EXACT for one in terms) else terms[0].kind
 
 
 def to_double(term: RowTerm) -> RowTerm:
-    """Return a number as a double, if every engine's nearest double is the same."""
+    """Return the term for a number cast to double. Raise `TooWideError` if engines could round it differently."""
     if term.kind is TermKind.FLOATING:
         return term
     if term.kind not in EXACT:
@@ -116,7 +116,7 @@ def _make_double(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
 
 
 def add(left: RowTerm, right: RowTerm, *, kind: TermKind | None = None) -> RowTerm:
-    """Return the sum of two numbers."""
+    """Return the term for `left + right`."""
     left, right = unify([left, right]) if kind is None else [left, right]
     if left.kind is TermKind.FLOATING:
         return _make_double("+", left, right, limit=max(left.limit, right.limit) + _SUM_EXPONENT)
@@ -125,7 +125,7 @@ def add(left: RowTerm, right: RowTerm, *, kind: TermKind | None = None) -> RowTe
 
 
 def negate(term: RowTerm) -> RowTerm:
-    """Return a number with the opposite sign."""
+    """Return the term for `-term`."""
     if term.function == "constant":
         assert not isinstance(term.value, str)
         return RowTerm("constant", term.kind, value=-term.value, scale=term.scale, limit=term.limit)
@@ -133,7 +133,7 @@ def negate(term: RowTerm) -> RowTerm:
 
 
 def multiply(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the product of two numbers."""
+    """Return the term for `left * right`."""
     if TermKind.FLOATING in (left.kind, right.kind):
         left, right = to_double(left), to_double(right)
         return _make_double("*", left, right, limit=left.limit + right.limit)
@@ -152,20 +152,20 @@ def multiply(left: RowTerm, right: RowTerm) -> RowTerm:
 
 
 def divide_doubles(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the quotient of doubles, NULL if the divisor is 0."""
+    """Return the term for `left / right` of doubles, NULL if the divisor is 0."""
     left, right = to_double(left), to_double(right)
     return _make_double("/", left, right, limit=left.limit + right.limit)
 
 
 def divide_whole(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the quotient of integers without its remainder, NULL if the divisor is 0."""
+    """Return the term for `left / right` of integers, without remainder; NULL if the divisor is 0."""
     if max(left.limit, right.limit) >= _DIVISIBLE:
         raise TooWideError
     return make_whole("quotient", TermKind.WHOLE, left, right, scale=0, limit=left.limit)
 
 
 def take_remainder(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the remainder of a division, with the sign of the dividend; NULL if the divisor is 0."""
+    """Return the term for `left % right`, which has the sign of `left`; NULL if the divisor is 0."""
     left, right = unify([left, right])
     if left.kind is TermKind.FLOATING:
         raise TooWideError
@@ -174,7 +174,7 @@ def take_remainder(left: RowTerm, right: RowTerm) -> RowTerm:
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
-    """Return the absolute value of a number."""
+    """Return the term for `abs(term)`."""
     return RowTerm("abs", term.kind, (term,), scale=term.scale, limit=term.limit)
 
 
@@ -224,7 +224,7 @@ def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) ->
 
 
 def scale_by_ten(term: RowTerm, digits: int) -> RowTerm:
-    """Return an exact number's steps times a power of ten, as a whole number."""
+    """Return the term for the number of an exact number's steps, times 10^digits, as a whole number."""
     if not digits:
         return term
     times = RowTerm("constant", TermKind.WHOLE, value=10**digits, limit=10**digits)

@@ -23,16 +23,16 @@ MOST_PARTS = 366  # values of a part of a time, but for its year
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """The values of an expression without ends of its own that count unchanged, in steps."""
+    """The range to which values of an expression are clipped if no range of it is declared, in steps."""
 
     low: Fraction
     high: Fraction
 
     def fit(self, ends: Ends) -> Ends:
-        """Return the ends between which values count if `ends` are known and one of them is not.
+        """Return the ends to which values are clipped, given the `ends` that are known (None: unknown).
 
-        An unknown end, and one that is farther away, becomes that of the clip, or one as far from the known end as the
-        clip is wide to either side.
+        If both are known, they stay. If neither is, the clip's ends are used. If one is, the other is that of the clip,
+        but at least half of the clip's width away from it.
         """
         reach = (self.high - self.low) / 2
         low, high = ends
@@ -48,12 +48,12 @@ class Clip:
 
 
 def know_nothing(_: RowTerm) -> Ends:
-    """Return no ends."""
+    """Return (None, None): nothing is known of any term beside its columns' bounds."""
     return None, None
 
 
 def know_years(term: RowTerm) -> Ends:
-    """Return the first and last year that is computed with, for a term that is a year."""
+    """Return the first and the last year that Keyhole computes with if the term is a year, else (None, None)."""
     return (Fraction(0), Fraction(term.limit)) if term.function == "part" else (None, None)
 
 

@@ -17,12 +17,12 @@ _ONE = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
 
 
 def split_ratio(term: RowTerm) -> tuple[RowTerm, RowTerm]:
-    """Return numerator and divisor. For a term that is no ratio, these are the term and 1."""
+    """Return the terms of numerator and divisor. For a term that is no quotient, these are the term and 1."""
     return (term.arguments[0], term.arguments[1]) if term.function == "ratio" else (term, _ONE)
 
 
 def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
-    """Return a quotient, NULL if the divisor is 0. Raise `NoTermError` for a division by a constant 0."""
+    """Return the term for `over / under`, NULL if `under` is 0. Raise `NoTermError` if it is the constant 0."""
     if under.function == "constant":
         assert isinstance(under.value, int)
         if under.value == 0:
@@ -33,7 +33,7 @@ def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
 
 
 def require_no_ratio(term: RowTerm) -> RowTerm:
-    """Return a term that is no ratio. Raise `NoTermError` for one."""
+    """Return the term unchanged. Raise `NoTermError` if it is a quotient."""
     if term.function == "ratio":
         raise NoTermError
     return term
@@ -79,7 +79,7 @@ def convert_to_double(term: RowTerm) -> RowTerm:
 
 
 def negate(term: RowTerm) -> RowTerm:
-    """Return the number with the opposite sign."""
+    """Return the term for `-term`, which may be a quotient."""
     over, under = split_ratio(term)
     return (
         make_ratio(number_arithmetic.negate(over), under)
@@ -89,7 +89,7 @@ def negate(term: RowTerm) -> RowTerm:
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
-    """Return the absolute value of the number."""
+    """Return the term for `abs(term)`, which may be a quotient."""
     over, under = split_ratio(term)
     if term.function == "ratio":
         return make_ratio(number_arithmetic.drop_sign(over), number_arithmetic.drop_sign(under))

@@ -8,7 +8,7 @@ _INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
 
 
 def spell(term: RowTerm) -> str:
-    """Return the expression as text, with the number of computed digits if it could differ."""
+    """Return the expression as text, which names its column. Equal texts mean equal expressions of the same table."""
     arguments = [spell(one) for one in term.arguments]
     match term.function:
         case "constant":

@@ -32,7 +32,7 @@ def make_text_constant(value: str) -> RowTerm:
 
 
 def make_number_constant(value: int) -> RowTerm:
-    """Return the number of characters that a function takes, as a constant."""
+    """Return the term of a constant number of characters, the argument of a text function."""
     return RowTerm("constant", TermKind.WHOLE, value=value, limit=max(abs(value), 1))
 
 

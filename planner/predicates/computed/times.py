@@ -71,14 +71,14 @@ def convert_to_moment(term: RowTerm) -> RowTerm:
 
 
 def subtract_times(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the days between dates, or the time between moments. One of them may be a date."""
+    """Return the term for `left - right`: days between two dates, else the time between two moments."""
     if left.kind is right.kind is TermKind.DAY:
         return add(left, negate(right), kind=TermKind.WHOLE)
     return add(convert_to_moment(left), negate(convert_to_moment(right)), kind=TermKind.LENGTH)
 
 
 def shift_time(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
-    """Return a date some days later, or a moment some time later; earlier if `sign` is -1."""
+    """Return the term for a date plus days, or a moment plus a duration; minus, if `sign` is -1."""
     by = by if sign > 0 else negate(by)
     if by.kind is TermKind.WHOLE and time.kind is TermKind.DAY:
         return add(time, by, kind=TermKind.DAY)

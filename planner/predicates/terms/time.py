@@ -66,7 +66,9 @@ def _find_time(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] 
 def read_truncation(
     node: exp.Expr, inner: ColumnTerm | None, unit: str, within: RowScope, *, gives_date: bool
 ) -> ColumnTerm | None:
-    """Return date_trunc of the date or timestamp `node`, whose term is `inner`; a date itself if `of_dates`.
+    """Return the term for date_trunc of the date or timestamp `node`, whose own term is `inner`.
+
+    Its values are dates if `gives_date`, else timestamps.
 
     Raise KH205 for a date that is truncated in the session's time zone, unless that is UTC.
     """
