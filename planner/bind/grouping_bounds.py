@@ -103,7 +103,7 @@ def list_computed_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
 
 
 def count_computed_groups(made: Sequence[Column], rows: int | None) -> int:
-    """Return among how many groups of computed keys the rows of one other group may lie. A row is in one."""
+    """Return the most groups of computed keys into which one unit's rows in a group of the other keys can fall."""
     groups = prod(len(key.domain or ()) for key in made)
     return groups if rows is None else min(groups, rows)
 

@@ -102,7 +102,7 @@ def list_declared_tables(table: Table) -> Iterator[Table]:
 
 
 def find_stored_key(table: Table, column: Column) -> Column:
-    """Return the stored column by which another one is looked up. Return any other column unchanged."""
+    """Return the stored column by which a looked-up column is found. Return any other column unchanged."""
     if isinstance(column.derivation, Lookup):
         return find_stored_key(table, table.get_column(column.derivation.column))
     return column

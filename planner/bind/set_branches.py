@@ -44,9 +44,10 @@ from planner.values.expressions import uses_clock
 class QuestionParts:
     """The parts of a question: its groups, its rows, its formula and its predicates.
 
-    The formula decides which groups are rows of the answer. Beside the formulas stand the places of a key's values at
-    which each is false for a threshold that is NULL. A ranking is a comparison of its measure with 0. If it
-    `reads_clock`, it depends on the day. `clipped` says which values of expressions without a range count as they are.
+    The formula decides which groups are rows of the answer. `false_at` has, for each predicate and key column, the
+    indices of the key values for which a threshold is NULL, so that the predicate is false. A ranking, `ranked`, is a
+    comparison of its measure with 0. If the question `reads_clock`, it depends on the day. `clipped` has a sentence for
+    each expression without a declared range: which of its values count unchanged.
     """
 
     keys: KeySpace

@@ -234,7 +234,7 @@ class Table:
     columns that such a table has for each unit. `fixed` restricts its rows to certain key values before they are
     bounded. `bands` are thresholds that the owner proposes for its counts. With `append_only` rows are added, never
     changed or deleted. `arrival_column` says when a row was added, and no later row has an earlier value. With
-    `cells_of_cut_units` the promise per cell also covers units that the bounds cut, and is charged for them.
+    `covers_cut_units` the promise per cell also covers units that the bounds cut, and is charged for them.
     `joined_rows` is the number of rows of one unit that a join with other private tables reads at most; None means an
     equal share of the common limit.
 

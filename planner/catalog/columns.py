@@ -146,9 +146,9 @@ class Lookup:
     """A column of a pinned public table, looked up for each row by a column of the private table.
 
     `pairs` are the pinned values of that column, each with the value that is found for it. Every other value, and NULL,
-    gives NULL. `source` names the pinned data and the columns of the lookup: another pin is another column. With
-    `classes` there is no public table. The lookup then maps the values of a key column to classes, each named by its
-    first value. It stands for an expression of the question that is constant within each class.
+    gives NULL. `source` names the pinned data and the columns of the lookup: another pin is another column. If it
+    `has_classes`, there is no public table. The lookup then maps the values of a key column to classes, each named by
+    its first value. It stands for an expression of the question that is constant within each class.
     """
 
     column: str
@@ -253,7 +253,7 @@ class Column:
     `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions. `prunable`:
     a range of it spares the source reading other rows. It affects how SQL is written, never its meaning. `ledger` is
     the column's name in the ledger if that differs from `name`; for a looked-up column it names the column that it is
-    looked up by. `determined`: its privacy unit determines it, for SQL that has it stored and no longer shows its
+    looked up by. `is_determined`: its privacy unit determines it, for SQL that has it stored and no longer shows its
     derivation. `max_length` is the number of characters of a text that conditions and distinct counts see.
 
     `stored` is the source's type of a stored column when the catalog was made; every read is checked against it.
@@ -261,8 +261,8 @@ class Column:
     `enumerated`: a text that the source stores as an enum, and that is cast before it is grouped by. `computed`: a key
     that a question makes and the policy does not declare. `groupable`: questions may make keys of its values.
     `canonical` is the rule that assigns rows to the groups of a computed key, independent of its spelling.
-    `filter_only`: the owner allows it in filters alone, so no automatic clip makes it a measure. `own`: a question
-    computes it from all rows of the unit that a row belongs to (`UnitValues`).
+    `filter_only`: the owner allows it in filters alone, so no automatic clip makes it a measure. `is_unit_value`: a
+    question computes it from all rows of the unit that a row belongs to (`UnitValues`).
     """
 
     name: str

@@ -47,8 +47,8 @@ class RowTerm:
 
     `function` is one of these: `column`, with the column's name as `value`; `stored`, a column that is compared as it
     is; `part`, `start` or `moved`, a part, a beginning or a shift by months of a column named by `value`, or of a
-    computed moment, the second of `arguments`; `constant`; or a function of `arguments`. `same` is its first argument,
-    and so is `rest`, which is known to be at least 0 and below the limit.
+    computed moment, the second of `arguments`; `constant`; or a function of `arguments`. The functions `same` and
+    `rest` return their first argument; that of `rest` is known to be at least 0 and below the limit.
 
     Exact kinds are whole numbers of 10^-scale, and none is larger than `limit`. The `limit` of a text is its greatest
     number of characters. For a double, neither it nor its inverse is larger than 10^limit unless it is 0.

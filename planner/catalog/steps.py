@@ -66,16 +66,16 @@ class Steps(Sequence[int | Decimal]):
         return f"steps {runs} of 10^-{self.scale or 0}"
 
     def convert_units(self, units: int) -> int | Decimal:
-        """Return the number that has `units` units of the last decimal."""
+        """Return `units` times 10^-scale, or `units` itself without a scale."""
         return units if self.scale is None else Decimal(units).scaleb(-self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class StepSamples(Sequence[int | Decimal | None]):
-    """One number inside each group that steps separate.
+    """A sequence with one number inside each group that steps separate.
 
-    It starts with a number below the first step if `below`, ends with one above the last step if `above`, and then has
-    NULL if `nulls`.
+    It starts with a number below the first step if `has_below`. It ends with one above the last step if `has_above`,
+    and then has NULL if `has_null`.
     """
 
     steps: Steps

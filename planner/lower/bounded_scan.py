@@ -34,7 +34,11 @@ from planner.question.question import Measure, Question
 
 @dataclass(frozen=True, slots=True)
 class BoundedScan:
-    """The statement for units of several rows: totals per unit and key, at most G keys a unit, clipped and summed."""
+    """The SQL statement of a question if a privacy unit may have several rows.
+
+    It adds up each unit's rows in each key, keeps a bounded number of keys of each unit, clips the totals, and sums
+    them per key.
+    """
 
     question: Question
     row: RowSql
@@ -48,7 +52,7 @@ class BoundedScan:
 
     @property
     def can_list(self) -> bool:
-        """True if a list of crowded units can decide which groups count."""
+        """True if a list of the units in too many groups can decide which groups count, instead of a ranking."""
         return self.question.table.row_cap is None and can_list(self.bounding)
 
     def list_crowded(self, plain: RowSql, *, busy: Sequence[NamedStep], asked: bool) -> "BoundedScan":
@@ -56,8 +60,9 @@ class BoundedScan:
 
         Parameters:
             plain: the rows of these and other units, without columns that are computed for this question alone.
-            busy: steps that end in one of all units with more rows than groups that count. Empty: all rows are grouped.
-            asked: True if the question's own conditions decide which rows these are.
+            busy: steps, of which the last lists all units with more rows than groups that count. Without steps the rows
+                of every unit are grouped to find the list.
+            asked: True if the question's own conditions decide which rows are read.
         """
         keys, domain = self.question.keys, self.bounding.find_domain
         reached = tuple(

@@ -40,7 +40,7 @@ def compute_conditions(
     beside: Iterable[str] = (),
     remaining: Mapping[Condition, Condition] = MappingProxyType({}),
 ) -> RowSql:
-    """Return the rows with a column for each condition of a question if these are expensive, else unchanged.
+    """Return the rows with a computed column for each condition of a question, or unchanged if all are cheap.
 
     Tests for NULL alone are not computed. They read no value and cost the same on every row.
 

@@ -91,11 +91,11 @@ class Bounding:
         return "in the order of md5" if self.as_of is None else "as they came, at one moment in the order of md5"
 
     def list_arrivals(self) -> list[str]:
-        """Return the SQL of the time at which a row came, or nothing if the order needs none."""
+        """Return the SQL of the time at which a row came; [] if no order needs it."""
         return [] if self.as_of is None else [self.row.write_column(self.as_of.column)]
 
     def list_first_arrivals(self, came: Iterable[str]) -> list[str]:
-        """Return the SQL of the first of several rows' times, under its alias, or nothing if the order needs none."""
+        """Return the SQL of the earliest time at which several rows came, under its alias; [] if no order needs it."""
         return [f"min({one}) AS {CAME}" for one in came]
 
     def _put_arrival_first(self, came: list[str], drawn: str) -> str:

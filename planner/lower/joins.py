@@ -331,11 +331,10 @@ def _write_hashed_text(row: RowSql, column: Column) -> str:
 def join_lookups(
     table: Table, *, dialect: Dialect, asked: PublicConditions | None = None, front: Condition | None = None
 ) -> Table:
-    """Return the table with its looked-up columns stored.
+    """Return the table as the join of its rows with the public tables in which its columns are looked up.
 
-    Its relation is the private one joined with the pinned values.
-
-    Large pinned relations are read whatever the tests on private rows are.
+    In it, the looked-up columns are stored columns. Large pinned relations are read whatever the tests on private rows
+    are.
 
     Parameters:
         asked: conditions that are computed on pinned rows. The table gets a column for each.

@@ -28,7 +28,10 @@ from planner.values.sql_literals import write_decimal, write_integer
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """One measure as SQL. A sum of `sql` times `steps` is the sum of integers X, each from `low` to `high`."""
+    """The value of a measure in one row, as SQL: a whole number of grid steps, from `low` to `high`.
+
+    The SQL of that number is `sql` times `steps`. A caller sums `sql` and multiplies once.
+    """
 
     sql: str
     steps: int

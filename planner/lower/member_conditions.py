@@ -45,8 +45,8 @@ _Place = TypeVar("_Place", bound=Hashable)
 class MemberConditions:
     """The conditions computed on each joined table's rows, and those that remain for joined rows.
 
-    `carried` has, by the place of a member, the conditions that read it alone, each with the column that holds its
-    truth. `remaining` has, for each condition of the question, an equal condition over these columns.
+    `carried` has, by the index of a joined table, the conditions that read it alone, each with the column that holds
+    its truth. `remaining` has, for each condition of the question, an equal condition over these columns.
     """
 
     carried: Mapping[int, Mapping[Condition, str]] = field(default_factory=lambda: MappingProxyType({}))

@@ -95,7 +95,10 @@ def _name_total(index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredTotals:
-    """A relation with the columns of `write_unit_columns`: its names of groups and totals, and their steps' worth."""
+    """A relation with one row per privacy unit and key, whose columns `write_unit_columns` writes.
+
+    `names` has the relation's name of each group column and total. `steps` has the value of one step of each total.
+    """
 
     rows: UnitRows
     names: Mapping[str, str]

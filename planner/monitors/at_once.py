@@ -99,7 +99,7 @@ def price_at_once(
 ) -> tuple[tuple[PricedWay, ...], int]:
     """Return the ways of watching these windows, the cheapest first, and the index of the chosen one.
 
-    It is the cheapest that clears alerts at once by noise that is drawn once.
+    The chosen way is the cheapest one that clears alerts at once and draws each noise once.
     """
     growing = set(regimes) == {Regime.GROWING} and can_alarms_decide(question.formula, (Regime.SLIDING,) * len(regimes))
     ways = price_ways(

@@ -25,7 +25,7 @@ _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A group whose value grows evenly through its window, up to `value` in the analyst's unit.
+    """An example group whose value grows evenly through its window, up to `value` in the analyst's unit.
 
     `tolerances_away` is its distance from the threshold in tolerances. `crossing_look` is the first look at which it is
     above the threshold, None if there is none. `at_crossing` and `by_close` are the chances of an alert by that look
@@ -44,10 +44,10 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """The courses at one threshold.
+    """Example groups around one threshold of a monitor: how soon an alarm reports each, and what that costs.
 
     `text` is the threshold, `epsilon` the cost of its alarm, and `ladder_epsilon` the cost that is reserved for a
-    ladder instead. If one alarm `watches_whole`, the whole condition, these are the alarm's.
+    ladder instead. If `watches_whole`, one alarm watches the whole condition, and the costs are that alarm's.
     """
 
     text: str

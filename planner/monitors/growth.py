@@ -22,7 +22,7 @@ def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
 
 
 def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | None, ...]:
-    """Return the least value by functional, or None if rows subtract something."""
+    """Return, by functional, the least value that it can have. It is None if rows subtract something."""
     return tuple(
         None if regime is Regime.SIGNED else 0 if one.offsets is None else -one.offsets.largest
         for one, regime in zip(question.functionals, regimes, strict=True)

@@ -59,7 +59,9 @@ def decide_watching(
     """Return how a standing question is watched.
 
     Parameters:
-        question: over the whole horizon; `keys` are those of one window.
+        question: the standing question over the whole horizon.
+        keys: the keys of one window.
+        early: True if a window has looks before its close.
 
     Raises:
         KeyholeError: KH303 if nothing keeps the contract, KH601, KH602, and as the question itself.

@@ -57,7 +57,7 @@ class Horizon:
         )
 
     def count_in_looks(self, monitor: Monitor) -> WatchedWindow:
-        """Return the windows measured in looks, as prices need them."""
+        """Return the windows' length and hop, counted in looks, from which prices are computed."""
         looks = self.length // monitor.every
         return WatchedWindow(length=looks, hop=1 if monitor.windows.sliding else self.between // monitor.every)
 

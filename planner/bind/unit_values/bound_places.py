@@ -22,7 +22,7 @@ _MOST_PLACES = 100
 
 
 def narrow_by_places(table: Table, where: Condition) -> Table:
-    """Return a question's table with the bounds that hold if its WHERE leaves a few places of each unit's rows."""
+    """Return a question's table with the bounds that hold if its WHERE keeps only the first few rows of each unit."""
     for name in _list_places(table):
         left = _list_remaining(name, where.list_conjuncts())
         if left:

@@ -115,8 +115,7 @@ def _is_question(select: exp.Select) -> bool:
 def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.Table) -> bool:
     """Return True if a question over one row per unit reads totals as keys, or totals that are dates.
 
-    These are totals that are keys, and dates. Any other such question is one over totals of each unit
-    (`planner/bind/unit_totals.py`).
+    Any other such question is one over totals of each unit (`planner/bind/unit_totals.py`).
     """
     if not _is_by_unit(select, table, node):
         return False

@@ -179,18 +179,18 @@ class ValueColumns:
         return self.table.name == self.outer.name and not self.rows
 
     def add(self, node: exp.Expr) -> str:
-        """Return the column of the value that an aggregate is. Raise KH107."""
+        """Return the name of the column with the value of an aggregate over a unit's rows. Raise KH107."""
         value = _read_value(node, self.own)
         if value is None:
             raise refuse_unknown_value(node, self.table)
         return self._add_value(*value, is_always_there=self.covers_all_units)
 
     def add_place(self, order: tuple[OwnOrder, ...]) -> str:
-        """Return the column of each row's place among the unit's rows."""
+        """Return the name of the column with each row's number among the unit's rows in this order, from 1 on."""
         return self._add_value("place", None, None, order=order, is_always_there=False)
 
     def add_window(self, node: exp.Window) -> str:
-        """Return the column of the value that a window over the unit's rows is. Raise KH107."""
+        """Return the name of the column with the value of a window function over a unit's rows. Raise KH107."""
         units = [find_column(one, self.own) for one in node.args.get("partition_by") or ()]
         if {one.name for one in units if one is not None} != set(self.table.unit) or None in units:
             raise refuse_mixed_units(self.table, node)
@@ -218,7 +218,7 @@ class ValueColumns:
                 raise refuse_unknown_value(node, self.table)
 
     def add_presence(self) -> str | None:
-        """Return the column that is NULL for units without rows of the subquery. Return None if all units have one."""
+        """Return the name of a column that is NULL for units without rows in the subquery; None if there are none."""
         return None if self.covers_all_units else self._add_value("rows", None, None, is_always_there=False)
 
     def put_columns(self, node: exp.Expr) -> exp.Expr:

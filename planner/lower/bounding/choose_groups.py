@@ -30,9 +30,10 @@ _COUNT_ROWS_FROM = 8  # groups; few units have more rows than that, and most hav
 
 
 def can_list(bounding: Bounding) -> bool:
-    """Return True if a list can decide which groups count.
+    """Return True if a list of the units in too many groups can decide which groups count, instead of a ranking.
 
-    At a look the groups that came first count. A double's zero has two texts, so the md5 of one does not identify it.
+    A look of a monitor needs the ranking, since the groups that came first count. So do units and keys that are
+    doubles: zero has two texts, whose md5 differ.
     """
     return bounding.chooses_groups and bounding.as_of is None and all(c.sql_type in _LISTED for _, c in bounding.groups)
 

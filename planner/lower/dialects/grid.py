@@ -41,7 +41,7 @@ class Grid:
 
     @property
     def largest_whole(self) -> int:
-        """The largest whole number, by absolute value, between the bounds or next to one of them."""
+        """A bound on the absolute value of the bounds, as a whole number."""
         return max(abs(floor(self.lower)), abs(ceil(self.upper)))
 
     def round_doubled(self, doubled: str, floor_quotient: Callable[[str, int], str]) -> str:
@@ -57,7 +57,7 @@ class Grid:
 
     @property
     def rounds_by_cast(self) -> bool:
-        """True if `round_away` may be used: one is a multiple of the grid, and its range fits a bigint."""
+        """True if `round_away` may be used: 1 is a multiple of the step, and the range fits a bigint."""
         return self.p == 1 and self.high - floor(self.lower / self.step) < INT8
 
     def round_away(self, multiplied: str, *, cast: str) -> str:

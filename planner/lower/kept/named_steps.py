@@ -111,7 +111,7 @@ def _define(step: NamedStep, dialect: Dialect) -> str:
 
 
 def continue_definitions(sql: str) -> str:
-    """Return a statement as it continues behind the definitions of a WITH clause."""
+    """Return the text to append to other WITH definitions: a comma and the statement's own ones, then its SELECT."""
     return f",{sql.removeprefix('WITH')}" if _WITH.match(sql) else f"\n{sql}"
 
 

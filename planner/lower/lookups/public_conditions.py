@@ -37,9 +37,10 @@ Place: TypeAlias = tuple[str, int]
 class PublicConditions:
     """The conditions of a question, split into tests on public rows and tests on private rows.
 
-    `carried` has, by place, the conditions that read only that place, each with the column that holds its truth.
-    `required` has the conditions that a public row must satisfy for a row that finds it to count. `where` and
-    `functionals` are the question's with the tests that remain for private rows.
+    A place stands for columns that are looked up together in one public table. `carried` has, by place, the conditions
+    that read only that place, each with the column that holds its truth. `required` has the conditions that a public
+    row must satisfy, or else no private row that finds it counts. `where` and `functionals` are those of the question,
+    with the tests that remain for private rows.
     """
 
     where: Condition
@@ -141,7 +142,7 @@ def find_place(table: Table, name: str) -> Place | None:
 
 
 def is_expensive_at(row: RowSql, place: Place, asked: PublicConditions) -> bool:
-    """Return True if the tests on the public rows of a place take a time that could be noticed."""
+    """Return True if the tests on the public rows of a place take so long that an analyst could measure it."""
     conditions = [*asked.carried.get(place, {}), asked.required.get(place, ALWAYS)]
     return has_expensive(row.table, conditions, ())
 

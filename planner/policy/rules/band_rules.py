@@ -44,7 +44,7 @@ def _find_misplaced(place: tuple[str, ...], bands: BandsSection, keys: tuple[str
 
 
 def describe_band_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
-    """Yield bands that the measure's bounds leave empty, or make the same for all groups."""
+    """Yield a sentence for each band that no group, or every group, is in because of the measure's bounds."""
     for table, section in tables.items():
         for name, column in section.columns.items():
             if column.bands is None or column.bounds is None:

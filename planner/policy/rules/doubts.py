@@ -138,9 +138,9 @@ def _describe_standby(delay: str) -> str:
 
 
 def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Iterator[str]:
-    """Yield settings that do not suit the approximate number of rows of a table.
+    """Yield a sentence for each setting that does not suit the approximate number of rows of a table.
 
-    These are rollups, and the time of a question.
+    The sentences are about rollups, and about the time that a question takes.
     """
     source, timeout_s = policy.source, policy.limits.statement_timeout_ms / 1000
     for name, count in rows.items():

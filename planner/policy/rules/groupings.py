@@ -32,7 +32,7 @@ def find_key_faults(
     """Yield sets of keys that are not keys of the table, or that occur twice.
 
     Parameters:
-        computes: the sets may contain expressions.
+        allows_expressions: True if the sets may contain expressions.
     """
     keys = [name for name, column in table.columns.items() if column.key is not None]
     seen: dict[frozenset[str], str] = {}
