@@ -191,7 +191,7 @@ def refuse_divisor(node: exp.Div) -> KeyholeError:
         "KH204",
         f"{write_short(node.expression)} is not one count or sum, so nothing can be divided by it",
         detail="A ratio is tested by multiplying its divisor out.",
-        hint="Divide by count(*), or by one sum such as sum(x), times a number above 0 at most.",
+        hint="Divide by count(*), or by one sum such as sum(x), or a positive multiple of these.",
         position=find_position(node.expression),
     )
 

@@ -28,11 +28,11 @@ from planner.question.question import Functional, Measure, Term
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """The values without which a comparison is NULL, and the range that one row can add to its sum without them.
+    """The case that a group has none of the `values` that a comparison reads, so the comparison is NULL.
 
-    `fails_beside` are other values of the same comparison. In a group that has some of them and none of these values
-    the literals fail, so these values need no guard. `is_in_all_rows`: every row that satisfies their condition has
-    one.
+    Each row of such a group adds to the comparison's sum an amount within `range_without`. `fails_beside` are other
+    values that the comparison reads. If a group has some of these but none of `values`, the test fails anyway, so no
+    guard is needed. If `is_in_all_rows`, every row that satisfies the condition of `values` has one.
     """
 
     values: RequiredValues
@@ -41,7 +41,7 @@ class Absence:
     is_in_all_rows: bool = False
 
     def is_implied(self, counted: Term, where: Condition) -> bool:
-        """Return True if as many rows that a term counts imply as many of the values."""
+        """Return True if a group with n rows that the term counts has at least n of the values."""
         values = replace(self.values, column=None) if self.is_in_all_rows else self.values
         among = replace(counted, condition=join_all((where, counted.condition)))
         return implies(counted, values) or implies(among, values)
@@ -335,7 +335,7 @@ def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Cou
 
 
 def implies(counted: Term, values: RequiredValues) -> bool:
-    """Return True if as many rows that a term counts imply as many of the values."""
+    """Return True if a group with n rows that the term counts has at least n of the values."""
     known = counted.condition
     if counted.column is not None:
         known = join_all((known, RequiredValues(counted.column, ALWAYS).rows))

@@ -32,7 +32,11 @@ OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A value that fits, as text, with the question's highest cost and the value's ratio to the value in force."""
+    """A value of a setting with which the question fits.
+
+    `text` is the value, `epsilon` the worst-case cost of the question with it, and `factor` the value divided by the
+    value in force.
+    """
 
     text: str
     epsilon: float
@@ -40,13 +44,17 @@ class Fit:
 
 
 def accept_no_other_way(_question: Question, _calibration: Calibration) -> bool:
-    """Return False: a question that costs more than the rest of the budget does not fit."""
+    """Return False, the default of `Target.other_way`: a question that costs more than the limit never fits."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cost that a question must not exceed, `epsilon`, or else fit `other_way`. `cost` is its cost now."""
+    """The limit for a question whose settings are changed until it fits.
+
+    It fits if it costs at most `epsilon`, or if `other_way` returns True. `cost` is its cost with the settings in
+    force.
+    """
 
     epsilon: float
     cost: float
@@ -54,7 +62,7 @@ class Target:
 
     @property
     def ratio(self) -> float:
-        """The ratio of the cost to its limit."""
+        """The present cost divided by the limit."""
         return self.cost / self.epsilon if self.epsilon > 0 else float("inf")
 
 
@@ -122,7 +130,7 @@ def find_smallest_number(
 
 
 def list_round_numbers(*, above: int, below: int) -> Sequence[int]:
-    """Return the round numbers between two limits, in order."""
+    """Return the numbers such as 10, 12, 15 and 20, times powers of ten, above `above` and up to `below`."""
     found: list[int] = []
     power = 1
     while power <= below:

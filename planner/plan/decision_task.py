@@ -31,6 +31,6 @@ def make_decision_task(question: Question, joint: JointSensitivity) -> DecisionT
 
 
 def find_blocks_to_try(task: DecisionTask) -> frozenset[int]:
-    """Return the functionals with one literal whose blocks are more than one step wide."""
+    """Return the functionals for which noise on block indices may cost less: one literal, sensitivity above 1."""
     alone = find_single_thresholds(replace(task, blocks=None))
     return frozenset(index for index in alone if task.sensitivities[index] > 1)

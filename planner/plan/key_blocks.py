@@ -46,7 +46,8 @@ def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, .
 def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]]:
     """Yield blocks of at most the given number of keys, each with the index of its first key.
 
-    They are whole stretches of the first key column, or of the next one if a single value of it has too many keys.
+    A block has consecutive values of the first key column. If one value alone has too many keys, its block is cut by
+    the next key column.
     """
     depth = next(place for place in range(len(keys.shape)) if prod(keys.shape[place + 1 :]) <= most_keys)
     behind = prod(keys.shape[depth + 1 :])

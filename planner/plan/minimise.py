@@ -28,9 +28,9 @@ def minimise(formula: Formula) -> Minimised:
     """Return the minimal DNF of a formula in negation normal form, with all its prime implicants and prime clauses.
 
     Guarantee: the result equals `formula` for all integer values of the functionals. It uses only literals (functional,
-    cut, sign) that `formula` uses, each with the smallest tolerance it has there; every term holds at most one
-    interval per functional and can be true. Among such DNFs it has the fewest literals, then the fewest terms (up to
-    the search limit of `cover`). Formulas that are equal as functions get the same DNF, apart from tolerances.
+    cut, sign) that `formula` uses, each with the smallest tolerance it has there; every term holds at most one interval
+    per functional and can be true. Among such DNFs it has the fewest literals, then the fewest terms (up to the search
+    limit of `find_minimal_cover`). Formulas that are equal as functions get the same DNF, apart from tolerances.
 
     Beyond `MOST_THRESHOLDS` distinct thresholds the formula is folded as a tree first (`simplify`); with still
     too many, or with more than `MOST_PRIMES` primes, it comes back folded and `exact` is false.

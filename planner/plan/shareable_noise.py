@@ -37,7 +37,7 @@ def find_short_blocks(mechanism: Mechanism, question: Question) -> frozenset[int
 
 
 def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
-    """Return the task with the tolerances of short blocks limited to the blocks that their tests use."""
+    """Return the task with the tolerance of each functional with short blocks limited to the length of its blocks."""
     alone = find_single_thresholds(task) & task.short_blocks
 
     def narrow(cut: Cut) -> Cut:
@@ -52,7 +52,7 @@ def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
 
 
 def bound_cost_in_blocks(narrow: DecisionTask) -> float:
-    """Return a lower bound on the narrowed task's cost: that of its most expensive test, with both whole rates."""
+    """Return a lower bound on the cost of a narrowed task: the cost of its most expensive test, given both rates."""
     loss = make_loss_curve(narrow)
     used = {cut.functional for cut in narrow.list_literals()}
     return max(

@@ -48,7 +48,7 @@ def price_differences(
     accuracy: Accuracy,
     per_query: float,
 ) -> tuple[tuple[Having, ...], tuple[tuple[str, Decimal], ...]]:
-    """Return a question's formulas with amounts for the differences without another tolerance, and the amounts by name.
+    """Set a tolerance for each difference such as `sum(a) > sum(b)` without one. Return the formulas, and the amounts.
 
     Parameters:
         per_query: the cost that one question may have.
@@ -177,7 +177,7 @@ def _find_amount(question: Question, place: int, size: Fraction, *, epsilon: flo
 
 
 def describe_priced(priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy) -> Iterator[str]:
-    """Yield, for each priced difference, its tolerance, the reason, and the setting to use instead."""
+    """Yield a sentence for each difference whose tolerance was set: amount, reason, and the setting to change."""
     shared = f", shared by {len(priced)} such comparisons," if len(priced) > 1 else ""
     for name, amount in priced:
         half = quote_literal(set_amount(accuracy.tolerance, name, f"{amount / 2:f}"))

@@ -111,9 +111,9 @@ def make_ranking_task(question: Question, ranked: Ranked) -> RankingTask:
 
 
 def settle_price(question: Question, *, per_query: float) -> Question:
-    """Return the question with the tolerance at which its ranking costs one of `PRICE` parts of its cost limit.
+    """Return the question with the tolerance at which its ranking costs `1 / PRICE` of the limit `per_query`.
 
-    It is set if none was, or only a narrower one in percent of all thresholds.
+    A tolerance that the analyst set for this value stays. One in percent of all thresholds stays if it is wider.
 
     Guarantee: depends on the question and the policy alone, not on remaining balances. The same ranking asked again is
     the same question.

@@ -44,10 +44,11 @@ class NotExact(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TypedValue:
-    """A value with its PostgreSQL type; `unknown` is a quoted literal.
+    """A value, None for NULL, and the name of its type: PostgreSQL's, or one of three more.
 
-    A text that `is_opaque` can be compared for equality only, because its characters are unknown. `quotient` belongs to
-    a numeric that PostgreSQL rounds: its dividend and divisor, and a whole number that is added.
+    - "unknown" is a quoted literal.
+    - "opaque" is a text whose characters are unknown, so it can be compared for equality only.
+    - "quotient" is a numeric that PostgreSQL rounds: its dividend, its divisor, and a whole number that is added.
     """
 
     kind: str

@@ -283,7 +283,7 @@ class Scope:
 def _find_base(node: exp.Expr, scope: Scope, *, ignores_clock: bool) -> str | None:
     """Return the date or timestamp column under casts that change nothing.
 
-    With `of_days`, the time of day may change.
+    If it `ignores_clock`, a cast may also drop the time of day.
     """
     node = strip_parentheses(node)
     if isinstance(node, exp.Cast) and (

@@ -19,9 +19,9 @@ from planner.parser.tree import find_offset, locate_name, read_name
 def write_empty_source(
     select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog
 ) -> str:
-    """Return the FROM of a question with no row in its private tables.
+    """Return a question's FROM clause with each private table replaced by a subquery without rows.
 
-    They keep the columns that the statement names.
+    The subqueries have the columns that the statement names.
     """
     past = min((index for _, index in place.marks), default=place.end)
     parts = [select.args["from_"], *(select.args.get("joins") or ())]

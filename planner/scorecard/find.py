@@ -21,7 +21,7 @@ _OPEN = (*_COMPARISONS, *_CONNECTIVES, exp.Not, exp.Is, exp.Case, exp.If, exp.Wi
 
 
 def find_predicates(part: exp.Expr) -> tuple[exp.Expr, ...]:
-    """Return the predicates of one item, from left to right. Predicates of equal text are all returned."""
+    """Return the predicates in one item of a select list or ORDER BY, from left to right, also those of equal text."""
     return tuple(_find(part))
 
 

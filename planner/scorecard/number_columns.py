@@ -71,7 +71,7 @@ NO_NUMBERS = Numbers()
 def band_numbers(
     numbers: tuple[ShownNumber, ...], scope: Scope, keys: Sequence[Column], shown: tuple[ShownPredicate, ...]
 ) -> tuple[tuple[_BandedNumber | None, ...], tuple[exp.Expr, ...]]:
-    """Return, for each number, its bands or None if its owner declared none, and the predicates that must be asked."""
+    """Return, by number, its bands (None if the owner declared none), and the predicates that decide the bands."""
     known = {write_node(one.node): one.number for one in shown}
     asked: list[exp.Expr] = []
     found: list[_BandedNumber | None] = []

@@ -23,10 +23,10 @@ _COMPARED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 @dataclass(frozen=True, slots=True)
 class PlaceCut:
-    """The places that a statement must distinguish: those up to `limit` (None: all), without the first `offset`.
+    """The part of a ranking that a statement reads: ranks up to `limit` (None: all), without the first `offset`.
 
-    With `may_cut_anywhere` it separates them at further places. With `keeps_every_row` it needs the groups beyond, too,
-    at one place.
+    With `may_cut_anywhere` the statement also treats ranks within this part differently. With `keeps_every_row` it
+    needs the groups beyond the limit as well, all at one rank.
     """
 
     limit: exp.Expr | None = None
@@ -54,7 +54,7 @@ ALL, ANYWHERE = PlaceCut(), PlaceCut(may_cut_anywhere=True)
 
 
 def cut_by_order(select: exp.Select) -> PlaceCut:
-    """Return the rows that LIMIT and OFFSET keep of a SELECT that is ordered by its ranking."""
+    """Return the ranks that LIMIT and OFFSET keep, for a SELECT whose ORDER BY is its ranking."""
     limit, skipped = read_limit(select), select.args.get("offset")
     offset = None if skipped is None else skipped.expression
     if limit is not None and offset is not None:
@@ -63,7 +63,7 @@ def cut_by_order(select: exp.Select) -> PlaceCut:
 
 
 def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitioned: bool) -> PlaceCut:
-    """Return the places of a SELECT's windows that it and the queries around it read."""
+    """Return the ranks that a SELECT and the queries around it read from the SELECT's ranking windows."""
     uses = [use for window in windows for use in _list_window_uses(window, select, partitioned=partitioned)]
     if not uses or not all(isinstance(use, _PlaceTest) for use in uses):
         return ANYWHERE if any(use is not True for use in uses) else ALL
@@ -198,7 +198,7 @@ def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _PlaceTest | Non
     """Return the test that a comparison of a place with a constant makes, or None.
 
     Parameters:
-        is_where: True if rows for which it is false are dropped. `drops_rest` says if later places are among them.
+        kept: True if rows for which the comparison is false are dropped, as in WHERE.
     """
     around = _include_parentheses(place)
     node = around.parent

@@ -32,11 +32,11 @@ _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """The ranking of keys, among those with equal `partition`, and its cut.
+    """The ranking of a question's keys by the value `node`, separately for each `partition`, and the part that is read.
 
-    `spans` are the tokens that become the place of a key, each from its first to the one behind its last. `sizes` are
-    the expressions there. `end` is the token behind the text that orders and cuts the answer. `private_parts` are the
-    parts of the SELECT that read the ranking and reveal no size by that.
+    `spans` are the stretches of tokens that are replaced by a key's rank, each from its first token to the one behind
+    its last. `sizes` are the expressions in them. `end` is the token behind the text that orders and cuts the answer.
+    `private_parts` are the parts of the SELECT that read the ranking and reveal no size of a group.
     """
 
     node: exp.Expr

@@ -58,9 +58,9 @@ class SortedNumber:
 
 
 def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[ShownNumber, ...]:
-    """Return the numbers of a select list: sizes, and windows over them such as `count(*) / sum(count(*)) OVER ()`.
+    """Return the items of a select list that ask for a group's size, also `count(*) / sum(count(*)) OVER ()`.
 
-    A window that ranks is none, and an expression that reads its place is none.
+    Windows that rank are left out, and so are expressions that read a rank.
     """
     if len(select.expressions) != len(place.items):
         return ()
@@ -76,7 +76,7 @@ def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
 
 
 def is_place(window: exp.Expr) -> bool:
-    """Return True for a window that returns a group's place, or that is defined elsewhere by name."""
+    """Return True for a window that returns a group's rank, or that is defined by name in a WINDOW clause."""
     called = window.this.this if isinstance(window.this, exp.Filter) else window.this
     return isinstance(called, RANKS) or bool(window.args.get("alias"))
 

@@ -112,8 +112,8 @@ def _refuse_unread(node: exp.Expr) -> Exception:
 def convert_to_zone(at: datetime, node: exp.Expr, *, is_utc: bool, is_local: bool) -> datetime:
     """Return a timestamp with time zone as a session in UTC shows it.
 
-    `local` means that it is local time of the session. Raise KH212 in other sessions: a comparison with a timestamp
-    without time zone depends on their daylight saving time.
+    If it `is_local`, it was written as local time of the session. Raise KH212 in sessions of other time zones, whose
+    daylight saving time a comparison with a timestamp without time zone depends on.
     """
     if not is_utc:
         kept = f"timestamp '{at.isoformat(sep=' ')}'"

@@ -92,7 +92,7 @@ SELECT ward FROM visits GROUP BY ward HAVING (sum(cost) / sum(age) > 2) IS NOT T
 SELECT ward FROM (VALUES ('A'), ('B')) v(ward) EXCEPT SELECT ward FROM (SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 2 AND sum(age) >= 20000) q
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / -sum(age) > 0.5
---! Divide by count(*), or by one sum such as sum(x), times a number above 0 at most.
+--! Divide by count(*), or by one sum such as sum(x), or a positive multiple of these.
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / count(*) > 50
 --> answered
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) FILTER (WHERE amount > 9) > 300

@@ -313,7 +313,7 @@ def find_output_name(item: exp.Expr) -> str:
 
 
 def is_sorted_by(column: exp.Column, select: exp.Select) -> bool:
-    """Return True if a name alone is an item of ORDER BY or DISTINCT ON, where names of the answer come first."""
+    """Return True if the column alone is an item of ORDER BY or DISTINCT ON, where output names take precedence."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
         inner = inner.parent
