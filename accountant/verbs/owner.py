@@ -145,7 +145,7 @@ class Owner:
             return transaction.waiting.find(question)
 
     def measure_paths(self) -> tuple[PathSizes, ...]:
-        """Return the noise paths in the store, by table and data version."""
+        """Return the number and size of the stored noise paths, for each table and data version."""
         with self._journal.begin_read() as (transaction, _):
             return tuple(PathSizes(*row) for row in transaction.measure_paths())
 

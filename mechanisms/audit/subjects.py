@@ -217,14 +217,14 @@ def audit_mechanism(
     subject: str = "",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit a mechanism's answers and reported losses near the thresholds, with all functionals moved at once.
+    """Compare a mechanism's answers and reported losses on neighbouring data whose values lie near the thresholds.
 
-    One key's aggregates move by one privacy unit, and the other keys stay. Mechanisms that decide each key by itself
-    are drawn as many keys at once. For the others every draw is a question of three keys or more, and the transcript is
-    the whole answer. One such draw counts as two to sixteen of `samples`. These questions are drawn only in the middle
-    of the bands, where the answer depends on the key that moves. If the loss covers the whole question, one unit is in
-    all of six keys and moves the last against the others. A sparse vector's noisy threshold and its positives must hide
-    that at once.
+    The neighbours differ in one key, whose aggregates all change by the most that one privacy unit can change them. If
+    a mechanism decides each key by itself, one run draws many keys at once. Otherwise each draw is a question of three
+    keys or more, whose whole answer is compared. It counts as two to sixteen of `samples`. These questions are drawn
+    only in the middle of the tolerance, where the answer depends on the key that changes. If the loss covers the whole
+    question, one unit is in all of six keys, and changes the last one in the opposite direction to the others. A sparse
+    vector has to hide all of that with one noisy threshold.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.

@@ -50,7 +50,7 @@ class Inversion:
 
         Parameters:
             survivals: `P(N >= k)` for `k = 1, 2, ..`; without end if the law is endless.
-            endless: whether it is cut where two of them have the same first digits; given that the variable is as
+            is_endless: whether it is cut where two of them have the same first digits; given that the variable is as
                 large, what it is beyond has the law `tail`, None for this one.
         """
         first: list[int] = []

@@ -42,7 +42,7 @@ def is_foreign(policy: Policy, ledger: Ledger) -> bool:
 def find_lost(policy: Policy, ledger: Ledger) -> str | None:
     """Return what a ledger lacks compared with its witness and the pins, in words, or None if it lacks nothing.
 
-    The ledger was opened with `is_trusted`. Raise KH009 if the witness cannot be read.
+    The ledger was opened with `is_trusted=True`. Raise KH009 if the witness cannot be read.
     """
     try:
         if is_foreign(policy, ledger):

@@ -17,7 +17,7 @@ def make_wording(service: Service, plan: Plan, asked: Asked) -> Wording:
     """Return the wording that the ledger stores for good with a question's charge.
 
     Guarantee: unless the policy keeps texts in full, it contains no value that the analyst compares rows with. The text
-    is redacted as in `question_text`, and a tolerance that names aggregates is not quoted.
+    is redacted as `write_question_text` does, and a tolerance that names aggregates is not quoted.
 
     Parameters:
         plan: the plan with the charged worst case.
