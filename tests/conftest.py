@@ -15,7 +15,7 @@ import structlog
 import typer.testing
 
 from proxy.shadow.guard import stop_server_with_process
-from proxy.shadow.wheel import make_postgres_server, stop_at_once
+from proxy.shadow.wheel import make_postgres_server, stop_immediately
 from tests.begun_first import begin_with_longest
 from tests.children.shadow_template import folder_in_memory
 from tests.costs import Costs
@@ -201,4 +201,4 @@ def postgres_url() -> Iterator[str]:
         try:
             yield server.get_uri()
         finally:
-            stop_at_once(server)
+            stop_immediately(server)

@@ -53,12 +53,12 @@ class RankingCalibration:
     """The calibration of a ranking, fixed before any data is touched.
 
     `fnr` and `fpr` are guaranteed for each key, and `swapped` for each pair of keys `task.tolerance` apart. Any single
-    key loses at most `worst_case_epsilon`, which is `rate * sensitivity` rounded up, for any data. The rate is zero if
-    the answer is known in public.
+    key loses at most `worst_case_epsilon`, which is `noise_rate * sensitivity` rounded up, for any data. The rate is
+    zero if the answer is known in public.
     """
 
     task: RankingTask
-    rate: Fraction
+    noise_rate: Fraction
     looks: tuple[RankingLook, ...]
     worst_case_epsilon: float
     fnr: float
@@ -68,7 +68,7 @@ class RankingCalibration:
     @property
     def levels(self) -> tuple[Fraction, ...]:
         """The rates at which values are revealed, coarse to fine, the last look's included."""
-        return (*(look.rate for look in self.looks), self.rate)
+        return (*(look.rate for look in self.looks), self.noise_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     """
     if task.is_known_in_public:
         return RankingCalibration(
-            task=task, rate=Fraction(0), looks=(), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0, swapped=0.0
+            task=task, noise_rate=Fraction(0), looks=(), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0, swapped=0.0
         )
     if task.tolerance == 0:
         raise Unachievable(
@@ -181,7 +181,7 @@ def bound_unit_loss(calibration: RankingCalibration, *, groups: int, signed: boo
     [3.769, 0.071]
     """
     counted = groups if calibration.looks else count_charged_groups(calibration.task, groups=groups, signed=signed)
-    return round_up_to_float(calibration.rate * calibration.task.sensitivity * counted)
+    return round_up_to_float(calibration.noise_rate * calibration.task.sensitivity * counted)
 
 
 def count_charged_groups(task: RankingTask, *, groups: int, signed: bool) -> int:
@@ -310,7 +310,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
         missed, returned = _state_both(task, chances)
     return RankingCalibration(
         task=task,
-        rate=rate,
+        noise_rate=rate,
         looks=looks,
         worst_case_epsilon=round_up_to_float(rate * task.sensitivity),
         fnr=missed * _STATED,

@@ -61,9 +61,9 @@ def write_ranking_lines(plan: Plan) -> Iterator[str]:
     ranked, ranking = plan.question.ranked, plan.ranking
     if ranked is None or ranking is None:
         return
-    cost = f"epsilon {write_at_most(ranking.worst_case_epsilon)}" if ranking.rate else "costs nothing"
+    cost = f"epsilon {write_at_most(ranking.worst_case_epsilon)}" if ranking.noise_rate else "costs nothing"
     yield f"  Ranked by {_write_order(ranked, ranking)}   either order within {write_plain(ranked.slack)}   {cost}"
-    if ranking.rate:
+    if ranking.noise_rate:
         yield f"  Noise of the ranking: {'; '.join(_write_notes(plan, ranked, ranking))}"
 
 
@@ -116,5 +116,5 @@ def write_ranking_json(plan: Plan) -> dict[str, Any] | None:
         "tolerance": float(ranked.slack),
         "swapped_at_most": ranking.swapped,
         "epsilon": ranking.worst_case_epsilon,
-        "looks": len(ranking.looks) + (ranking.rate > 0),
+        "looks": len(ranking.looks) + (ranking.noise_rate > 0),
     }

@@ -31,7 +31,7 @@ OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class AffordableValue:
     """A value of a setting with which the question fits.
 
     `text` is the value, `epsilon` the worst-case cost of the question with it, and `factor` the value divided by the
@@ -49,7 +49,7 @@ def accept_no_other_way(_question: Question, _calibration: Calibration) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CostLimit:
     """The limit for a question whose settings are changed until it fits.
 
     It fits if it costs at most `epsilon`, or if `other_way` returns True. `cost` is its cost with the settings in
@@ -68,12 +68,12 @@ class Target:
 
 def find_smallest_tolerance(
     asked: Callable[[str], Question],
-    target: Target,
+    target: CostLimit,
     *,
     now: Decimal = Decimal(10),
     form: str = "%",
     most: Decimal = MOST_TOLERANCE,
-) -> Fit | None:
+) -> AffordableValue | None:
     """Return the smallest percentage tolerance that a given cost affords, as `keyhole.tolerance` text.
 
     Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or the question fits the
@@ -95,10 +95,14 @@ def find_smallest_tolerance(
     )
     if tenths is None:
         return None
-    return Fit(_write_percent(_TENTHS[tenths]) + form, tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1))
+    return AffordableValue(
+        _write_percent(_TENTHS[tenths]) + form, tried.costs[tenths], _TENTHS[tenths] / max(float(now) * 10, 1)
+    )
 
 
-def find_smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
+def find_smallest_fnr(
+    asked: Callable[[float], Question], target: CostLimit, *, now: float = 0.05
+) -> AffordableValue | None:
     """Return the smallest false-negative rate (0.001 to 0.2) that a given cost affords, as text.
 
     Guarantee and parameters as for `find_smallest_tolerance`, with at most fourteen calibrations.
@@ -107,12 +111,12 @@ def find_smallest_fnr(asked: Callable[[float], Question], target: Target, *, now
     rate = _find_first_fit(
         len(_RATES), lambda step: tried.fits(step, lambda: asked(float(_RATES[step]))), guess=len(_RATES) - 1
     )
-    return None if rate is None else Fit(str(_RATES[rate]), tried.costs[rate], float(_RATES[rate]) / now)
+    return None if rate is None else AffordableValue(str(_RATES[rate]), tried.costs[rate], float(_RATES[rate]) / now)
 
 
 def find_smallest_number(
-    asked: Callable[[int], Question], target: Target, *, now: int, most: int = _LARGEST_NUMBER
-) -> Fit | None:
+    asked: Callable[[int], Question], target: CostLimit, *, now: int, most: int = _LARGEST_NUMBER
+) -> AffordableValue | None:
     """Return the smallest round number of rows of a group, above `now`, that a given cost affords.
 
     Guarantee and parameters as for `find_smallest_tolerance`, with at most twelve calibrations.
@@ -126,7 +130,7 @@ def find_smallest_number(
     tried = _TriedSteps(target)
     guess = next((step for step, number in enumerate(numbers) if number >= now * target.ratio), len(numbers) - 1)
     found = _find_first_fit(len(numbers), lambda step: tried.fits(step, lambda: asked(numbers[step])), guess=guess)
-    return None if found is None else Fit(str(numbers[found]), tried.costs[found], numbers[found] / now)
+    return None if found is None else AffordableValue(str(numbers[found]), tried.costs[found], numbers[found] / now)
 
 
 def list_round_numbers(*, above: int, below: int) -> Sequence[int]:
@@ -139,7 +143,7 @@ def list_round_numbers(*, above: int, below: int) -> Sequence[int]:
     return [number for number in dict.fromkeys(found) if above < number <= below]
 
 
-def find_cost(asked: Callable[[], Question], target: Target) -> float | None:
+def find_cost(asked: Callable[[], Question], target: CostLimit) -> float | None:
     """Return the cost of a question if it fits. Return None if it does not, or is refused."""
     tried = _TriedSteps(target)
     return tried.costs[0] if tried.fits(0, asked) else None
@@ -148,7 +152,7 @@ def find_cost(asked: Callable[[], Question], target: Target) -> float | None:
 class _TriedSteps:
     """The steps of a search that were tried, with their costs."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: CostLimit) -> None:
         self._target = target
         self.costs: dict[int, float] = {}
 

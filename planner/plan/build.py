@@ -76,7 +76,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
 
 def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:
     """Return the SQL that is sent to the source, or an empty one if the answer does not depend on data."""
-    if not question.functionals and (ranking is None or not ranking.rate):
+    if not question.functionals and (ranking is None or not ranking.noise_rate):
         return Rewritten(dialect=dialect.name, sql="")
     read = replace(question, functionals=question.computed, ranked=None, common=())
     return replace(rewrite(read, dialect=dialect), blocks=rewrite_blocks(read, dialect=dialect))

@@ -226,7 +226,7 @@ class Plan:
     @property
     def reads_data(self) -> bool:
         """True if the answer depends on data."""
-        return bool(self.question.functionals) or (self.ranking is not None and self.ranking.rate > 0)
+        return bool(self.question.functionals) or (self.ranking is not None and self.ranking.noise_rate > 0)
 
     @property
     def canonical(self) -> tuple[Minimised, ...]:

@@ -49,7 +49,7 @@ class RankedExpression:
     is_self_contained: bool = True
 
     @property
-    def cut_expressions(self) -> tuple[exp.Expr, ...]:
+    def limit_expressions(self) -> tuple[exp.Expr, ...]:
         """The expressions of its limit and offset."""
         return tuple(one for one in (self.limit, self.offset) if one is not None)
 
@@ -185,7 +185,7 @@ class EmbeddedQuestion:
     @property
     def all_trees(self) -> tuple[exp.Expr, ...]:
         """The parsed parts in `trees`, in a ranking's limit and offset, and in the subquery with one row per unit."""
-        cut = () if self.ranked is None else self.ranked.cut_expressions
+        cut = () if self.ranked is None else self.ranked.limit_expressions
         return (*self.trees, *cut, *(() if self.unit_query is None else (self.unit_query.tree,)))
 
     @property

@@ -25,7 +25,7 @@ from planner.explain.guarantee import write_guarantee
 from planner.explain.literal_table import write_cost_lines, write_formula_lines, write_noise_lines
 from planner.explain.rounded_numbers import write_at_most, write_percent
 from planner.plan import build as planning
-from planner.plan.affordable_settings import Target
+from planner.plan.affordable_settings import CostLimit
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import SimulatedCatalog, simulate_catalog
 from planner.question.plan import Plan
@@ -205,7 +205,7 @@ def _compare_with_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, siz
                     asked,
                     stood_in.catalog,
                     plan,
-                    Target(_find_least_cap(caps, own, adding, plan, many) / NANO, plan.worst_case_epsilon),
+                    CostLimit(_find_least_cap(caps, own, adding, plan, many) / NANO, plan.worst_case_epsilon),
                 )
             ),
         )

@@ -194,7 +194,7 @@ def hash_file(path: Path) -> str | None:
     return _hash(path)
 
 
-def read_names(path: Path) -> tuple[str, ...]:
+def read_column_names(path: Path) -> tuple[str, ...]:
     """Return the column names of a published file, in the file's order."""
     if path.suffix == f".{FileForm.CSV}":
         with path.open(encoding="utf-8", newline="") as file:

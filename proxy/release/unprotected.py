@@ -37,7 +37,7 @@ from proxy.release.published_file import (
     list_columns,
     lock_folder,
     place_draft,
-    read_names,
+    read_column_names,
     write_draft,
 )
 from proxy.release.release_refusals import refuse_live_table, refuse_second_draw
@@ -200,7 +200,7 @@ def _list_types(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]
     types = {column.name: column.type_name for column in planned.columns}
     if planned.asked.method is TableMethod.SPS:
         types |= dict.fromkeys(planned.asked.public, "text")
-    return tuple((name, types[name]) for name in read_names(path))
+    return tuple((name, types[name]) for name in read_column_names(path))
 
 
 def _find_lasting_version(service: Accounts, planned: Publication) -> str:

@@ -14,7 +14,7 @@ from proxy.shadow.wheel import (
     make_postgres_server,
     read_wheel_release,
     start_with_memory_limit,
-    stop_at_once,
+    stop_immediately,
 )
 
 _LONGEST_SOCKET_PATH = 103  # what every system has room for in an address: 104 bytes with the NUL on macOS
@@ -153,7 +153,7 @@ class EmbeddedShadow:
 
     def stop(self) -> None:
         """Stop the server, unless another process still uses it."""
-        stop_at_once(self._server)
+        stop_immediately(self._server)
 
     def __enter__(self) -> "EmbeddedShadow":
         self.start()

@@ -122,7 +122,7 @@ def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -
     server.start()
 
 
-def stop_at_once(server: PostgresServer) -> None:
+def stop_immediately(server: PostgresServer) -> None:
     """Stop a server whose data is not needed, without waiting for its sessions.
 
     Leave it running if another process uses it.

@@ -104,7 +104,7 @@ def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, 
         for behind in ranked[place + 1 :]:
             apart = int(signed[behind] - signed[first])
             assert apart > 0
-            chance += compute_swapped(rate=float(calibration.rate), distance=apart)
+            chance += compute_swapped(rate=float(calibration.noise_rate), distance=apart)
             for look in calibration.looks:
                 chance += compute_swapped(rate=float(look.rate), distance=apart + look.gap + 1)
     return chance

@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, MergedKeys, Table, Value, ValueGroups
 from planner.catalog.listed_values import remember_of_list
-from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive_value, find_roots, make_value_function
+from planner.groups.inhabited.column_roots import CYCLIC, derive_value, find_roots, make_value_function, reads_roots
 from planner.groups.inhabited.possible_truth import (
     Places,
     PossibleTruths,
@@ -46,7 +46,7 @@ def list_inhabited(
 ) -> tuple[Value, ...]:
     """Return the values of a key that some row may have which satisfies the conditions."""
     roots = find_roots(key, table)
-    told = [one for one in conditions if concerns(one, roots, table)]
+    told = [one for one in conditions if reads_roots(one, roots, table)]
     left = _mark(key, values, told, table) if told else None
     return values if left is None else _keep(values, left)
 
@@ -149,15 +149,15 @@ def _mark_parts(parts: ValueGroups, values: Sequence[Any], told: Sequence[Condit
         return None
     scale, cuts = find_rising(base, line), cast("Sequence[Any]", parts.cut_points)
     within = scale is not None and cuts and parts.groups[0] is parts.groups[-1] is None
-    ends = (scale.find_place(cuts[0]), scale.find_place(cuts[-1])) if scale is not None and within else (None, None)
+    ends = (scale.find_point(cuts[0]), scale.find_point(cuts[-1])) if scale is not None and within else (None, None)
     spans = find_spans(line, told, table, among=ends)
     if spans is None:
         return None
     pieces = np.zeros(len(cuts) + 1, dtype=np.bool_)
     if scale is not None:
         for low, high in spans.spans:
-            first = 0 if low is None else bisect_right(cuts, low, key=scale.find_place)
-            pieces[first : 1 + (len(cuts) if high is None else bisect_left(cuts, high, key=scale.find_place))] = True
+            first = 0 if low is None else bisect_right(cuts, low, key=scale.find_point)
+            pieces[first : 1 + (len(cuts) if high is None else bisect_left(cuts, high, key=scale.find_point))] = True
     else:
         numbers = _list_numbers(base, cuts)
         marks = _mark(base, numbers, told, table)
@@ -179,7 +179,7 @@ def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> boo
     if base is None:
         return True
     known = [value for value, found in zip(pairs.known, pairs.found, strict=True) if found is not None]
-    return not spans.lie_within((base.find_place(value), base.find_place_after(value)) for value in known)
+    return not spans.lie_within((base.find_point(value), base.find_point_after(value)) for value in known)
 
 
 def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
@@ -209,7 +209,7 @@ def _mark_times(
     ends = (
         (None, None)
         if scale is None or not among
-        else (scale.find_place(min(among)), scale.find_place_after(max(among)))
+        else (scale.find_point(min(among)), scale.find_point_after(max(among)))
     )
     spans = find_spans(line, told, table, among=ends)
     if spans is None:

@@ -60,19 +60,19 @@ class RootLine:
     @property
     def calendar(self) -> tuple[Key, Key]:
         """The first point of the calendar, and the first point after it."""
-        return self.find_place(date.min), self.find_place_after(
+        return self.find_point(date.min), self.find_point_after(
             datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max
         )
 
-    def find_place(self, value: Value) -> Key:
+    def find_point(self, value: Value) -> Key:
         """Return the point of a value. If the column cannot have the value, return the first point above it."""
-        return self._find_place(value, after=False)
+        return self._find_point(value, after=False)
 
-    def find_place_after(self, value: Value) -> Key:
+    def find_point_after(self, value: Value) -> Key:
         """Return the first point above a value."""
-        return self._find_place(value, after=True)
+        return self._find_point(value, after=True)
 
-    def _find_place(self, value: Any, *, after: bool) -> Key:
+    def _find_point(self, value: Any, *, after: bool) -> Key:
         match self.column.sql_type:
             case SqlType.DATE:
                 return move_to_midnight(value).toordinal() + after
@@ -99,7 +99,7 @@ class RootLine:
         """Return True if a condition reads a recurring part of the time, such as its hour or weekday."""
         return any(_find_cyclic_part(table.get_column(name), self) for name in find_columns(condition))
 
-    def has_place(self, value: Value) -> bool:
+    def is_comparable(self, value: Value) -> bool:
         """Return True if a constant can be compared with the column's values on the line."""
         match self.column.sql_type:
             case SqlType.DATE:
@@ -169,7 +169,7 @@ class Spans:
             while at < end:
                 start = self.line.find_moment(at)
                 begun = truncate_to_unit(start, unit)
-                after = min(self.line.find_place(begun + step) if begun <= datetime.max - step else past, end)
+                after = min(self.line.find_point(begun + step) if begun <= datetime.max - step else past, end)
                 yield at, start, after
                 at = after
 
@@ -189,27 +189,27 @@ class RisingColumn:
     line: RootLine
     derived: Derivation | None
 
-    def find_place(self, value: Value) -> Key:
+    def find_point(self, value: Value) -> Key:
         """Return the first point of the root's line at which the column has the value or a greater one."""
         return self._find_ends(value)[0]
 
-    def find_place_after(self, value: Value) -> Key:
+    def find_point_after(self, value: Value) -> Key:
         """Return the first point of the root's line at which the column is greater than the value."""
         return self._find_ends(value)[1]
 
     def _find_ends(self, value: Any) -> tuple[Key, Key]:
         if self.derived is None:
-            return self.line.find_place(value), self.line.find_place_after(value)
+            return self.line.find_point(value), self.line.find_point_after(value)
         if self.derived.function == "extract":
             return self._find_year_start(value), self._find_year_start(value + 1)
         unit = "day" if self.derived.function == "date" else self.derived.part
         start = truncate_to_unit(value, unit)
         past = self._find_next(start, unit)
-        return (self.line.find_place(start) if start == move_to_midnight(value) else past), past
+        return (self.line.find_point(start) if start == move_to_midnight(value) else past), past
 
     def _find_next(self, start: datetime, unit: str) -> Key:
         try:
-            return self.line.find_place(shift_moment(start, STEPS[unit], 1))
+            return self.line.find_point(shift_moment(start, STEPS[unit], 1))
         except (OverflowError, ValueError):
             return self.line.calendar[1]
 
@@ -218,12 +218,12 @@ class RisingColumn:
         if not 1 <= number <= 9999:
             return self.line.calendar[number > 9999]
         first = date.fromisocalendar(number, 1, 1) if self.derived.part == "isoyear" else date(number, 1, 1)
-        return self.line.find_place(first)
+        return self.line.find_point(first)
 
-    def has_place(self, value: Value) -> bool:
+    def is_comparable(self, value: Value) -> bool:
         """Return True if a constant can be compared with the column's values on the line."""
         if self.derived is None:
-            return self.line.has_place(value)
+            return self.line.is_comparable(value)
         if self.derived.function == "extract":
             return type(value) is int
         return isinstance(value, date)
@@ -286,7 +286,7 @@ class _Cells:
         for leaf in (leaf for one in conditions for leaf in one.walk_leaves()):
             tests += 1
             for scale, value in _list_changes(leaf, line, table):
-                found |= {scale.find_place(value), scale.find_place_after(value)}
+                found |= {scale.find_point(value), scale.find_point_after(value)}
         return None if tests * len(found) > _MOST_TESTS else _Cells(line, table, tuple(sorted(found)))
 
     def find_first_cell(self, place: Key) -> int:
@@ -306,14 +306,14 @@ class _Cells:
         if not isinstance(lookup, Lookup) or not lookup.is_listed:
             return allow_both(count)
         base = find_rising(self.table.get_column(lookup.column), self.line)
-        if base is None or not all(base.has_place(known) for known in lookup.pairs.known):
+        if base is None or not all(base.is_comparable(known) for known in lookup.pairs.known):
             return allow_both(count)
         none = test_values(leaf, column, [None])
         true, false = (np.full(count, bool(one[0])) for one in (none.may_be_true, none.may_be_false))
         found = test_values(leaf, column, lookup.pairs.found)
         for known, held, failed in zip(lookup.pairs.known, found.may_be_true, found.may_be_false, strict=True):
             place = slice(
-                self.find_first_cell(base.find_place(known)), self.find_first_cell(base.find_place_after(known))
+                self.find_first_cell(base.find_point(known)), self.find_first_cell(base.find_point_after(known))
             )
             true[place], false[place] = held, failed
         return PossibleTruths(true, false)
@@ -333,19 +333,19 @@ class _Cells:
         match leaf:
             case IsNull():
                 return PossibleTruths(~present, present)
-            case Compare(_, operator, value) if scale.has_place(value):
+            case Compare(_, operator, value) if scale.is_comparable(value):
                 low, high = (
-                    self.find_first_cell(scale.find_place(value)),
-                    self.find_first_cell(scale.find_place_after(value)),
+                    self.find_first_cell(scale.find_point(value)),
+                    self.find_first_cell(scale.find_point_after(value)),
                 )
                 sides = {"<": (0, low), "<=": (0, high), ">": (high, None), ">=": (low, None)}
                 true[slice(*sides.get(operator, (low, high)))] = True
                 true = ~true if operator == "<>" else true
-            case Within(_, values) if all(map(scale.has_place, values)):
+            case Within(_, values) if all(map(scale.is_comparable, values)):
                 for value in values:
                     true[
-                        self.find_first_cell(scale.find_place(value)) : self.find_first_cell(
-                            scale.find_place_after(value)
+                        self.find_first_cell(scale.find_point(value)) : self.find_first_cell(
+                            scale.find_point_after(value)
                         )
                     ] = True
             case _:
@@ -372,11 +372,11 @@ def _list_changes(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[Ri
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
         base = find_rising(table.get_column(column.derivation.column), line)
         if base is not None:
-            yield from ((base, known) for known in column.derivation.pairs.known if base.has_place(known))
+            yield from ((base, known) for known in column.derivation.pairs.known if base.is_comparable(known))
     match leaf:
-        case Compare(_, _, value) if scale is not None and scale.has_place(value):
+        case Compare(_, _, value) if scale is not None and scale.is_comparable(value):
             yield scale, value
-        case Within(_, values) if scale is not None and all(map(scale.has_place, values)):
+        case Within(_, values) if scale is not None and all(map(scale.is_comparable, values)):
             yield from ((scale, value) for value in values)
         case _:
             pass

@@ -13,7 +13,7 @@ from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Headroom
 from mechanisms.protocol import Calibration
 from planner.explain.balances import QuestionBalance, SharedNoise, StoredPayment
-from planner.plan.affordable_settings import Target
+from planner.plan.affordable_settings import CostLimit
 from planner.question.plan import Plan
 from planner.question.question import Question
 from planner.statements import settings
@@ -91,7 +91,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     fits = admitted or (noise is not None and noise.is_affordable)
     if stored is not None:
         fits = stored.is_affordable
-    advice = _Advice() if fits else _advise(service, claim, Target(epsilon, plan.worst_case_epsilon, is_affordable))
+    advice = _Advice() if fits else _advise(service, claim, CostLimit(epsilon, plan.worst_case_epsilon, is_affordable))
     return QuestionBalance(
         version=claim.version,
         epsilon=epsilon,
@@ -135,7 +135,7 @@ def _find_least(room: Headroom, claim: Claim) -> int:
     )
 
 
-def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
+def _advise(service: Service, claim: Claim, target: CostLimit) -> _Advice:
     """Return advice on a question that does not fit. The smallest changes of the answer come first.
 
     Larger groups come first, then another aggregate, less accuracy, and last fewer groups. Every piece of advice was
@@ -167,7 +167,7 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
 
 
 def _spell_offers(
-    asked: Asked, service: Service, offers: tuple[Offer, ...], target: Target, *, left: float
+    asked: Asked, service: Service, offers: tuple[Offer, ...], target: CostLimit, *, left: float
 ) -> Iterator[str]:
     """Yield the offers as statements to run.
 

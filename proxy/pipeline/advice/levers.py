@@ -21,8 +21,8 @@ from planner.extract.hints.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
     MOST_MISSES,
     MOST_TOLERANCE,
-    Fit,
-    Target,
+    AffordableValue,
+    CostLimit,
     find_cost,
     find_smallest_fnr,
     find_smallest_number,
@@ -69,7 +69,7 @@ class Offer:
         return any(setting.startswith(("keyhole.tolerance", "keyhole.fnr")) for setting in self.settings)
 
 
-def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> tuple[Offer, ...]:
+def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -> tuple[Offer, ...]:
     """Return settings with which a question fits a target: a largest cost, or another condition.
 
     Larger groups come first, then a wider tolerance, then more misses.
@@ -99,7 +99,7 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
     return alone or _combine_two(read_with_accuracy, accuracy, plan, target)
 
 
-def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
+def find_tolerance(asked: Asked, catalog: Catalog, target: CostLimit) -> Offer | None:
     """Return the smallest single tolerance with which the question fits the target. It replaces all other tolerances.
 
     The tolerance is a percentage of each threshold. It is a percentage of the declared bounds if the old tolerance was
@@ -133,11 +133,11 @@ def _is_refused(with_tolerance: Callable[[str], Question], text: str) -> bool:
     return False
 
 
-def _make_offer(setting: str, fit: Fit | None) -> Offer | None:
+def _make_offer(setting: str, fit: AffordableValue | None) -> Offer | None:
     return None if fit is None else Offer((setting.format(fit.text),), fit.epsilon, fit.factor)
 
 
-def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
+def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> Offer | None:
     """Return an offer with the smallest sufficient tolerance of a ranking, as an amount.
 
     Groups that differ by less may stand in either order. No threshold limits the amount.
@@ -157,7 +157,7 @@ def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, 
     return _make_offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
 
 
-def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
+def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> Offer | None:
     """Return an offer of larger tolerances for differences.
 
     All amounts are multiplied by the smallest sufficient factor.
@@ -191,7 +191,9 @@ def _find_rows(plan: Plan, catalog: Catalog) -> int:
     return _MOST_ROWS if size is None else int(size[0])
 
 
-def _find_group_size(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target, *, most: int) -> Fit | None:
+def _find_group_size(
+    ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit, *, most: int
+) -> AffordableValue | None:
     rows = _find_tolerance_rows(plan)
     if rows is None:
         return None
@@ -200,7 +202,7 @@ def _find_group_size(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, targ
     )
 
 
-def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
+def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> tuple[Offer, ...]:
     """Return an offer of two changes by the smallest sufficient factor: a wider tolerance and one other setting.
 
     The other setting is a larger group size for means, and otherwise a higher rate of misses.
@@ -234,7 +236,7 @@ def _find_percentage(tolerance: str) -> Decimal:
     return max((one.number for one in amounts if one.is_percent or one.refers_to_bounds), default=Decimal(0))
 
 
-def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:
+def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -> str | None:
     """Return the question's text with a higher minimum in its condition on group size.
 
     Return None if no minimum makes the question fit, or if the text does not write the minimum as one number.

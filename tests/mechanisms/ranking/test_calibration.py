@@ -43,7 +43,7 @@ def test_reference_values(keys: int, limit: int, of_a_hundred: float, of_ten: fl
     for tolerance, expected in ((100, of_a_hundred), (10, of_ten)):
         task = replace(TASK, keys=keys, limit=limit, tolerance=tolerance)
         found = calibrate_ranking(task, schedule=ONE_LOOK)
-        assert round(float(found.rate) * tolerance, 2) == expected
+        assert round(float(found.noise_rate) * tolerance, 2) == expected
         assert found.looks == ()
 
 
@@ -72,13 +72,13 @@ def test_the_contract_is_kept_and_hardly_more(keys: int, limit: int, tolerance: 
     """By the law summed up by hand; with one look a rate one in a thousand less does not keep it."""
     task = replace(TASK, keys=keys, limit=limit, tolerance=tolerance)
     found = calibrate_ranking(task, schedule=SCHEDULE if looks else ONE_LOOK)
-    missed, returned, swapped = worst_rates(found, found.rate)
+    missed, returned, swapped = worst_rates(found, found.noise_rate)
     assert missed <= found.fnr <= task.fnr
     assert returned <= found.fpr <= task.fpr
     assert swapped <= found.swapped <= min(task.fnr, task.fpr)
-    assert found.worst_case_epsilon >= found.rate
+    assert found.worst_case_epsilon >= found.noise_rate
     if not looks:
-        less = worst_rates(found, found.rate * Fraction(999, 1000))
+        less = worst_rates(found, found.noise_rate * Fraction(999, 1000))
         assert less[0] > task.fnr or less[1] > task.fpr or less[2] > min(task.fnr, task.fpr)
         assert found.looks == ()
     if looks and (keys, limit) == (200, 5):
@@ -93,7 +93,7 @@ def test_the_stricter_of_the_two_rates_decides() -> None:
         assert bool(found.looks) == (schedule is SCHEDULE)
         assert found.fnr < 0.01
         assert 0.045 < found.fpr <= 0.05
-        assert worst_rates(found, found.rate)[1] <= found.fpr
+        assert worst_rates(found, found.noise_rate)[1] <= found.fpr
 
 
 def test_early_looks_cost_little_or_are_left_out() -> None:
@@ -101,7 +101,7 @@ def test_early_looks_cost_little_or_are_left_out() -> None:
         for limit in (1, 5, 30):
             task = replace(TASK, limit=limit, fnr=fnr, fpr=fnr, tolerance=200)
             one, several = (calibrate_ranking(task, schedule=schedule) for schedule in (ONE_LOOK, SCHEDULE))
-            assert one.rate <= several.rate <= one.rate * Fraction(21, 20)
+            assert one.noise_rate <= several.noise_rate <= one.noise_rate * Fraction(21, 20)
             assert [look.rate for look in several.looks] == sorted({look.rate for look in several.looks})
             assert all(later.gap <= earlier.gap for earlier, later in pairwise(several.looks))
             assert fnr == 0.4 or several.looks
@@ -112,7 +112,7 @@ def test_what_is_known_in_public_costs_nothing(keys: int, limit: int) -> None:
     """No key, one key, nothing returned: even with a tolerance of zero."""
     for tolerance in (0, 100):
         found = calibrate_ranking(replace(TASK, keys=keys, limit=limit, tolerance=tolerance))
-        assert found.rate == found.worst_case_epsilon == 0
+        assert found.noise_rate == found.worst_case_epsilon == 0
         assert not found.looks
         assert (found.fnr, found.fpr, found.swapped) == (0.0, 0.0, 0.0)
 
@@ -120,10 +120,10 @@ def test_what_is_known_in_public_costs_nothing(keys: int, limit: int) -> None:
 def test_where_all_keys_are_returned_the_order_alone_is_promised_and_paid_for() -> None:
     """By the law of two draws, whatever the number of keys; one key less within the limit costs more."""
     few, many = (calibrate_ranking(replace(TASK, keys=keys, limit=keys), schedule=ONE_LOOK) for keys in (2, 1000))
-    assert few.rate == many.rate
+    assert few.noise_rate == many.noise_rate
     assert (few.fnr, few.fpr) == (0.0, 0.0)
     assert 0.0499 < few.swapped <= 0.05
-    assert few.rate < calibrate_ranking(replace(TASK, keys=1000, limit=999), schedule=ONE_LOOK).rate
+    assert few.noise_rate < calibrate_ranking(replace(TASK, keys=1000, limit=999), schedule=ONE_LOOK).noise_rate
 
 
 def test_a_tolerance_of_zero_and_rates_beyond_exact_noise_are_refused() -> None:
@@ -147,10 +147,10 @@ def test_the_widest_and_the_narrowest_noise() -> None:
     """Tolerances as wide as sums of cents, where the noise is as wide as can be drawn: one look, which keeps the
     contract all the more; and rates so loose that the widest noise does."""
     wide = calibrate_ranking(replace(TASK, tolerance=10**12))
-    assert 5.0 < float(wide.rate) * 10**12 < 8.0
+    assert 5.0 < float(wide.noise_rate) * 10**12 < 8.0
     assert wide.looks
     for task in (replace(TASK, tolerance=10**17), replace(TASK, limit=1, fnr=0.99, fpr=0.6)):
-        assert calibrate_ranking(task).rate < Fraction(1, 1 << 47)
+        assert calibrate_ranking(task).noise_rate < Fraction(1, 1 << 47)
 
 
 def test_losses_of_a_unit_are_whole_numbers_of_a_keys() -> None:
@@ -163,8 +163,8 @@ def test_losses_of_a_unit_are_whole_numbers_of_a_keys() -> None:
         (several, 20, False, 20),
     ):
         lost = bound_unit_loss(calibration, groups=groups, signed=signed)
-        assert lost == pytest.approx(float(calibration.rate) * 3 * keys, rel=1e-12)
-        assert Fraction(lost) >= calibration.rate * 3 * keys
+        assert lost == pytest.approx(float(calibration.noise_rate) * 3 * keys, rel=1e-12)
+        assert Fraction(lost) >= calibration.noise_rate * 3 * keys
 
 
 def test_a_schedule_of_ones_own() -> None:
@@ -172,6 +172,6 @@ def test_a_schedule_of_ones_own() -> None:
     schedule = RankingSchedule(rates=(Fraction(1, 2),), shares=(0.01,))
     found = calibrate_ranking(TASK, schedule=schedule)
     (look,) = found.looks
-    assert look.rate == found.rate / 2
+    assert look.rate == found.noise_rate / 2
     chances = [float(overtaken(look.rate, behind=25, ahead=5, distance=gap + 1)) for gap in (look.gap, look.gap - 1)]
     assert chances[0] <= 0.01 * 0.05 < chances[1] < chances[0] * exp(look.rate) * 1.01

@@ -86,7 +86,7 @@ def test_each_way_of_standing_on_a_wrong_side_is_bounded_by_the_law_summed_by_ha
     calibration = calibrate_ranking(task)
     assert not calibration.looks
     for behind, ahead, chance in task.conditions:
-        exact = float(overtaken(calibration.rate, behind=behind, ahead=ahead, distance=task.tolerance))
+        exact = float(overtaken(calibration.noise_rate, behind=behind, ahead=ahead, distance=task.tolerance))
         assert exact <= chance
     assert calibration.fnr <= task.fnr
     assert calibration.fpr <= task.fpr

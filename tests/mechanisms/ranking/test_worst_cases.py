@@ -64,7 +64,7 @@ def test_a_key_far_enough_below_is_returned_as_seldom_as_promised(keys: int, lim
     """It stands first in the domain, so that it wins ties, a tolerance below the `limit` greatest, which are equal; all
     others are far below. Where all keys are returned: it stands before one that is a tolerance above it."""
     calibration = calibrated(keys, limit, SCHEDULES[looks])
-    task, rate = calibration.task, calibration.rate
+    task, rate = calibration.task, calibration.noise_rate
     values = np.full(keys, -FAR)
     everything = limit >= keys
     values[1 : 2 if everything else limit + 1] = 0
@@ -98,5 +98,5 @@ def test_a_key_far_enough_above_is_missed_as_seldom_as_promised(sizes: tuple[int
     values[-1] = task.tolerance
     runs = runs_of(keys)
     count = wrong_of(calibration, values, lambda ranked: keys - 1 not in ranked, runs=runs, seed=80 + limit)
-    last = float(overtaken(calibration.rate, behind=keys - limit, ahead=1, distance=task.tolerance))
+    last = float(overtaken(calibration.noise_rate, behind=keys - limit, ahead=1, distance=task.tolerance))
     check(calibration, count, runs=runs, last=last, promised=calibration.fnr)

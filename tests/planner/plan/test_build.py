@@ -19,7 +19,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
 from planner.plan.affordable_settings import (
-    Target,
+    CostLimit,
     find_smallest_fnr,
     find_smallest_number,
     find_smallest_tolerance,
@@ -258,7 +258,7 @@ def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -
     calls: list[str] = []
     ask = with_tolerance([])
     now = plan_question(ask("10%"), dialect=DUCKDB).worst_case_epsilon
-    found = find_smallest_tolerance(with_tolerance(calls), Target(epsilon, now))
+    found = find_smallest_tolerance(with_tolerance(calls), CostLimit(epsilon, now))
     assert found is not None
     assert len(calls) <= 14
     assert plan_question(ask(found.text), dialect=DUCKDB).worst_case_epsilon == found.epsilon <= epsilon
@@ -267,13 +267,13 @@ def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -
 
 
 def test_no_tolerance_fits_an_empty_budget() -> None:
-    assert find_smallest_tolerance(with_tolerance([]), Target(0.0, 1.0)) is None
+    assert find_smallest_tolerance(with_tolerance([]), CostLimit(0.0, 1.0)) is None
 
 
 def test_no_tolerance_above_half_or_above_what_is_wanted_is_tried() -> None:
     calls: list[str] = []
-    assert find_smallest_tolerance(with_tolerance(calls), Target(0.2, 4.0)) is None, "83 % would do"
-    assert find_smallest_tolerance(with_tolerance(calls), Target(1.5, 4.0), most=Decimal(6)) is None
+    assert find_smallest_tolerance(with_tolerance(calls), CostLimit(0.2, 4.0)) is None, "83 % would do"
+    assert find_smallest_tolerance(with_tolerance(calls), CostLimit(1.5, 4.0), most=Decimal(6)) is None
     assert max(Decimal(one.removesuffix("%")) for one in calls) == 50
 
 
@@ -281,7 +281,7 @@ def test_a_refused_question_does_not_fit() -> None:
     def refused(tolerance: str) -> Question:
         raise KeyholeError("KH304", f"no tolerance {tolerance} for the threshold 0")
 
-    assert find_smallest_tolerance(refused, Target(100.0, 200.0)) is None
+    assert find_smallest_tolerance(refused, CostLimit(100.0, 200.0)) is None
 
 
 def test_the_smallest_fnr_fits() -> None:
@@ -293,12 +293,12 @@ def test_the_smallest_fnr_fits() -> None:
 
     wanted = plan_question(with_fnr(0.12), dialect=DUCKDB).worst_case_epsilon
     calls.clear()
-    found = find_smallest_fnr(with_fnr, Target(wanted, 2 * wanted))
+    found = find_smallest_fnr(with_fnr, CostLimit(wanted, 2 * wanted))
     assert found is not None
     assert len(calls) <= 14
     assert float(found.text) <= 0.12
     assert plan_question(with_fnr(float(found.text)), dialect=DUCKDB).worst_case_epsilon <= wanted
-    assert find_smallest_fnr(with_fnr, Target(1e-9, 1.0)) is None
+    assert find_smallest_fnr(with_fnr, CostLimit(1e-9, 1.0)) is None
 
 
 @pytest.mark.parametrize("cost", [0.3, 2.0, 400.0])
@@ -309,15 +309,15 @@ def test_the_smallest_round_number_fits_wherever_the_search_starts(cost: float) 
         calls.append(rows)
         return with_tolerance([])(f"{min(rows / 50, 100)}%")
 
-    found = find_smallest_number(with_rows, Target(0.7, cost), now=50)
+    found = find_smallest_number(with_rows, CostLimit(0.7, cost), now=50)
     assert found is not None
     assert len(calls) <= 12
     rows = int(found.text)
     assert plan_question(with_rows(rows), dialect=DUCKDB).worst_case_epsilon == found.epsilon <= 0.7
     before = max(number for number in list_round_numbers(above=50, below=50_000) if number < rows)
     assert plan_question(with_rows(before), dialect=DUCKDB).worst_case_epsilon > 0.7
-    assert find_smallest_number(with_rows, Target(1e-4, cost), now=50) is None
-    assert find_smallest_number(with_rows, Target(0.7, cost), now=50, most=int(found.text) - 1) is None
+    assert find_smallest_number(with_rows, CostLimit(1e-4, cost), now=50) is None
+    assert find_smallest_number(with_rows, CostLimit(0.7, cost), now=50, most=int(found.text) - 1) is None
 
 
 def test_numbers_in_hints_are_round() -> None:
