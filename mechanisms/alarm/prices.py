@@ -59,7 +59,7 @@ class WatchedWindow:
 
 @dataclass(frozen=True, slots=True)
 class PricedWay:
-    """A way with its price, and the most looks for which an alert stays after it stopped being true.
+    """A way of watching with its price, and the most looks for which an alert stays after it stopped being true.
 
     `regime` is that of the alarm, None where there is none. `is_per_look`: its `fpr` is promised for each look by
     itself, otherwise for all looks of a window together.

@@ -226,7 +226,10 @@ def _bisect_rate(
 
 
 def add_union_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
-    """Add early looks to a test: their tails are within their shares, and their zones nest around the last boundary."""
+    """Add early looks to a test.
+
+    Each errs at most by its share of the rates, and decides only far from the boundary.
+    """
     zones = _place_zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
     return _add_looks(test, zones, schedule.rates)
 

@@ -81,9 +81,9 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The declared range of one unit's total of an expression in one group, in the user's units.
+    """The range that the owner declares for one unit's total of an expression in one group, in the user's units.
 
-    `products` are the expression multiplied out. Each product has its columns, in order, and its factor.
+    `products` is the expression multiplied out: for each product its columns, in order, and its factor.
     """
 
     products: tuple[tuple[tuple[str, ...], Fraction], ...]

@@ -45,9 +45,9 @@ class WindowPlan:
 class MonitorLook:
     """The reading of one look: the statement, and the keys of one window, in the order of the monitor's own keys.
 
-    `values[f, i]` are aligned with `keys`. The window's key column has the single value of the window, and a sliding
-    window has no such column. `question` is the question about this window. Before the standing question's cuts apply,
-    `planner.functionals.per_key_offsets` subtracts its offsets.
+    The statement's values are aligned with `keys`. The window's key column has the single value of the window, and a
+    sliding window has no such column. `question` is the question about this window. Before the standing question's cuts
+    apply, `planner.functionals.per_key_offsets` subtracts its offsets.
     """
 
     window: int

@@ -101,8 +101,8 @@ def _read_forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tu
 def find_item_end(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], stops_at_commas: bool) -> int:
     """Return the end of an item that starts at a token.
 
-    The end is before one of the words `before`, before a comma if `commas`, or before the closing parenthesis around
-    it.
+    The end is before one of the words `before`, before a comma if it `stops_at_commas`, or before the closing
+    parenthesis around it.
     """
     depth = 0
     for index in range(first, len(tokens)):

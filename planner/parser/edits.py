@@ -32,7 +32,7 @@ class Edit(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The replacement without relations."""
+        """The texts of the replacement, joined; embedded relations leave nothing."""
         return "".join(part for part in self.replacement if isinstance(part, str))
 
 

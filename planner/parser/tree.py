@@ -226,7 +226,10 @@ def find_offset(identifier: exp.Expr | None) -> int:
 
 
 def locate_name(node: exp.Table | exp.Column) -> int:
-    """Return the 0-based offset of the name of a table or column, with what qualifies it. Raise KH106 as `offset`."""
+    """Return the 0-based offset of the name of a table or column, with what qualifies it.
+
+    Raise KH106 as `find_offset`.
+    """
     args = node.args
     return find_offset(args.get("catalog") or args.get("db") or args.get("table") or node.this)
 

@@ -59,12 +59,12 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class InTime:
-    """The rows that had come when the time in them was first looked at, by looks at the last stretch of time.
+    """The rule of a sliding monitor for late rows: a row counts only if it had come when its time was first looked at.
 
-    Looks are at `origin` and every `every` after it, each made `lateness` later. Take a row with `column` in the time
-    between two looks. It counts, at every look, if its `arrived` lies before the moment at which the later one is made.
-    So the rows of a stretch that count are fixed from the first look on that sees it. Only rows with `column` of
-    `origin` or later are read.
+    Looks are at `origin` and every `every` after it, each made `lateness` later. Take a row whose time `column` lies
+    between two looks. At any look it counts only if its `arrived` is before the moment at which the later of the two is
+    made. So the rows of that period that count are fixed from the first look on that sees it. Only rows with `column`
+    of `origin` or later are read.
     """
 
     column: str

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class KeyCells:
-    """Groups by the question's keys: all values of the keys `whole`, of the others the group's own.
+    """The groups whose sums an aggregate adds up, seen from one group of the answer.
 
-    On `key`, if there is one, a group whose value has place p takes the places `taken[p]`. A group that takes none has
-    the value `default`, in the unit of the aggregate, or no value to compare. With `most` it is a mean: each group
-    counts `most // len(taken[p])` times.
+    They have all values of the keys `whole`, and the group's own values of the other keys. If `key` is set, a group
+    whose value of it has index p reads the groups whose values have the indices `taken[p]`. If it reads none, the
+    aggregate has the value `default`, in its unit, or no value to compare. With `most` the aggregate is a mean: each
+    group that is read counts `most // len(taken[p])` times.
     """
 
     whole: tuple[str, ...] = ()
@@ -21,12 +22,12 @@ class KeyCells:
 
     @property
     def lacking(self) -> frozenset[int]:
-        """The places of groups that take none and have no default."""
+        """The indices of the values of `key` whose groups read no group and have no default."""
         return frozenset() if self.default is not None else self.empty
 
     @property
     def empty(self) -> frozenset[int]:
-        """The places of groups that take none."""
+        """The indices of the values of `key` whose groups read no group."""
         return frozenset(place for place, taken in enumerate(self.taken) if not taken)
 
 

@@ -72,9 +72,9 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class CellRead:
-    """A part of a functional that is read off other groups: `times` the steps of `summed` in `cells`.
+    """A summand of a functional that is read off other groups: `times` the total of `summed` over the groups `cells`.
 
-    In groups without such cells it is `otherwise` steps of the functional, or has no value.
+    In a group that reads no such groups it is `otherwise` steps of the functional, or has no value.
     """
 
     summed: "Functional"
@@ -296,7 +296,7 @@ class MeanScore:
 
     `total` sums, over the rows that `count` counts, the distance of each from the end `worst_value` of the values. The
     distance is at most `reach` steps, each worth `step`. A group with fewer than `rows` rows has the score that it
-    would have if the missing rows were at `worst_value`. `worst` and `step` are in the analyst's unit.
+    would have if the missing rows were at `worst_value`. `worst_value` and `step` are in the analyst's unit.
     """
 
     total: Functional

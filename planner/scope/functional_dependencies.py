@@ -61,7 +61,7 @@ def _has_distinct_combinations(base: Column, lookups: Collection[Lookup]) -> boo
 
 
 def find_incomplete_keys(columns: Collection[Column], scope: Scope) -> tuple[tuple[Column, tuple[Column, ...]], ...]:
-    """Return the keys that look up several columns which lack some combinations of their values; each with them."""
+    """Return the keys that look up several columns some of whose combinations never occur, each with the columns."""
     by_base: dict[str, list[Column]] = {}
     for column in columns:
         if (found := find_groups(column, scope)) is not None:

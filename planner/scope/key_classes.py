@@ -183,7 +183,7 @@ def find_stand_in(node: exp.Column, scope: Scope) -> Column | None:
 
 
 def find_cycle_key(node: exp.Column, scope: Scope) -> tuple[str, Column, Column] | None:
-    """Return the part of a time that determines to_char around its column.
+    """Return, for a column inside to_char, the one part of the time on which the text depends.
 
     After it come the key that determines the part, and the column that the SQL reads.
     """

@@ -61,7 +61,7 @@ _CYCLES: dict[str, tuple[datetime, int, str]] = {
 
 
 class InCycle(exp.Expression, exp.Func):
-    """A time with this number as its `part`, for a part that does not depend on the others."""
+    """A time of which only one recurring `part` is known, by its number, such as the third month of a year."""
 
     arg_types = {"this": True, "part": True}  # noqa: RUF012
 

@@ -28,7 +28,7 @@ NUMBERS = (
 
 
 def find_number(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key that a computed number is. Return None for any other expression."""
+    """Return the key whose values are this computed number. Return None for any other expression."""
     if not isinstance(node, NUMBERS) or not any(is_number_key(column) for column in scope.table.columns):
         return None
     name = spell_alike(node, scope)
@@ -36,7 +36,7 @@ def find_number(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def is_number_key(column: Column) -> bool:
-    """Return True if a column numbers the values of a number that is computed from a row."""
+    """Return True if a key's groups are the values of a number that is computed from a row."""
     parts = column.derivation
     return (
         isinstance(parts, ValueGroups) and isinstance(parts.column, ComputedName) and parts.kind is not SqlType.BOOLEAN
@@ -44,12 +44,12 @@ def is_number_key(column: Column) -> bool:
 
 
 def find_shown_type(key: Column) -> str:
-    """Return PostgreSQL's own type of the number."""
+    """Return the type that PostgreSQL gives the number of such a key."""
     assert isinstance(key.derivation, ValueGroups)
     assert isinstance(key.derivation.column, ComputedName)
     return str(key.derivation.column.column.comment)
 
 
 def name_number(key: Column) -> str:
-    """Return the column name of the number beside the answered keys."""
+    """Return the name of the column that holds the number, beside the answered keys."""
     return f"{key.name} as a number"

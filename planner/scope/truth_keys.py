@@ -31,7 +31,7 @@ def is_test(node: exp.Expr) -> bool:
 
 
 def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key that a condition is. Return None for any other expression."""
+    """Return the key whose values are this condition's truth. Return None for any other expression."""
     if not is_test(node) or not any(is_truth_key(column) for column in scope.table.columns):
         return None
     name = spell_alike(node, scope)
@@ -39,7 +39,7 @@ def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def is_truth_key(column: Column) -> bool:
-    """Return True if a column numbers the values of a condition of a row."""
+    """Return True if a key's groups are the truth values of a condition on a row."""
     parts = column.derivation
     return isinstance(parts, ValueGroups) and isinstance(parts.column, ComputedName) and parts.kind is SqlType.BOOLEAN
 

@@ -55,9 +55,9 @@ class RowsQuestion:
 def read_row_values(
     select: exp.Select, node: exp.Table, table: Table, tokens: tuple[Token, ...]
 ) -> tuple[RowsQuestion, ...]:
-    """Return the questions that read a SELECT from a private table as rows with values of units.
+    """Return the questions around `select`, a subquery of rows of a private table with values of their units.
 
-    Return none if the SELECT is not such a subquery. Raises KH107, KH201.
+    Return none if `select` is not such a subquery. Raises KH107, KH201.
     """
     known = _find_form(select, table, node)
     if known is None:

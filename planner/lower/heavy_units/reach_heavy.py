@@ -27,7 +27,7 @@ _NOBODY = "keyhole_z0"  # TRUE for a key that leads to no unit
 
 
 def can_separate_heavy(table: Table) -> bool:
-    """Return True if a list of keys can separate the rows of heavy units from all others."""
+    """Return True if rows of heavy units can be told by the key that leads to the unit, so other units need no join."""
     if table.path is None or table.members or table.lists or table.own or table.row_cap is not None:
         return False
     ways = zip(table.path.from_columns, table.path.to_columns, strict=True)

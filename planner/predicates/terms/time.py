@@ -43,7 +43,7 @@ def _compare_step(
 ) -> Truth:
     """Return the comparison of a step function of a time.
 
-    The step that contains the constant is `start` to `following`. If `whole`, it is the constant itself.
+    The step that contains the constant is `start` to `following`. If it `is_whole_step`, the constant is its start.
     """
     if operator in ("=", "<>"):
         if is_whole_step:
