@@ -4,6 +4,7 @@ Every question is asked once over the PostgreSQL endpoint, in the order of its l
 is refused for want of budget is asked once more with the settings that its hint proposes. Answers with thresholds in
 braces are held against the same SQL on the rows that have a privacy unit, *before* bounding: recall is the share of the
 rows that qualify which were returned, precision the share of those returned that qualify with the tolerance as slack.
+For comparisons with other groups, which have no number, the slack is the amount in the notice, put where `{-}` stands.
 """
 
 import re
@@ -28,8 +29,11 @@ from proxy.observe.logs import log_to_standard_error
 from proxy.open_policy.service import Service
 from proxy.process.serve import serve_in_background
 
+PREDICATES = ("scorecard", "trend")  # forms whose booleans are predicates, and no keys
 ANSWERED, RECALL, PRECISION = 32, 0.9, 0.9  # what is wished for: of 40 questions, and of groups
 _THRESHOLD = re.compile(r"\{(-?)([0-9.]+)\}")
+_MARGIN = re.compile(r"\{([-+])\}")
+_AMOUNT = re.compile(r" may err where it is within ([0-9.]+) of 0|OVER \([^=]*=([0-9.]+)")
 _PROPOSED = re.compile(r"SET keyhole\.(\w+) = '?([^';]*)'?;?")
 
 Row = tuple[Any, ...]
@@ -84,20 +88,27 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer: the question, its rows, and the tolerance that it had."""
+    """An answer: the question, its rows, and the tolerance that it had, as a part of thresholds and as an amount."""
 
     wish: Wish
     rows: list[Row]
     slack: float
+    amount: float
+
+    @property
+    def has_truth(self) -> bool:
+        """Return True if the question marks what its tolerance moves."""
+        return bool(_THRESHOLD.search(self.wish.sql) or _MARGIN.search(self.wish.sql))
 
 
-def relax(question: str, slack: float) -> str:
-    """Move the question's thresholds outward by a part of each."""
+def relax(question: str, slack: float, amount: float = 0.0) -> str:
+    """Move the question's thresholds outward by a part of each, and comparisons without one by an amount."""
 
     def move(match: re.Match[str]) -> str:
         return f"{float(match[2]) * (1 + slack if match[1] else 1 - slack):.10g}" if slack else match[2]
 
-    return _THRESHOLD.sub(move, question)
+    margin = f" \\1 {amount:.10g}" if amount else ""
+    return _MARGIN.sub(margin, _THRESHOLD.sub(move, question))
 
 
 def score_world(world: World, directory: Path) -> Score:
@@ -115,9 +126,11 @@ def score_world(world: World, directory: Path) -> Score:
             autocommit=True,
         ) as connection,
     ):
+        notices: list[str] = []
+        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         for wish in world.questions:
             before = _find_largest_losses(service)
-            told = _ask_twice(connection, wish, score)
+            told = _ask_twice(connection, notices, wish, score)
             score.group_epsilon, score.unit_epsilon = _find_largest_losses(service)
             form = score.forms[wish.form]
             form.asked += 1
@@ -129,7 +142,7 @@ def score_world(world: World, directory: Path) -> Score:
         for view in _write_views(world):
             plain.execute(view)
         for told in answers:
-            if _THRESHOLD.search(told.wish.sql):
+            if told.has_truth:
                 _compare(plain, told, score)
     return score
 
@@ -141,10 +154,11 @@ def _find_largest_losses(service: Service) -> tuple[float, float]:
     return group / NANO, (report.unit_spent_nano or 0) / NANO
 
 
-def _ask_twice(connection: "psycopg.Connection[Row]", wish: Wish, score: Score) -> Told | None:
+def _ask_twice(connection: "psycopg.Connection[Row]", notices: list[str], wish: Wish, score: Score) -> Told | None:
     """Ask, and if the refusal proposes settings ask once more with them."""
     connection.execute("RESET ALL")
     for attempt in range(2):
+        notices.clear()
         try:
             rows = connection.execute(relax(wish.sql, 0.0).encode()).fetchall()
         except psycopg.Error as refusal:
@@ -156,9 +170,17 @@ def _ask_twice(connection: "psycopg.Connection[Row]", wish: Wish, score: Score) 
         else:
             score.answered += 1
             score.after_hint += attempt
+            said = " ".join(notices)
             (tolerance,) = connection.execute("SHOW keyhole.tolerance").fetchone() or ("",)
-            return Told(wish, rows, max(map(float, re.findall(r"([\d.]+)%", tolerance)), default=0.0) / 100)
+            slack = max(map(float, re.findall(r"([\d.]+)%", tolerance)), default=0.0) / 100
+            return Told(wish, rows, slack, _find_amount(said) or _find_amount(tolerance))
     raise AssertionError("the second refusal returns")
+
+
+def _find_amount(text: str) -> float:
+    """Return the largest amount by which a comparison with other groups may err, as a notice or the setting says it."""
+    found = (float(noticed or put) for noticed, put in _AMOUNT.findall(text))
+    return max(found, default=0.0)
 
 
 def _write_views(world: World) -> list[str]:
@@ -178,10 +200,10 @@ def _write_views(world: World) -> list[str]:
 
 def _compare(plain: duckdb.DuckDBPyConnection, told: Told, score: Score) -> None:
     shown = [place for place, column in enumerate(zip(*told.rows, strict=True)) if set(column) != {None}]
-    predicates = told.wish.form == "scorecard"
+    predicates = any(isinstance(value, bool) for row in told.rows for value in row) and told.wish.form in PREDICATES
     true, tolerated = (
-        _list_facts(plain.execute(relax(told.wish.sql, part)).fetchall(), shown, predicates=predicates)
-        for part in (0.0, told.slack)
+        _list_facts(plain.execute(relax(told.wish.sql, part, amount)).fetchall(), shown, predicates=predicates)
+        for part, amount in ((0.0, 0.0), (told.slack, told.amount))
     )
     returned = _list_facts(told.rows, shown, predicates=predicates)
     score.qualify += len(true)

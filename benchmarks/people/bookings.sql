@@ -13,8 +13,9 @@ SELECT country, count(*) AS n FROM bookings GROUP BY 1 HAVING count(*) > {1000}
 -- again
 SELECT country, count(*) AS bookings FROM bookings GROUP BY country HAVING count(*) > {1500} ORDER BY bookings DESC
 
--- numbers
-SELECT channel, sum(price) AS revenue FROM bookings GROUP BY channel HAVING sum(price) > {2000000} ORDER BY revenue DESC
+-- data
+SELECT channel, sum(price) AS revenue FROM bookings GROUP BY channel
+HAVING sum(price) > 0.25 * (SELECT sum(price) FROM bookings){-} ORDER BY revenue DESC
 
 -- rows
 SELECT country, count(*) AS cancelled FROM bookings WHERE cancelled GROUP BY country HAVING count(*) > {400}
@@ -37,9 +38,10 @@ SELECT floor(price / 50) * 50 AS price_band, count(*) FROM bookings GROUP BY 1 H
 -- computed
 SELECT extract(isodow FROM day) AS weekday, count(*) AS n FROM bookings GROUP BY weekday HAVING count(*) > {17000}
 
--- computed
-SELECT date_trunc('week', day)::date AS week, sum(price) AS revenue FROM bookings
-WHERE day >= '2024-06-01' AND day < '2024-09-01' GROUP BY week HAVING sum(price) > {200000} ORDER BY week
+-- trend
+SELECT week FROM (SELECT date_trunc('week', day)::date AS week, sum(price) AS revenue,
+lag(sum(price)) OVER (ORDER BY date_trunc('week', day)::date) AS before FROM bookings
+WHERE day >= '2024-06-01' AND day < '2024-09-01' GROUP BY 1) q WHERE revenue < 0.9 * before{+} ORDER BY week
 
 -- guards
 SELECT country, avg(price) AS mean_price FROM bookings GROUP BY country HAVING avg(price) >= {100} ORDER BY 2 DESC
@@ -61,8 +63,9 @@ FROM bookings GROUP BY month, country) q WHERE place <= 3
 -- rollup
 SELECT hotel, channel, count(*) AS n FROM bookings GROUP BY ROLLUP (hotel, channel) HAVING count(*) > {5000}
 
--- windows
-SELECT month, lag(count(*) > 9000) OVER (ORDER BY month) AS busy_before FROM bookings GROUP BY month
+-- trend
+SELECT month, n, before FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM bookings
+GROUP BY month) q WHERE n > 1.1 * before{-} ORDER BY month
 
 -- rows
 SELECT country, count(*) AS n FROM bookings WHERE price / nights > 60 GROUP BY country HAVING count(*) > {500}
@@ -89,20 +92,21 @@ SELECT country, count(*) > {1000} AS large, avg(price) > {103} AS dear FROM book
 SELECT month, CASE WHEN sum(price) > 1000000 THEN 'high' WHEN sum(price) > 700000 THEN 'usual' ELSE 'low' END AS revenue
 FROM bookings GROUP BY month ORDER BY month
 
--- numbers
-WITH by_month AS (SELECT country, month, count(*) AS n FROM bookings GROUP BY country, month)
-SELECT country, month, n FROM by_month WHERE n > {300} ORDER BY n DESC
+-- trend
+WITH by_month AS (SELECT channel, month, count(*) AS n, lag(count(*)) OVER (PARTITION BY channel ORDER BY month) AS before
+FROM bookings GROUP BY channel, month) SELECT channel, month, n FROM by_month WHERE n < before - {200} ORDER BY n
 
--- again
-WITH by_month AS (SELECT country, month, count(*) AS n FROM bookings GROUP BY country, month)
-SELECT country, month, n FROM by_month WHERE n > {600} ORDER BY n DESC
+-- trend
+WITH m AS (SELECT month, count(*) AS n FROM bookings GROUP BY month)
+SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > 1.1 * b.n{-}
 
--- computed
-SELECT extract(year FROM month) AS year, channel, sum(price) AS revenue FROM bookings GROUP BY 1, 2
-HAVING sum(price) > {1500000}
+-- data
+SELECT month, count(*) AS n FROM bookings GROUP BY month
+HAVING count(*) > (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM bookings GROUP BY month) m){-} ORDER BY month
 
--- computed
-SELECT guests > 2 AS family, hotel, count(*) FROM bookings GROUP BY guests > 2, hotel HAVING count(*) > {15000}
+-- data
+SELECT hotel, channel FROM (SELECT hotel, channel, count(*) AS n, sum(count(*)) OVER (PARTITION BY hotel) AS total
+FROM bookings GROUP BY hotel, channel) q WHERE n > 0.2 * total{-}
 
 -- computed
 SELECT CASE WHEN country IN ('C01', 'C02', 'C03') THEN country ELSE 'others' END AS market, sum(nights) AS nights
@@ -111,8 +115,9 @@ FROM bookings GROUP BY 1 HAVING sum(nights) > {30000} ORDER BY nights DESC
 -- guards
 SELECT country, stddev(price) AS spread FROM bookings GROUP BY country HAVING stddev(price) > {60}
 
--- guards
-SELECT channel, max(price) AS dearest FROM bookings GROUP BY channel HAVING max(price) > 295
+-- data
+SELECT country, avg(price) AS mean_price FROM bookings GROUP BY country
+HAVING avg(price) > (SELECT avg(price) FROM bookings){-} ORDER BY 2 DESC
 
 -- rates
 SELECT hotel, channel, sum(price) / sum(nights) AS per_night FROM bookings GROUP BY 1, 2
@@ -121,15 +126,17 @@ HAVING sum(price) / sum(nights) > {25}
 -- ranks
 SELECT country, rank() OVER (ORDER BY sum(nights) DESC) <= 5 AS top_five FROM bookings GROUP BY country
 
--- ranks
-SELECT channel, avg(price) AS mean_price FROM bookings GROUP BY channel HAVING count(*) > 5000 ORDER BY avg(price) DESC LIMIT 3
+-- trend
+SELECT month, avg(sum(price)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) > {800000} AS strong
+FROM bookings GROUP BY month ORDER BY month
 
 -- numbers
 SELECT country, hotel, count(*) AS n, sum(price) AS revenue FROM bookings WHERE NOT cancelled GROUP BY country, hotel
 HAVING count(*) > {500} AND sum(price) > {60000} ORDER BY country
 
--- again
-SELECT country, count(*) AS cancelled FROM bookings WHERE cancelled GROUP BY country HAVING count(*) > {600}
+-- data
+SELECT channel, revenue FROM (SELECT channel, sum(price) AS revenue, sum(sum(price)) OVER () AS total FROM bookings
+GROUP BY channel) q WHERE revenue > 0.25 * total{-}
 
 -- again
 SELECT country, avg(price) AS mean_price FROM bookings GROUP BY country HAVING avg(price) >= {105} ORDER BY 2 DESC

@@ -4,8 +4,9 @@
 SELECT country, count(DISTINCT customer_id) AS customers FROM sales GROUP BY country
 HAVING count(DISTINCT customer_id) > {60} ORDER BY customers DESC
 
--- numbers
-SELECT month, sum(amount) AS revenue FROM sales GROUP BY month HAVING sum(amount) > {300000} ORDER BY month
+-- trend
+SELECT month, revenue, before FROM (SELECT month, sum(amount) AS revenue, lag(sum(amount)) OVER (ORDER BY month) AS before
+FROM sales GROUP BY month) q WHERE revenue > 1.2 * before{-} ORDER BY month
 
 -- numbers
 SELECT month, count(DISTINCT customer_id) AS customers, count(*) AS lines FROM sales GROUP BY month
@@ -15,8 +16,9 @@ HAVING count(DISTINCT customer_id) > {900} ORDER BY customers DESC
 SELECT country, count(DISTINCT customer_id) AS customers FROM sales GROUP BY country
 HAVING count(DISTINCT customer_id) > {60} ORDER BY customers DESC
 
--- again
-SELECT month, sum(amount) AS revenue FROM sales GROUP BY month HAVING sum(amount) > {350000} ORDER BY month
+-- trend
+WITH m AS (SELECT month, sum(amount) AS revenue FROM sales GROUP BY month)
+SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.revenue > 1.2 * b.revenue{-}
 
 -- rows
 SELECT month, count(DISTINCT customer_id) AS large FROM sales WHERE quantity >= 20 GROUP BY month
@@ -26,17 +28,18 @@ HAVING count(DISTINCT customer_id) > {500}
 SELECT CASE WHEN quantity >= 24 THEN 'bulk' ELSE 'retail' END AS kind, count(DISTINCT customer_id) AS customers
 FROM sales GROUP BY 1 HAVING count(DISTINCT customer_id) > {2000}
 
--- computed
-SELECT date_trunc('quarter', month) AS quarter, count(DISTINCT customer_id) AS customers FROM sales GROUP BY 1
-HAVING count(DISTINCT customer_id) > {1700} ORDER BY 1
+-- data
+SELECT month, sum(amount) AS revenue FROM sales GROUP BY month
+HAVING sum(amount) > (SELECT avg(revenue) FROM (SELECT month, sum(amount) AS revenue FROM sales GROUP BY month) m){-}
+ORDER BY month
 
 -- computed
 SELECT CASE WHEN country = 'United Kingdom' THEN 'home' ELSE 'abroad' END AS market, sum(amount) AS revenue FROM sales
 GROUP BY 1 HAVING sum(amount) > {500000}
 
--- computed
-SELECT CASE WHEN hour < 12 THEN 'morning' WHEN hour < 17 THEN 'afternoon' ELSE 'evening' END AS part,
-count(DISTINCT customer_id) AS customers FROM sales GROUP BY part HAVING count(DISTINCT customer_id) > {1500}
+-- data
+SELECT country, sum(amount) AS revenue FROM sales GROUP BY country
+HAVING sum(amount) > 0.02 * (SELECT sum(amount) FROM sales){-} ORDER BY revenue DESC
 
 -- computed
 SELECT extract(isodow FROM invoice_date) AS weekday, count(DISTINCT customer_id) AS customers FROM sales GROUP BY weekday
@@ -62,8 +65,9 @@ HAVING 100.0 * count(*) FILTER (WHERE quantity < 0) / count(*) > {2}
 -- ranks
 SELECT country, sum(amount) AS revenue FROM sales GROUP BY country ORDER BY revenue DESC LIMIT 5
 
--- ranks
-SELECT month, rank() OVER (ORDER BY count(DISTINCT customer_id) DESC) AS place FROM sales GROUP BY month
+-- trend
+SELECT month, sum(amount) > lag(sum(amount)) OVER (ORDER BY month){-} AND lag(sum(amount)) OVER (ORDER BY month)
+> lag(sum(amount), 2) OVER (ORDER BY month){-} AS twice FROM sales GROUP BY month
 
 -- ranks
 SELECT country, ntile(4) OVER (ORDER BY count(DISTINCT customer_id)) AS quarter FROM sales GROUP BY country
@@ -74,8 +78,9 @@ SELECT country, month, count(DISTINCT customer_id) AS customers FROM sales
 WHERE country IN ('United Kingdom', 'Germany', 'France', 'Spain') GROUP BY ROLLUP (country, month)
 HAVING count(DISTINCT customer_id) > {40}
 
--- windows
-SELECT month, sum(amount) > 400000 AND lag(sum(amount) > 400000) OVER (ORDER BY month) AS twice FROM sales GROUP BY month
+-- trend
+SELECT month, avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) > {400000} AS strong
+FROM sales GROUP BY month ORDER BY month
 
 -- around
 SELECT c.region, count(DISTINCT s.customer_id) AS customers FROM sales s JOIN countries c ON c.name = s.country
@@ -92,13 +97,13 @@ SELECT country, count(*) AS lines FROM sales WHERE amount / nullif(quantity, 0) 
 SELECT hour, count(DISTINCT customer_id) AS customers FROM sales WHERE amount > 10 * quantity GROUP BY hour
 HAVING count(DISTINCT customer_id) > {100}
 
--- numbers
-SELECT hour, count(DISTINCT customer_id) AS customers FROM sales GROUP BY hour HAVING count(DISTINCT customer_id) > {1000}
-ORDER BY hour
+-- data
+SELECT hour, count(*) AS lines FROM sales GROUP BY hour
+HAVING count(*) > 0.1 * (SELECT count(*) FROM sales){-} ORDER BY hour
 
--- again
-SELECT hour, count(DISTINCT customer_id) AS customers FROM sales GROUP BY hour HAVING count(DISTINCT customer_id) > {500}
-ORDER BY hour
+-- data
+SELECT country, revenue FROM (SELECT country, sum(amount) AS revenue, sum(sum(amount)) OVER () AS total FROM sales
+GROUP BY country) q WHERE revenue > 0.02 * total{-} ORDER BY revenue DESC
 
 -- numbers
 SELECT q.country, q.revenue FROM (SELECT country, sum(amount) AS revenue FROM sales GROUP BY country) q
@@ -123,9 +128,9 @@ HAVING count(DISTINCT customer_id) > {20} ORDER BY country, month
 SELECT country FROM (SELECT country, customer_id, count(*) AS n FROM sales GROUP BY country, customer_id) v WHERE n > 100
 GROUP BY country HAVING count(*) > {100}
 
--- guards
-SELECT month, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) AS median FROM sales GROUP BY month
-HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > {10}
+-- data
+SELECT country, avg(amount) AS mean_line FROM sales GROUP BY country
+HAVING avg(amount) > (SELECT avg(amount) FROM sales){-} ORDER BY 2 DESC
 
 -- rates
 SELECT month FROM sales GROUP BY month
@@ -143,8 +148,8 @@ HAVING count(DISTINCT customer_id) > {1000} ORDER BY customers DESC
 SELECT country, count(DISTINCT customer_id) AS customers FROM sales GROUP BY country
 HAVING count(DISTINCT customer_id) > {30} ORDER BY customers DESC
 
--- numbers
-SELECT month, count(*) AS lines FROM sales GROUP BY month HAVING count(*) BETWEEN 20000 AND 30000
+-- trend
+SELECT month, sum(sum(amount)) OVER (ORDER BY month) > {2000000} AS reached FROM sales GROUP BY month ORDER BY month
 
 -- again
 SELECT month, count(DISTINCT customer_id) > {1000} AS busy, sum(amount) > {400000} AS rich FROM sales GROUP BY month ORDER BY 1

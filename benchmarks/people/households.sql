@@ -4,8 +4,9 @@
 SELECT store, count(DISTINCT household) AS households FROM baskets GROUP BY store HAVING count(DISTINCT household) > {50}
 ORDER BY households DESC
 
--- numbers
-SELECT month, sum(amount) AS revenue FROM baskets GROUP BY month HAVING sum(amount) > {450000} ORDER BY month
+-- trend
+SELECT month, revenue FROM (SELECT month, sum(amount) AS revenue, lag(sum(amount)) OVER (ORDER BY month) AS before
+FROM baskets GROUP BY month) q WHERE revenue > 1.05 * before{-} ORDER BY month
 
 -- numbers
 SELECT kind, count(DISTINCT household) AS households, sum(amount) AS revenue FROM baskets GROUP BY kind
@@ -18,17 +19,17 @@ SELECT store, count(DISTINCT household) AS n FROM baskets GROUP BY 1 HAVING coun
 SELECT store, count(DISTINCT household) AS households FROM baskets GROUP BY store HAVING count(DISTINCT household) > {60}
 ORDER BY households DESC
 
--- numbers
-SELECT week, count(DISTINCT household) AS households FROM baskets GROUP BY week HAVING count(DISTINCT household) > {1500}
-ORDER BY week
+-- data
+SELECT kind, count(*) AS with_coupon FROM baskets WHERE coupon GROUP BY kind
+HAVING count(*) > 0.05 * (SELECT count(*) FROM baskets WHERE coupon){-}
 
 -- rows
 SELECT month, count(DISTINCT household) AS households FROM baskets WHERE coupon GROUP BY month
 HAVING count(DISTINCT household) > {1500}
 
--- rates
-SELECT kind, count(*) FILTER (WHERE coupon) * 100.0 / count(*) AS with_coupon FROM baskets GROUP BY kind
-HAVING count(*) FILTER (WHERE coupon) * 100.0 / count(*) > {15}
+-- data
+SELECT kind, month FROM (SELECT kind, month, count(*) AS n, sum(count(*)) OVER (PARTITION BY month) AS total
+FROM baskets GROUP BY kind, month) q WHERE n > 0.1 * total{-}
 
 -- computed
 SELECT coupon, count(DISTINCT household) AS households FROM baskets GROUP BY coupon HAVING count(DISTINCT household) > {2000}
@@ -48,12 +49,14 @@ HAVING count(DISTINCT household) > {2000}
 SELECT store / 10 AS district, count(DISTINCT household) AS households FROM baskets GROUP BY store / 10
 HAVING count(DISTINCT household) > {300} ORDER BY 1
 
--- computed
-SELECT date_trunc('quarter', month) AS quarter, sum(amount) AS revenue FROM baskets GROUP BY 1 HAVING sum(amount) > {1400000}
+-- data
+SELECT month, sum(amount) AS revenue FROM baskets GROUP BY month
+HAVING sum(amount) > (SELECT avg(revenue) FROM (SELECT month, sum(amount) AS revenue FROM baskets GROUP BY month) m){-}
+ORDER BY month
 
--- computed
-SELECT CASE WHEN kind IN ('kind00', 'kind01', 'kind02') THEN 'fresh' ELSE 'other' END AS goods, month,
-count(DISTINCT household) AS households FROM baskets GROUP BY 1, 2 HAVING count(DISTINCT household) > {1000}
+-- trend
+WITH m AS (SELECT month, count(*) AS baskets FROM baskets GROUP BY month)
+SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.baskets < b.baskets - {3000}
 
 -- guards
 SELECT store, avg(amount) AS mean_basket FROM baskets GROUP BY store HAVING avg(amount) >= {17} ORDER BY 2 DESC
@@ -78,8 +81,9 @@ SELECT DISTINCT ON (month) month, kind FROM baskets GROUP BY month, kind ORDER B
 SELECT kind, coupon, count(DISTINCT household) AS households FROM baskets GROUP BY ROLLUP (kind, coupon)
 HAVING count(DISTINCT household) > {1500}
 
--- windows
-SELECT week, lag(count(DISTINCT household) > 1600) OVER (ORDER BY week) AS busy_before FROM baskets GROUP BY week
+-- trend
+SELECT week, avg(sum(amount)) OVER (ORDER BY week ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) > {110000} AS strong
+FROM baskets GROUP BY week ORDER BY week
 
 -- around
 SELECT s.town, count(DISTINCT b.household) AS households FROM baskets b JOIN stores s ON s.store = b.store
@@ -103,9 +107,9 @@ SELECT month, count(DISTINCT household) AS households FROM baskets GROUP BY mont
 -- numbers
 SELECT q.kind, q.n FROM (SELECT kind, count(*) AS n FROM baskets GROUP BY kind) q WHERE q.n > {20000} ORDER BY q.n DESC
 
--- numbers
-SELECT store, count(*) AS baskets, sum(amount) AS revenue FROM baskets GROUP BY store
-HAVING count(*) > {5000} AND sum(amount) > {80000}
+-- data
+SELECT store, sum(amount) AS revenue FROM baskets GROUP BY store HAVING sum(amount) >
+2 * (SELECT avg(revenue) FROM (SELECT store, sum(amount) AS revenue FROM baskets GROUP BY store) s){-}
 
 -- numbers
 SELECT store, month, count(DISTINCT household) AS households FROM baskets GROUP BY store, month
@@ -118,19 +122,21 @@ SELECT month, count(DISTINCT household) > {2300} AS busy, sum(amount) > {500000}
 SELECT store, CASE WHEN count(DISTINCT household) > 100 THEN 'large' WHEN count(DISTINCT household) > 50 THEN 'usual'
 ELSE 'small' END AS class FROM baskets GROUP BY store
 
--- guards
-SELECT month, avg(amount) AS mean_basket FROM baskets WHERE coupon GROUP BY month HAVING avg(amount) < {-18}
+-- data
+SELECT kind, avg(amount) AS mean_basket FROM baskets GROUP BY kind
+HAVING avg(amount) > (SELECT avg(amount) FROM baskets){-} ORDER BY 2 DESC
 
 -- numbers
 SELECT store FROM (SELECT store, household, sum(amount) AS total FROM baskets GROUP BY store, household) v
 WHERE total > 1000 GROUP BY store HAVING count(*) > {30}
 
--- again
-SELECT week, count(DISTINCT household) AS households FROM baskets GROUP BY week HAVING count(DISTINCT household) > {1000}
-ORDER BY week
+-- trend
+WITH m AS (SELECT month, sum(amount) AS revenue FROM baskets GROUP BY month)
+SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.revenue > 1.05 * b.revenue{-}
 
--- again
-SELECT month, sum(amount) AS revenue FROM baskets GROUP BY month HAVING sum(amount) > {500000} ORDER BY month
+-- trend
+SELECT month, sum(sum(amount)) OVER (PARTITION BY extract(year FROM month) ORDER BY month) > {3000000} AS reached
+FROM baskets GROUP BY month ORDER BY month
 
 -- again
 SELECT store, sum(amount) AS revenue FROM baskets GROUP BY store ORDER BY revenue DESC LIMIT 10

@@ -15,12 +15,22 @@ def test_thresholds_are_relaxed_outward() -> None:
     assert relax(question, 0.1) == "HAVING count(*) > 180 AND sum(x) < 55 AND avg(y) > 0.45"
 
 
+def test_comparisons_with_other_groups_are_relaxed_by_an_amount() -> None:
+    question = "HAVING sum(x) > 0.1 * (SELECT sum(x) FROM t){-} OR sum(x) < avg(sum(x)) OVER (){+}"
+    assert relax(question, 0.1) == "HAVING sum(x) > 0.1 * (SELECT sum(x) FROM t) OR sum(x) < avg(sum(x)) OVER ()"
+    assert relax(question, 0.0, 5000) == (
+        "HAVING sum(x) > 0.1 * (SELECT sum(x) FROM t) - 5000 OR sum(x) < avg(sum(x)) OVER () + 5000"
+    )
+
+
 @pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
 def test_every_world_has_40_questions_and_its_first_are_answered(world: object, tmp_path: Path) -> None:
     (found,) = [one for one in WORLDS if one is world]
     assert len(found.questions) == 40
-    score = score_world(replace(found, questions=found.questions[:2]), tmp_path)
-    assert (score.asked, score.answered) == (2, 2)
+    compared = [one for one in found.questions if one.form in ("data", "trend")]
+    assert len(compared) == 10
+    score = score_world(replace(found, questions=(*found.questions[:2], compared[0])), tmp_path)
+    assert (score.asked, score.answered) == (3, 3)
     assert score.qualify > 0
     assert score.found <= min(score.qualify, score.returned)
     assert score.right <= score.returned
