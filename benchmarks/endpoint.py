@@ -27,9 +27,13 @@ from benchmarks.served import measure_memory, run_keyhole
 from benchmarks.stopwatch import SOURCE, STAGES, Stopwatch
 from benchmarks.workload import (
     ANALYST,
+    NUMBER,
     PASSWORD,
     SCORECARD,
+    SHARE,
+    TREND,
     Workload,
+    make_comparison_workloads,
     make_row_workloads,
     make_scorecard_workloads,
     make_unit_workload,
@@ -46,6 +50,7 @@ from proxy.shadow.wheel import make_postgres_server
 
 ROWS, REPETITIONS, WARM_UP, ROUND_TRIPS = 1_000_000, 15, 2, 8_000
 POSTGRES_RATIO, SCORECARD_RATIO, DUCKDB_EXTRA_MS = 1.5, 1.3, 40.0
+COMPARISON_RATIO = 1.1  # of Keyhole's time for a share or a trend to its time for the same sum and a number
 WORKERS, SESSIONS = (1, 2), 200
 LATER_RATIO, LATER_EXTRA_MS = 1.25, 25.0
 
@@ -128,6 +133,11 @@ class Report:
     round_trips: tuple[RoundTrips, ...]
     memory: tuple[Memory, ...]
 
+    def find_ratio_to_number(self, each: Measured) -> float:
+        """Return Keyhole's time for a question as a multiple of its time for one with a number, on the same engine."""
+        (number,) = (one for one in self.measured if (one.engine, one.workload) == (each.engine, NUMBER))
+        return each.keyhole_ms / number.keyhole_ms
+
     def make_document(self) -> dict[str, Any]:
         """The report for a program."""
         return {
@@ -137,6 +147,7 @@ class Report:
                 "postgresql_ratio": POSTGRES_RATIO,
                 "scorecard_ratio": SCORECARD_RATIO,
                 "duckdb_extra_ms": DUCKDB_EXTRA_MS,
+                "comparison_ratio": COMPARISON_RATIO,
             },
             "measured": [each.make_document() for each in self.measured],
             "round_trips": [each.make_document() for each in self.round_trips],
@@ -154,10 +165,14 @@ def measure(*, rows: int, repetitions: int, round_trips: int, progress: Progress
         bench = _Bench(asker, progress, repetitions=repetitions, sessions=sessions)
         with _start_postgres(directory) as url:
             policy = write_postgres_policy(_make_directory(directory / "on-postgres"), url, rows=rows)
-            asked = (*make_row_workloads(rows), *make_scorecard_workloads(rows))
+            asked = (
+                *make_row_workloads(rows),
+                *make_scorecard_workloads(rows),
+                *make_comparison_workloads(rows),
+            )
             measured += bench.measure_questions("PostgreSQL", policy, url, asked, rows=rows)
         lines, url = write_duckdb_policy(_make_directory(directory / "on-duckdb"), rows=rows)
-        asked = (*make_row_workloads(rows)[:2], *make_scorecard_workloads(rows))
+        asked = (*make_row_workloads(rows)[:2], *make_scorecard_workloads(rows), *make_comparison_workloads(rows))
         measured += bench.measure_questions("DuckDB", lines, url, asked, rows=rows)
         policy, url = write_demo_policy(_make_directory(directory / "demo"))
         measured += bench.measure_questions("DuckDB", policy, url, (make_unit_workload(),), rows=541_909)
@@ -180,36 +195,38 @@ class _Bench:
         """Each workload on an engine whose plain SQL goes to `url`."""
         checking.check(policy, confirm=False)
         with Service.open(policy) as service, Stopwatch().install(service) as watch, _serve(service) as endpoint:
-            for workload in workloads:
-                yield self._measure_workload(engine, url, endpoint, workload, watch, rows=rows)
+            yield from self._measure_in_turn(engine, url, endpoint, workloads, watch, rows=rows)
             self._client.close_connections()
 
-    def _measure_workload(
-        self, engine: str, url: str, endpoint: str, workload: Workload, watch: Stopwatch, *, rows: int
-    ) -> Measured:
-        plain: list[float] = []
-        keyhole: list[float] = []
-        laps: list[dict[str, float]] = []
-        returned = 0
-        variants = workload.list_variants()
+    def _measure_in_turn(
+        self, engine: str, url: str, endpoint: str, workloads: tuple[Workload, ...], watch: Stopwatch, *, rows: int
+    ) -> Iterator[Measured]:
+        """Ask all workloads in each round, so that whatever slows the machine slows all of them."""
+        variants = [workload.list_variants() for workload in workloads]
+        plain: list[list[float]] = [[] for _ in workloads]
+        keyhole: list[list[float]] = [[] for _ in workloads]
+        laps: list[list[dict[str, float]]] = [[] for _ in workloads]
+        returned = [0] * len(workloads)
         self._client.time_statement(endpoint, "SET keyhole.reuse = off", None)
-        for _ in self._progress.track(range(WARM_UP + self._repetitions), description=f"{engine}: {workload.name}"):
-            question, sql, parameters = next(variants)
-            plain.append(self._client.time_statement(url, sql, parameters)[0])
-            watch.take_lap(0.0)
-            taken, found = self._client.time_statement(endpoint, question, parameters)
-            laps.append(watch.take_lap(taken))
-            keyhole.append(taken)
-            returned = len(found)
-        return Measured(
-            engine=engine,
-            workload=workload.name,
-            rows=rows,
-            keys_returned=returned,
-            plain_ms=median(plain[WARM_UP:]),
-            keyhole_ms=median(keyhole[WARM_UP:]),
-            stages_ms={stage: median(lap[stage] for lap in laps[WARM_UP:]) for stage in STAGES},
-        )
+        for _ in self._progress.track(range(WARM_UP + self._repetitions), description=engine):
+            for place in range(len(workloads)):
+                question, sql, parameters = next(variants[place])
+                plain[place].append(self._client.time_statement(url, sql, parameters)[0])
+                watch.take_lap(0.0)
+                taken, found = self._client.time_statement(endpoint, question, parameters)
+                laps[place].append(watch.take_lap(taken))
+                keyhole[place].append(taken)
+                returned[place] = len(found)
+        for place, workload in enumerate(workloads):
+            yield Measured(
+                engine=engine,
+                workload=workload.name,
+                rows=rows,
+                keys_returned=returned[place],
+                plain_ms=median(plain[place][WARM_UP:]),
+                keyhole_ms=median(keyhole[place][WARM_UP:]),
+                stages_ms={stage: median(lap[stage] for lap in laps[place][WARM_UP:]) for stage in STAGES},
+            )
 
     def pass_through(self, policy: Path, *, number: int) -> tuple[tuple[RoundTrips, ...], tuple[Memory, ...]]:
         """What is no question: small statements through Keyhole and on a shadow directly, and what sessions hold."""
@@ -287,7 +304,7 @@ def show(report: Report, console: Console) -> None:
             f"{each.ratio:.2f} x",
             f"{each.extra_ms:+.1f}",
             f"{each.own_ms:.1f}",
-            _write_bar(each),
+            _write_bar(report, each),
         )
     console.print(ratios)
     stages = Table("stage, ms", title="Keyhole's time by stage (medians)")
@@ -322,9 +339,12 @@ def show(report: Report, console: Console) -> None:
     console.print(f"{report.cores} cores, {report.repetitions} questions each, none asked before.")
 
 
-def _write_bar(each: Measured) -> str:
+def _write_bar(report: Report, each: Measured) -> str:
     if each.workload == make_unit_workload().name:
         return ""
+    if each.engine == "PostgreSQL" and each.workload in (SHARE, TREND):
+        ratio = report.find_ratio_to_number(each)
+        return f"{'met' if ratio <= COMPARISON_RATIO else 'MISSED'}: {ratio:.2f} of {COMPARISON_RATIO} x {NUMBER}"
     if each.engine == "PostgreSQL" and each.workload.startswith(SCORECARD):
         return f"{'met' if each.ratio <= SCORECARD_RATIO else 'MISSED'}: {SCORECARD_RATIO} x"
     if each.engine == "PostgreSQL":

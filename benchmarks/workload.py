@@ -12,6 +12,7 @@ from proxy.security.scram import make_verifier
 
 ANALYST = PASSWORD = "bench"
 SHOPS, DAYS = 20, 25
+NUMBER, SHARE, TREND = "a number", "a share of the total", "a trend"  # what one sum is compared with
 SCORECARD = "scorecard"  # what the names of workloads with predicates in the select list begin with
 
 # Row i's numbers come from integer hashes of i: large and small groups, in no order.
@@ -108,6 +109,21 @@ def make_row_workloads(rows: int) -> tuple[Workload, ...]:
         workload("numeric measure", "amount", 50.0),
         workload("integer measure, parameters", "quantity", 5.5, marks="%s", parametrised=True),
     )
+
+
+def make_comparison_workloads(rows: int) -> tuple[Workload, ...]:
+    """500 keys, one sum, unit row: compared with a number, with a part of the total, and with the day before."""
+    each = 5.5 * rows / (SHOPS * DAYS)
+    grouped = "SELECT shop, day FROM lines GROUP BY shop, day HAVING sum(quantity) >"
+    total = f"{0.5 / (SHOPS * DAYS)} * (SELECT sum(quantity) FROM lines)"
+    before = "lag(sum(quantity)) OVER (PARTITION BY shop ORDER BY day) AS before"
+    days = f"SELECT shop, day, sum(quantity) AS pieces, {before} FROM lines GROUP BY shop, day"
+    asked = (
+        (NUMBER, f"{grouped} {{}}", 0.9 * each),
+        (SHARE, f"{grouped} {total} + {{}}", 0.4 * each),
+        (TREND, f"SELECT shop, day FROM ({days}) AS days WHERE pieces > 0.5 * before + {{}}", 0.4 * each),
+    )
+    return tuple(Workload(name, sql, sql, (threshold,)) for name, sql, threshold in asked)
 
 
 def make_scorecard_workloads(rows: int) -> tuple[Workload, ...]:

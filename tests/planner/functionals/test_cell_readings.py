@@ -1,9 +1,11 @@
 """Comparisons with other groups in integers: the combination of sums that their SQL says, in every group."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +13,10 @@ from mechanisms.formula import Booleans, Cut, evaluate_formula, list_literals
 from mechanisms.keyhole.cell_readings import evaluate_literal
 from mechanisms.keyhole.taken_cells import read_cells
 from planner.functionals.cell_readings import list_cell_sums, reads_cells
+from planner.lower.dialects.dialect import Dialect
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.scan import rewrite
 from planner.values.operators import COMPARISONS
 from tests.effort import examples
 from tests.planner.asked import asked
@@ -116,3 +122,17 @@ def test_a_reading_is_the_combination_that_the_sql_says(
     known = [(int(read), value) for read, value in zip(found, expected, strict=True) if value is not None]
     largest = max(known, key=lambda pair: abs(pair[0]))
     assert all(read * largest[1] == value * largest[0] for read, value in known)
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, POSTGRES], ids=lambda one: one.name)
+def test_other_groups_are_read_in_the_same_scan_as_a_groups_own_sum(dialect: Dialect) -> None:
+    """The SQL is that of the same sum compared with a number, so a share of a total reads the table no second time."""
+    number = "SELECT month FROM sales GROUP BY month HAVING sum(amount) > 5000"
+    share = "SELECT month FROM sales GROUP BY month HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales)"
+    months = "SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month"
+    alone = rewrite(asked(number), dialect=dialect).sql
+    for compared in (share, f"SELECT month FROM ({months}) AS q WHERE s > b + 500"):
+        question = asked(compared, tolerance="100")
+        assert reads_cells(question)
+        sums, _ = list_cell_sums(question)
+        assert rewrite(replace(question, functionals=sums), dialect=dialect).sql == alone
