@@ -16,6 +16,7 @@ from planner.explain.cost_breakdown import (
     list_joint_costs,
     sum_separate_costs,
 )
+from planner.explain.groups_read import count_groups_read
 from planner.explain.guarantee import write_guarantee_json
 from planner.explain.literal_labels import (
     NamedLiteral,
@@ -65,8 +66,9 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
                 "sensitivity": noise.sum.sensitivity,
                 "epsilon": noise.epsilon,
                 "read_by": [plan.question.functionals[index].name for index in noise.functionals],
+                "groups_read": None if (groups := count_groups_read(plan, place)) is None else asdict(groups),
             }
-            for noise in list_common_sums(plan)
+            for place, noise in enumerate(list_common_sums(plan))
         ],
         "predicates": list(_write_predicates(plan, named)),
         "ranking": write_ranking_json(plan),

@@ -16,6 +16,7 @@ from planner.explain.cost_breakdown import (
     list_joint_costs,
     sum_separate_costs,
 )
+from planner.explain.groups_read import count_groups_read
 from planner.explain.literal_labels import (
     NamedLiteral,
     convert_to_users_unit,
@@ -84,7 +85,7 @@ def _write_guard_lines(listed: tuple[NamedLiteral, ...]) -> Iterator[str]:
     """Yield lines that name the counts that set the group sizes for which tolerances of means are meant."""
     guarded: dict[tuple[str, int], list[str]] = {}
     for one in listed:
-        if one.guard:
+        if one.guard and one.rows > 1:  # a warning tells of the others
             guarded.setdefault((one.guard, one.rows), []).append(one.letter)
     for (guard, rows), meant in guarded.items():
         yield (
@@ -125,6 +126,9 @@ def _write_cells(plan: Plan, one: NamedLiteral, named: tuple[NamedLiteral, ...])
         beside = next(other for other in named if _reads_same_sum(plan, other.cut.functional, index))
         if beside != one:
             return f"{one.letter}  {one.text}", band, *rates, f"read off the sums of {beside.letter}", ""
+    noisy = next((other for other in named if _reads_same_noise(plan, other.cut.functional, index)), one)
+    if noisy != one:
+        return f"{one.letter}  {one.text}", band, *rates, f"read off the noise of {noisy.letter}", ""
     part = "" if together else f"{compute_worst_case_share(plan, index):.0%} of it"
     return f"{one.letter}  {one.text}", band, *rates, f"epsilon {write_at_most(test.epsilon)}", part
 
@@ -134,20 +138,31 @@ def _reads_same_sum(plan: Plan, one: int, other: int) -> bool:
     return common is not None and common.readings[one][0] == common.readings[other][0]
 
 
+def _reads_same_noise(plan: Plan, one: int, other: int) -> bool:
+    """Return True if two readings of groups read the same sums, and so the same noise."""
+    common = plan.calibration.task.common
+    if common is None or not common.cells:
+        return False
+    sums = [{place for place, _ in common.readings[index]} for index in (one, other)]
+    return sums[0] == sums[1]
+
+
 def _write_common_noise(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator[str]:
     """Yield a line for every common sum: its terms, its readers, and its cost."""
     if not plan.worst_case_epsilon:
         return  # every sum cancels out
     looks = len(list_look_parts(plan.calibration))
     often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
-    for noise in list_common_sums(plan):
+    for place, noise in enumerate(list_common_sums(plan)):
         users = ", ".join(one.letter for one in named if one.cut.functional in noise.functionals)
         moved = write_plain(noise.sum.sensitivity * noise.sum.unit_size)
         clipped = describe_clipping(plan, noise.sum, **_name_unit(plan))
         bounded = "" if clipped is None else f"; {clipped}"
+        groups = count_groups_read(plan, place)
+        read = "" if groups is None else f"; {groups.text}"
         yield (
             f"  Noise of {users}: {noise.sum.name}; epsilon {write_at_most(noise.epsilon)}, "
-            f"sensitivity {moved}{bounded}{often}"
+            f"sensitivity {moved}{bounded}{read}{often}"
         )
 
 
