@@ -90,7 +90,8 @@ class Comparison(_HavingTree):
     are chosen. `unit_deduction` is subtracted for each privacy unit that has rows of `deduction_condition`, or, if that
     is None, rows of the parts. A ratio that `divides_by_units` has the number of such units as `ratio_base`. A mean
     that is compared with a mean over other rows has it as `other_mean`, until bands of public thresholds replace both.
-    With `cell_sums` S is their sum instead, and there are no `parts`.
+    With `cell_sums` S is their sum instead, and there are no `parts`. `base` is the literal beside it that decides its
+    tolerance, as typed.
     """
 
     text: str
@@ -119,6 +120,7 @@ class Comparison(_HavingTree):
     other_mean: "OtherMean | None" = None
     has_either_sign: bool = False
     cell_sums: tuple["CellSum", ...] = ()
+    base: str = ""
 
     @property
     def may_lack_groups(self) -> bool:

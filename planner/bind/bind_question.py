@@ -29,6 +29,7 @@ from planner.question.condition import ALWAYS
 from planner.question.products import add_products
 from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
 from planner.rankings.differences import describe_priced, price_differences
+from planner.rankings.growth_bases import propose_base, set_bases
 from planner.rankings.ranked import make_ranking, settle_price
 from planner.scope.embedded import EmbeddedQuestion, list_leaves
 from planner.scope.key_classes import count_charged_groups
@@ -120,8 +121,9 @@ def _ask_resolved(
         bounded = narrow_by_fixed_keys(embedded.declared_table, bounded, keys=what.keys.columns, where=what.where)
     bounded = narrow_by_places(bounded, what.where)
     table = add_products(bounded, (part.column for leaf in compared for part in leaf.every_part))
+    based, told_of_bases = set_bases(formulas, accuracy)
     (formula, *predicates), priced = price_differences(
-        formulas,
+        based,
         table=table,
         keys=what.keys,
         where=what.where,
@@ -142,7 +144,8 @@ def _ask_resolved(
         raise refuse_too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.reads_clock or (embedded.unit_query is not None and uses_clock(embedded.unit_query.tree))
-    warnings = told + what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
+    told_of_bases += (*describe_priced(priced, accuracy), *propose_base(formulas, dict(priced), accuracy))
+    warnings = told + what.clipped + told_of_bases + made.warnings
     warnings += tuple(_list_warnings(made, what.keys, ranked=ranked, reads_clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))

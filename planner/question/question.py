@@ -169,7 +169,8 @@ class Accuracy:
     (`is_min_rows_set`). `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM. Other
     mechanisms have neither. `allows_reuse`: noise may be shared with other questions. Otherwise the cheapest noise for
     this question is chosen. `allowed_mechanisms` are those that hints may name, and no part of the contract. If it
-    `adds_guards`, a comparison that groups without values would pass gets a count beside it.
+    `adds_guards`, a comparison that groups without values would pass gets a count beside it. Groups are compared only
+    with others that reach `min_base`, if there is one.
     """
 
     fnr: float
@@ -183,6 +184,7 @@ class Accuracy:
     allowed_mechanisms: tuple[str, ...] = BOUNDED
     is_min_rows_set: bool = False
     adds_guards: bool = False
+    min_base: Decimal | None = None
 
     @property
     def other_mechanism(self) -> str | None:

@@ -92,6 +92,13 @@ def _check_max_epsilon(value: str) -> None:
         raise refuse_value("keyhole.max_epsilon", value, wanted="a positive number, or empty for no cap", example="0.5")
 
 
+def _check_min_base(value: str) -> None:
+    number = _parse_number(value)
+    exponent = -19 if number is None else number.as_tuple().exponent
+    if value.strip() and (number is None or number <= 0 or number.adjusted() > 18 or int(exponent) < -18):
+        raise refuse_value("keyhole.min_base", value, wanted="a positive number, or empty for none", example="500")
+
+
 def _check_tolerance(value: str) -> None:
     parse_tolerances(value)
 
@@ -143,6 +150,12 @@ SETTINGS: tuple[Setting, ...] = (
         lambda defaults: str(defaults.min_rows),
         _allow_empty(_make_whole_check("keyhole.min_rows", "50")),
         begins_empty=True,
+    ),
+    Setting(
+        "keyhole.min_base",
+        "the least size of other groups, as an earlier month or a total, to compare a group with; empty for none",
+        lambda _: "",
+        _check_min_base,
     ),
     Setting(
         "keyhole.guard",
@@ -266,6 +279,7 @@ def read_accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accur
         allowed_mechanisms=defaults.mechanisms,
         is_min_rows_set=bool(values.get("keyhole.min_rows")),
         adds_guards=_read_value(values, "keyhole.guard", defaults).strip().lower() == "add",
+        min_base=_parse_number(_read_value(values, "keyhole.min_base", defaults)),
     )
 
 

@@ -8,6 +8,7 @@ _FIELDS = (
     "fpr",
     "tolerance",
     "min_rows",
+    "min_base",
     "guard",
     "mechanism",
     "most_positives",
@@ -21,7 +22,7 @@ _SET = re.compile(rf"SET keyhole\.{_NAME} = (?P<value>'(?:[^']|'')*'|[^;']+);")
 _RESET = re.compile(rf"RESET keyhole\.{_NAME};")
 _NEXT = re.compile(r"; ((?:RE)?SET keyhole\.)")  # what is set together with the setting before
 _MENTIONED = re.compile(rf"\bkeyhole\.{_NAME}\b")
-_NUMBERS = frozenset(("fnr", "fpr", "min_rows", "most_positives", "max_epsilon"))
+_NUMBERS = frozenset(("fnr", "fpr", "min_rows", "min_base", "most_positives", "max_epsilon"))
 
 
 def write_as_fields(hint: str) -> str:

@@ -81,6 +81,7 @@ class QuestionIn(BaseModel):
         "tolerance"
     )
     min_rows: int | None = _make_setting_field("min_rows")
+    min_base: float | None = _make_setting_field("min_base")
     guard: Text | None = _make_setting_field("guard")
     mechanism: Text | None = _make_setting_field("mechanism")
     most_positives: int | None = _make_setting_field("most_positives")

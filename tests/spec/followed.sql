@@ -248,7 +248,7 @@ SET keyhole.tolerance = 'lots'
 SET keyhole.tolerance = 'count=25, avg(age)=2'
 --> passed on
 SET keyhole.speed = 1
---! Settings: keyhole.fnr, keyhole.fpr, keyhole.tolerance, keyhole.min_rows, keyhole.guard, keyhole.mechanism, keyhole.most_positives, keyhole.public_knowledge, keyhole.max_epsilon, keyhole.reuse, keyhole.numbers.
+--! Settings: keyhole.fnr, keyhole.fpr, keyhole.tolerance, keyhole.min_rows, keyhole.min_base, keyhole.guard, keyhole.mechanism, keyhole.most_positives, keyhole.public_knowledge, keyhole.max_epsilon, keyhole.reuse, keyhole.numbers.
 SET keyhole.min_rows = 20
 --> passed on
 COMMIT PREPARED 'x'

@@ -45,7 +45,31 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY mon
 --> KH204 n
 
 SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE s > 1.2 * before AND before > 10000
---> [month 13] (f0 > 0 ~9500000 and f1 > 1000000 ~100000); sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
+--> [month 13] (f0 > 0 ~540000 and f1 > 1000000 ~100000); sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE n < 0.8 * before AND before >= 5000
+--> [month 13] (f0 <= -1 ~1800 and f1 > 4999 ~500); count(*) - 0.8 * lag(count(*)) OVER (ORDER BY month) {} delta 500; lag(count(*)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE (s - before) / nullif(before, 0) > 0.2 AND before >= 100000
+--> [month 13] (f0 > 0 ~5400000 and f1 > 9999999 ~1000000); sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE s / before NOT BETWEEN 0.8 AND 1.2 AND before BETWEEN 100000 AND 900000
+--> [month 13] ((f0 <= -1 ~3600000 or f1 > 0 ~5400000) and f2 > 9999999 ~1000000 and f3 <= 90000000 ~9000000); sum(amount) - 0.8 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE (n > 1.2 * before AND before >= 5000) OR (n > 1.5 * before AND before >= 1000)
+--> [month 13] ((f0 > 0 ~2700 and f1 > 4999 ~500) or (f2 > 0 ~270 and f1 > 999 ~100)); count(*) - 1.2 * lag(count(*)) OVER (ORDER BY month) {} delta 500; lag(count(*)) OVER (ORDER BY month) {} delta 1; count(*) - 1.5 * lag(count(*)) OVER (ORDER BY month) {} delta 200
+
+SELECT country, month, before >= 5000 AND n > 1.2 * before AS up FROM (SELECT country, month, count(*) AS n, lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) AS before FROM sales GROUP BY country, month) q
+--> [country 4, month 13] true show (f0 > 4999 ~500 and f1 > 0 ~2700); lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) {} delta 1; count(*) - 1.2 * lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) {} delta 500
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales) AND (SELECT sum(amount) FROM sales) >= 1000000
+--> [country 4] (f0 > 0 ~9000000 and f1 > 99999999 ~10000000); sum(amount) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000; sum(sum(amount)) OVER () {} delta 1
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS usual FROM sales GROUP BY month) q WHERE n > 1.3 * usual AND usual > 6000
+--> [month 13] (f0 > 0 ~42120 and f1 > 36000 ~3600); count(*) - 1.3 * avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) {} delta 6000; avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) {} delta 1
+
+SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE s / before > 1.2 AND before < -1000
+--> [month 13] (((f0 > 0 ~24500000 and f1 > 0 ~3200000) or (f2 <= -1 ~24500000 and f3 <= -1 ~3200000)) and f3 <= -100001 ~10000); sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1; sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
 
 WITH m AS (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) SELECT month FROM m WHERE n > before + 500
 --> [month 13] f0 > 500 ~50; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100

@@ -38,5 +38,5 @@ def describe_atom(
         upper=convert_to_decimal(threshold + beyond * step),
         literals=tuple((cut.cut, cut.above) for cut in list_literals(formula)),
         counted=_COUNTED[comparison.slack],
-        guard=collected.find_guard_text(comparison),
+        guard=comparison.base or collected.find_guard_text(comparison),
     )

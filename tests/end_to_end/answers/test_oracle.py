@@ -90,7 +90,7 @@ def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
         for _ in range(statements):
             asked = window_statement(drawn)
             assert judge_window(asked, judges, tally) is None, asked.sql
-    assert tally.judged >= 0.9 * WORLDS * statements, tally
+    assert tally.judged >= 0.85 * WORLDS * statements, tally
     assert not tally.meaningless, tally
 
 

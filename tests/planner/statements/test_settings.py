@@ -1,6 +1,7 @@
 """Settings: good values give the accuracy, bad ones are refused by name."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -29,11 +30,13 @@ def test_values_are_read() -> None:
         "keyhole.fpr": "1e-3",
         "keyhole.tolerance": "25",
         "keyhole.min_rows": "10",
+        "keyhole.min_base": "2.50",
         "keyhole.mechanism": "NLM",
         "keyhole.max_epsilon": "0.5",
     }
     found = read_accuracy(values, EVERY_MECHANISM)
     assert (found.fnr, found.fpr, found.tolerance, found.min_rows, found.mechanism) == (0.2, 0.001, "25", 10, "nlm")
+    assert (found.min_base, read_accuracy({}, EVERY_MECHANISM).min_base) == (Decimal("2.5"), None)
     assert read_max_epsilon(values) == 0.5
     assert read_max_epsilon({}) is None
 
@@ -53,6 +56,12 @@ def test_values_are_read() -> None:
         ("keyhole.tolerance", "ten"),
         ("keyhole.min_rows", "0"),
         ("keyhole.min_rows", "1.5"),
+        ("keyhole.min_base", "0"),
+        ("keyhole.min_base", "-500"),
+        ("keyhole.min_base", "many"),
+        ("keyhole.min_base", "1e19"),
+        ("keyhole.min_base", "5000.0000000000000000001"),
+        ("keyhole.min_base", "1e-400"),
         ("keyhole.mechanism", "magic"),
         ("keyhole.max_epsilon", "0"),
         ("keyhole.max_epsilon", "inf"),
