@@ -2,9 +2,9 @@
 
 Each is planned before it is shown.
 
-Each of `keyhole.min_rows` (for means), `keyhole.tolerance` and `keyhole.fnr` is tried alone, the smallest change of the
-answer first. If none suffices, two are tried together. A count that bounds group sizes may get a larger number. No
-tolerance above `MOST_TOLERANCE` is offered, and no rate above `MOST_MISSES`.
+Each of `keyhole.min_rows` (for means), `keyhole.min_base` (for growth), `keyhole.tolerance` and `keyhole.fnr` is tried
+alone, the smallest change of the answer first. If none suffices, two are tried together. A count that bounds group
+sizes may get a larger number. No tolerance above `MOST_TOLERANCE` is offered, and no rate above `MOST_MISSES`.
 """
 
 from collections.abc import Callable, Iterator
@@ -87,6 +87,7 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -
             "keyhole.min_rows = {}",
             _find_group_size(read_with_accuracy, accuracy, plan, target, most=_find_rows(plan, catalog)),
         ),
+        _make_offer("keyhole.min_base = {}", _find_base(read_with_accuracy, accuracy, plan, target)),
         find_tolerance(asked, catalog, target)
         or _find_ranking_amount(read_with_accuracy, accuracy, plan, target)
         or _find_difference_amounts(read_with_accuracy, accuracy, plan, target),
@@ -199,6 +200,18 @@ def _find_group_size(
         return None
     return find_smallest_number(
         lambda number: ask_with(replace(accuracy, min_rows=number, is_min_rows_set=True)), target, now=rows, most=most
+    )
+
+
+def _find_base(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> AffordableValue | None:
+    """Return the least size of other groups, larger than every base of the question, that the target affords."""
+    read = plan.asked.functionals
+    guards = [atom.guard for atom in plan.asked.atoms if atom.guard and read[atom.functional].cell_reads]
+    bases = [number for guard in guards for number in _list_numbers(guard)]
+    if not bases:
+        return None
+    return find_smallest_number(
+        lambda number: ask_with(replace(accuracy, min_base=Decimal(number))), target, now=max(bases)
     )
 
 

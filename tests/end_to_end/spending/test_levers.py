@@ -237,6 +237,16 @@ def test_a_difference_is_offered_a_wider_part_of_its_bounds(tmp_path: Path) -> N
         assert re.match(r"SET keyhole\.tolerance = '\d+(\.\d)?% of bounds';", offered)
 
 
+def test_of_a_share_larger_totals_are_proposed(tmp_path: Path) -> None:
+    total = "(SELECT count(*) FROM sales)"
+    with poor(tmp_path, per_predicate=2.0, per_query=0.5) as service:
+        question = asked(service, f"{STORES}count(*) > 0.3 * {total} AND {total} >= 60")
+        found = check_ways(service, question, refused(service, question))
+        (larger,) = (way for way in found if way.startswith("SET keyhole.min_base = ") and "tolerance" not in way)
+        assert int(larger.split("= ")[1].split(";")[0]) > 60
+        ask(service, follow(service, question, larger))
+
+
 URGENT = "SELECT ward FROM visits WHERE kind = 'urgent' GROUP BY ward HAVING count(*) > 100"
 
 
