@@ -77,6 +77,25 @@ OWN_CELL = TakenCells()
 
 
 @dataclass(frozen=True, slots=True)
+class MeanPair:
+    """A comparison of two means: `sum / rows` is compared with `times * other sum / other rows + constant`.
+
+    A reading of four sums, in this order: sum, rows, other sum, other rows. Means are in steps of the first sum for
+    each row. The functional is the difference of both sides, in units of `step` such steps. No mean of the first
+    sum is beyond `reach` from 0, none of the other beyond `other_reach`. The tolerance is meant for keys with at least
+    `rows` and `other_rows` rows, which other literals demand.
+    """
+
+    times: Fraction
+    constant: Fraction
+    step: Fraction
+    reach: int
+    other_reach: int
+    rows: int
+    other_rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommonSums:
     """Noisy sums that several functionals share. Each functional is a combination of them with whole-number factors.
 
@@ -85,7 +104,8 @@ class CommonSums:
     the second. `sensitivities` and `exposures` are those of the sums, in the same form as in `DecisionTask`.
 
     With `cells` a functional of one key is read off the sums of several keys, in a key space of `shape`. For each pair
-    of `readings[f]`, `cells[f]` says at which keys that sum counts. All scales are 1 then.
+    of `readings[f]`, `cells[f]` says at which keys that sum counts. All scales are 1 then. Functional f compares two
+    means if `means[f]` is a pair.
     """
 
     sensitivities: tuple[int, ...]
@@ -94,6 +114,11 @@ class CommonSums:
     scales: tuple[int, ...]
     cells: tuple[tuple[TakenCells, ...], ...] = ()
     shape: tuple[int, ...] = ()
+    means: tuple[MeanPair | None, ...] = ()
+
+    def find_pair(self, functional: int) -> MeanPair | None:
+        """Return the means that a functional compares, or None if it is a sum."""
+        return self.means[functional] if self.means else None
 
 
 SHORT_BLOCKS = 2
@@ -207,7 +232,9 @@ class FunctionalTest:
     `tie` on the boundary. `S <= d` mirrors this. `fnr` and `fpr` are the functional's shares, which the test keeps at
     `cut + 1` and at `cut - tolerance`. A progressive test first decides far values in `looks`, coarse to fine. With
     `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the
-    value has these alone, and `rate` and `epsilon` are those of the first.
+    value has these alone, and `rate` and `epsilon` are those of the first. With `pair` it compares two means: noises of
+    even variants are in the first, those of odd ones in the other, which may err by `other_error` steps. `counted` are
+    the sums of both means' rows.
     """
 
     epsilon: float
@@ -221,6 +248,9 @@ class FunctionalTest:
     looks: tuple[Look, ...] = ()
     beside: Beside | None = None
     cell_noises: tuple[CellNoise, ...] = ()
+    pair: MeanPair | None = None
+    counted: tuple[int, int] = (0, 0)
+    other_error: int = 0
 
 
 @dataclass(frozen=True, slots=True)

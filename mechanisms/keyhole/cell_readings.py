@@ -17,8 +17,23 @@ import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
+from mechanisms.keyhole.cell_means import (
+    PairNoises,
+    bound_missed_mean,
+    bound_wrong_mean,
+    compare_exact_means,
+    decide_means,
+    find_pair_rates,
+)
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
-from mechanisms.keyhole.taken_cells import Weights, find_known_keys, read_cells, weigh_noises
+from mechanisms.keyhole.taken_cells import (
+    Weights,
+    find_known_keys,
+    look_up_parts,
+    read_cells,
+    weigh_noises,
+    weigh_parts,
+)
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, find_least_reach, merge_equal_noises
 from mechanisms.protocol import (
@@ -57,10 +72,14 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     common = task.common
     assert common is not None
     assert common.cells, "a reading of the key's own cell alone is a common sum"
-    near, weights = list_task_tolerances(task), [_weigh_to_plan(common, one) for one in range(len(common.readings))]
-    prices = _prices(common)
+    number = len(common.readings)
+    near, prices = list_task_tolerances(task), _prices(common)
+    pairs = {one: noises for one in range(number) if (noises := weigh_pair(common, one)) is not None}
+    weights = [() if one in pairs else _weigh_to_plan(common, one) for one in range(number)]
 
     def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        if functional in pairs:
+            return _estimate_pair_loss(pairs[functional], prices, near[functional], fnr, fpr)
         every = (times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
         return find_least_epsilon(
             sensitivity=max(every, default=1), tolerance=near[functional], fnr=fnr, fpr=fpr, allow_block=False
@@ -72,7 +91,15 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
         for one in noisy:
             for place, rate in _find_rates(weights[one], prices, near[one], shares.fnr[one], shares.fpr[one]).items():
                 rates[place] = max(rates[place], rate)
-        return {one: _test(weights[one], rates, near[one], shares, one) for one in noisy}
+        compared = [one for one in list_mentioned(task) if one in pairs]
+        for one in compared:
+            found = find_pair_rates(pairs[one], prices, near[one], shares.fnr[one], shares.fpr[one])
+            for place, rate in found.items():
+                rates[place] = max(rates[place], rate)
+        known = dict(enumerate(rates))
+        return {one: _test(weights[one], rates, near[one], shares, one) for one in noisy} | {
+            one: pairs[one].make_test(known, near[one], shares.fnr[one], shares.fpr[one]) for one in compared
+        }
 
     # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
     apportioned = replace(task, sensitivities=(1,) * len(common.readings), blocks=frozenset())
@@ -85,7 +112,6 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
         decides_several=True,
         calibrate_together=calibrate_together,
     )
-    number = len(common.readings)
     one_by_one = expose_sets_at_once(([one] for one in range(number)), functionals=number)
     found: list[Calibration] = []
     refused: Unachievable | None = None
@@ -117,7 +143,8 @@ def _price(found: Calibration, task: DecisionTask) -> Calibration:
 
 def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: float, fnr: float, fpr: float) -> int:
     """Return about the least tolerance at which one functional's test costs a cell `epsilon`."""
-    prices, weights = _prices(common), _weigh_to_plan(common, functional)
+    prices = _prices(common)
+    weights = _weigh_to_plan(common, functional)
     if not weights:
         return 0
     ratios = _balance(weights, prices)
@@ -143,12 +170,16 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
         place: sums[place] + noise.draw_discrete_laplace(rate=rate, size=keys) if rate else np.zeros(keys, np.int64)
         for place, rate in enumerate(rates)
     }
-    mentioned = list_mentioned(task)
-    read = {one: read_cells(common, one, noisy) for one in mentioned}
+    sums_alone = [one for one in list_mentioned(task) if common.find_pair(one) is None]
+    read = {one: read_cells(common, one, noisy) for one in sums_alone}
     # a value without noise is compared as it is
-    shifts = {one: calibration.tests[one].shift * ~find_known_keys(common, one) for one in mentioned}
+    shifts = {one: calibration.tests[one].shift * ~find_known_keys(common, one) for one in sums_alone}
 
     def test_literal(cut: Cut) -> Booleans:
+        if common.find_pair(cut.functional) is not None:
+            parts, there = zip(*look_up_parts(common, cut.functional, noisy), strict=True)
+            held = decide_means(calibration.tests[cut.functional], cut, parts)
+            return np.asarray(held & np.all(there, axis=0), dtype=np.bool_)
         (values, present), shift = read[cut.functional], shifts[cut.functional]
         held = values > cut.cut - shift if cut.above else values < cut.cut + 1 + shift
         return np.asarray(held & present, dtype=np.bool_)
@@ -161,9 +192,34 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
     )
 
 
+def weigh_pair(common: CommonSums, functional: int) -> PairNoises | None:
+    """Return the noises of a comparison of means, or None for a sum. Raise `Unachievable`."""
+    pair = common.find_pair(functional)
+    if pair is None:
+        return None
+    parts = tuple(zip(common.readings[functional], common.cells[functional], strict=True))
+    own, other = (_check_kinds(weigh_parts(side, common.shape)) for side in (parts[:2], parts[2:]))
+    (first, _), (second, _), (third, _), (fourth, _) = common.readings[functional]
+    return PairNoises(pair, (first, second, third, fourth), own, other)
+
+
+def _estimate_pair_loss(
+    noises: PairNoises, prices: Sequence[float], tolerance: int, fnr: float, fpr: float
+) -> tuple[float, float, float]:
+    """Return about the loss of a comparison of means, by which rates are shared between functionals."""
+    steps = max(1, math.floor(tolerance * noises.pair.step * noises.pair.rows))
+    price = prices[noises.places[0]] + noises.pair.reach * prices[noises.places[1]]
+    return find_least_epsilon(
+        sensitivity=max(1, math.ceil(price)), tolerance=steps, fnr=fnr, fpr=fpr, allow_block=False
+    )
+
+
 def _weigh_to_plan(common: CommonSums, functional: int) -> tuple[Weights, ...]:
     """Return the noises in a functional's reading. Raise `Unachievable` if they take too long to work out."""
-    found = weigh_noises(common, functional)
+    return _check_kinds(weigh_noises(common, functional))
+
+
+def _check_kinds(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
     if len(found) > _MOST_KINDS:
         raise Unachievable("groups at different places read too many different numbers of groups")
     return found
@@ -179,14 +235,16 @@ def _prices(common: CommonSums) -> tuple[float, ...]:
 
 def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
+    if test.pair is not None:
+        return bound_missed_mean(test, distance)
     return max((bound_upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises)), default=0.0)
 
 
 def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
-    return max(
-        (bound_upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0
-    )
+    if test.pair is not None:
+        return bound_wrong_mean(test, distance)
+    return max((bound_upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0)
 
 
 @lru_cache(maxsize=256)
@@ -303,5 +361,18 @@ def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
 
 def evaluate_literal(common: CommonSums, cut: Cut, sums: Integers) -> Booleans:
     """Return for which keys a literal holds on exact sums, where these may be shown: to owners, and in tests."""
-    values, present = read_cells(common, cut.functional, dict(enumerate(sums)))
+    values, present = read_exactly(common, cut.functional, sums)
     return np.asarray(cut.evaluate(values) & present, dtype=np.bool_)
+
+
+def read_exactly(common: CommonSums, functional: int, sums: Integers) -> tuple[Integers, Booleans]:
+    """Return a functional of every key from exact sums, and True for the keys that have a value.
+
+    Of a comparison of means it is the sign of the difference.
+    """
+    exact, pair = dict(enumerate(sums)), common.find_pair(functional)
+    if pair is None:
+        return read_cells(common, functional, exact)
+    parts, there = zip(*look_up_parts(common, functional, exact), strict=True)
+    sign, known = compare_exact_means(pair, parts)
+    return sign, known & np.all(there, axis=0)

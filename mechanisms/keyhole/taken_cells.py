@@ -14,6 +14,8 @@ import numpy as np
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import CommonSums, TakenCells, Unachievable
 
+Parts: TypeAlias = tuple[tuple[tuple[int, int], TakenCells], ...]
+"""The sums of a reading, each with its factor, and the cells of each."""
 Weights: TypeAlias = tuple[tuple[int, int, int], ...]
 """Of one kind of key: a sum, by how much its noise counts, and in how many cells."""
 
@@ -28,17 +30,24 @@ def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]
     """Return a functional of every key from the sums of all cells, and True for the keys that have a value."""
     reading, cells = common.readings[functional], common.cells[functional]
     keys = next(iter(sums.values())).size
-    weights = weigh_noises(common, functional)
-    most = LARGEST_VALUE // max((sum(times * count for _, times, count in one) for one in weights), default=1)
     total, present = np.zeros(keys, dtype=np.int64), np.ones(keys, dtype=np.bool_)
-    for (place, times), where in zip(reading, cells, strict=True):
-        found, there = _look_up(np.clip(sums[place], -most, most).reshape(common.shape), where)
-        total += times * found.reshape(-1)
+    for (_, times), where, (found, there) in zip(reading, cells, look_up_parts(common, functional, sums), strict=True):
+        total += times * found
         if where.otherwise is None:
-            present &= there.reshape(-1)
+            present &= there
         else:
-            total += where.otherwise * ~there.reshape(-1)
+            total += where.otherwise * ~there
     return total, present
+
+
+def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> list[tuple[Integers, Booleans]]:
+    """Return each sum of a reading for every key, without its factor, and True for the keys that have cells of it."""
+    parts = _zip_parts(common, functional)
+    weights = weigh_parts(parts, common.shape)
+    most = LARGEST_VALUE // max((sum(times * count for _, times, count in one) for one in weights), default=1)
+    clipped = {place: np.clip(sums[place], -most, most).reshape(common.shape) for (place, _), _ in parts}
+    looked = [_look_up(clipped[place], where) for (place, _), where in parts]
+    return [(found.reshape(-1), there.reshape(-1)) for found, there in looked]
 
 
 def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
@@ -62,9 +71,16 @@ def _weight(where: TakenCells, place: int) -> int:
     return where.most // len(where.taken[place]) if where.most and where.taken[place] else 1
 
 
-@lru_cache(maxsize=256)
 def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
-    """Return the noises in a functional's reading, for each kind of key that has a value of it.
+    """Return the noises in a functional's reading, for each kind of key that has a value of it. Raise `Unachievable`.
+
+    Kinds that have fewer noises than another are left out, where all noises are alike.
+    """
+    return _drop_narrower(weigh_parts(_zip_parts(common, functional), common.shape))
+
+
+def weigh_parts(parts: Parts, shape: tuple[int, ...]) -> tuple[Weights, ...]:
+    """Return the noises in the sum of a reading's parts, for each kind of key that has a value of it.
 
     Each is a sum, by how much its noise counts, and in how many cells. A cell that several parts of a reading have in
     common counts by the sum of what it counts there. There is none if the reading has no noise in any key.
@@ -72,14 +88,14 @@ def weigh_noises(common: CommonSums, functional: int) -> tuple[Weights, ...]:
     Raises:
         Unachievable: a calendar is too long.
     """
-    found = dict.fromkeys(_weigh_places(common, functional)[1].values())
+    found = dict.fromkeys(_weigh_places(parts, shape)[1].values())
     found.pop((), None)  # of keys in which everything cancels out: their value is known
-    return _drop_narrower(tuple(found))
+    return tuple(found)
 
 
 def find_known_keys(common: CommonSums, functional: int) -> Booleans:
     """Return True for the keys whose value of a functional has no noise, because only constants are left of it."""
-    calendars, weights = _weigh_places(common, functional)
+    calendars, weights = _weigh_places(_zip_parts(common, functional), common.shape)
     known = np.zeros(common.shape, dtype=np.bool_)
     for places, one in weights.items():
         if not one:
@@ -88,21 +104,24 @@ def find_known_keys(common: CommonSums, functional: int) -> Booleans:
     return known.reshape(-1)
 
 
+def _zip_parts(common: CommonSums, functional: int) -> Parts:
+    return tuple(zip(common.readings[functional], common.cells[functional], strict=True))
+
+
 @lru_cache(maxsize=256)
-def _weigh_places(common: CommonSums, functional: int) -> tuple[list[int], Mapping[tuple[int, ...], Weights]]:
+def _weigh_places(parts: Parts, shape: tuple[int, ...]) -> tuple[list[int], Mapping[tuple[int, ...], Weights]]:
     """Return the axes with calendars, and the noises of keys by their places on these."""
-    parts = tuple(zip(common.readings[functional], common.cells[functional], strict=True))
     calendars = sorted({where.axis for _, where in parts if where.axis is not None})
     others = sorted({axis for _, where in parts for axis in where.whole} - set(calendars))
-    if math.prod(common.shape[axis] for axis in calendars) > _MOST_PLACES:
+    if math.prod(shape[axis] for axis in calendars) > _MOST_PLACES:
         raise Unachievable("a calendar of so many values is too long for windows over it")
     found: dict[tuple[int, ...], Weights] = {}
-    if not math.prod(common.shape):
+    if not math.prod(shape):
         return calendars, found
-    for places in product(*(range(common.shape[axis]) for axis in calendars)):
+    for places in product(*(range(shape[axis]) for axis in calendars)):
         at = dict(zip(calendars, places, strict=True))
         if all(where.axis is None or where.has_value(at[where.axis]) for _, where in parts):
-            found[places] = _weigh_at(parts, at, others, common.shape)
+            found[places] = _weigh_at(parts, at, others, shape)
     return calendars, found
 
 

@@ -1,0 +1,233 @@
+"""Comparisons of a group's mean with the mean of other groups, on the noisy sums and rows of cells."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from mechanisms.formula import AllOf, Integers
+from mechanisms.keyhole.cell_means import bound_error, compare_exact_means, decide_means
+from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong, evaluate_literal
+from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, TakenCells, Unachievable
+from mechanisms.registry import MECHANISMS
+from mechanisms.threshold.joint_loss import compute_joint_loss, list_sum_rates
+from tests.effort import examples, rounds
+from tests.mechanisms.keyhole.cell_worlds import above, below, cell_task, common_sums, lag, total
+from tests.seeded_noise import SeededNoise
+
+NAMES = ("keyhole", "progressive")
+REACH = 100
+ROWS = 400
+ROUNDING = 1e-12  # of shares
+BEYOND = 10_000_000
+"""Rows of keys whose answer is in no doubt."""
+
+
+def mean_pair(
+    *, times: Fraction = Fraction(1), constant: Fraction = Fraction(0), other_reach: int = REACH, other_rows: int = ROWS
+) -> MeanPair:
+    """Return a comparison of means in hundredths of a step."""
+    return MeanPair(times, constant, Fraction(1, 100), REACH, other_reach, ROWS, other_rows)
+
+
+def compare_means(shape: tuple[int, ...], own: TakenCells, other: TakenCells, pair: MeanPair) -> CommonSums:
+    """Return a comparison of the means of two readings of sum 0 over the rows of sum 1."""
+    parts = [(0, 1, own), (1, 1, own), (0, 1, other), (1, 1, other)]
+    return replace(common_sums(shape, parts, sensitivities=(REACH, 1)), means=(pair,))
+
+
+def calibrate(name: str, task: DecisionTask) -> Calibration:
+    return MECHANISMS[name].calibrate(task)
+
+
+class Silence(SeededNoise):
+    """Noise that is always zero, so that decisions are those of the shifted thresholds on exact values."""
+
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        return np.zeros(size, dtype=np.int64)
+
+
+class Louder(SeededNoise):
+    """Noise that is six times as wide as it should be."""
+
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        return super().draw_discrete_laplace(rate=rate / 6, size=size)
+
+
+def count_errors(reading: str, side: float, *, rising: bool, many: int, noise: SeededNoise) -> tuple[int, int]:
+    """Return how many of `many` questions miss a key that just qualifies, and return one that fails by the tolerance.
+
+    Both means have as few rows as counts demand. The other mean is `side` times nine tenths of the range's end.
+    """
+    tolerance = 2_500
+    size = {"the month before": 2, "all groups": 7}[reading]
+    where = lag(2, axis=1) if size == 2 else total(1)
+    pair = mean_pair(other_rows=ROWS if size == 2 else ROWS * size)
+    common = compare_means((many, size), OWN_CELL, where, pair)
+    made = calibrate("keyhole", cell_task(common, above(0, 0, tolerance) if rising else below(0, -1, tolerance)))
+
+    def count_returned(difference: Fraction) -> int:
+        """Return how often the last key passes if its mean is so far beyond the other one."""
+        mean = Fraction(side) * REACH * Fraction(9, 10)
+        sums = np.full(size, math.floor(mean * ROWS), dtype=np.int64)
+        sums[-1] = (math.ceil if difference > 0 else math.floor)((mean + difference) * ROWS)
+        if size > 2:  # the mean of all groups is the wanted one
+            wanted = (math.floor if difference > 0 else math.ceil)(mean * ROWS * size)
+            sums[:-1] = (wanted - sums[-1]) // (size - 1)
+            sums[0] += wanted - sums.sum()
+        exact = np.array([np.tile(sums, many), np.full(size * many, ROWS)])
+        passed = MECHANISMS["keyhole"].decide(made, exact, noise=noise).passed
+        return int(passed.reshape(many, size)[:, -1].sum())
+
+    sign = 1 if rising else -1
+    return many - count_returned(sign * Fraction(1, ROWS)), count_returned(-sign * tolerance * pair.step)
+
+
+@pytest.mark.parametrize("rising", [True, False])
+@pytest.mark.parametrize("side", [-1.0, -0.4, 0.0, 0.7, 1.0])
+@pytest.mark.parametrize("reading", ["the month before", "all groups"])
+def test_the_real_mechanism_errs_no_more_often_than_promised(reading: str, side: float, rising: bool) -> None:
+    """10,000 questions (quick: 2,000). With rates as promised each count is too high with a probability below 1e-6."""
+    many = rounds(10_000, quick=2_000)
+    noise = SeededNoise(int(10 * side) + 40 + rising)
+    missed, wrong = count_errors(reading, side, rising=rising, many=many, noise=noise)
+    assert missed <= stats.binom.isf(1e-6, many, 0.05)
+    assert wrong <= stats.binom.isf(1e-6, many, 0.1)
+
+
+@pytest.mark.parametrize("reading", ["the month before", "all groups"])
+def test_noise_six_times_as_wide_breaks_the_promise(reading: str) -> None:
+    """At the end of the range, where rows count the most."""
+    missed, wrong = count_errors(reading, 1.0, rising=True, many=2_000, noise=Louder(3))
+    assert missed > stats.binom.isf(1e-6, 2_000, 0.05)
+    assert wrong > stats.binom.isf(1e-6, 2_000, 0.1)
+
+
+fractions = st.fractions(-3, 3, max_denominator=12)
+
+
+@examples(100, quick=20)
+@given(
+    times=fractions.filter(bool),
+    constant=fractions,
+    sums=st.lists(st.integers(-(1 << 40), 1 << 40), min_size=6, max_size=6),
+    rows=st.lists(st.integers(0, 50), min_size=6, max_size=6),
+)
+def test_exact_comparisons_are_those_of_fractions(
+    times: Fraction, constant: Fraction, sums: list[int], rows: list[int]
+) -> None:
+    """Ties and groups without rows included. In a month without a month before there is nothing to compare."""
+    pair = mean_pair(times=times, constant=constant)
+    common = compare_means((6,), OWN_CELL, lag(6), pair)
+    exact = np.array([sums, rows], dtype=np.int64)
+    for cut, at_least in ((above(0, 0, 9), False), (above(0, -1, 9), True)):
+        expected = []
+        for place in range(6):
+            if not place or not rows[place] or not rows[place - 1]:
+                expected.append(False)
+                continue
+            difference = (
+                Fraction(sums[place], rows[place]) - times * Fraction(sums[place - 1], rows[place - 1]) - constant
+            )
+            expected.append(difference >= 0 if at_least else difference > 0)
+        assert evaluate_literal(common, cut, exact).tolist() == expected
+
+
+@examples(60, quick=12)
+@given(
+    name=st.sampled_from(NAMES),
+    times=st.sampled_from([Fraction(1), Fraction(6, 5), Fraction(-1), Fraction(1, 10)]),
+    constant=st.integers(-50, 50).map(Fraction),
+    own=st.lists(st.integers(-REACH, REACH), min_size=4, max_size=4),
+    rising=st.booleans(),
+)
+def test_far_from_the_bar_decisions_are_exact(
+    name: str, times: Fraction, constant: Fraction, own: list[int], rising: bool
+) -> None:
+    """Without noise, where both means differ by more than the tolerance and no bound confines the right side."""
+    pair = mean_pair(times=times, constant=constant)
+    common = compare_means((4,), OWN_CELL, lag(4), pair)
+    tolerance = 2_500
+    made = calibrate(name, cell_task(common, above(0, 0, tolerance) if rising else below(0, -1, tolerance)))
+    exact = np.array([[BEYOND * one for one in own], [BEYOND] * 4])
+    passed = MECHANISMS[name].decide(made, exact, noise=Silence(0)).passed
+    assert not passed[0]
+    for place in range(1, 4):
+        difference = own[place] - times * own[place - 1] - constant
+        if abs(difference) > tolerance * pair.step:
+            assert passed[place] == ((difference > 0) == rising)
+
+
+@examples(40, quick=8)
+@given(
+    name=st.sampled_from(NAMES),
+    times=st.sampled_from([Fraction(1), Fraction(3, 2), Fraction(-2)]),
+    tolerance=st.integers(1_000, 9_000),
+    both=st.booleans(),
+)
+def test_shares_are_kept_and_the_loss_is_that_of_every_sum(
+    name: str, times: Fraction, tolerance: int, both: bool
+) -> None:
+    """The stated bounds keep the shares, and a cell's loss is the joint loss of the rates of both sums."""
+    common = compare_means((4,), OWN_CELL, lag(4), mean_pair(times=times))
+    guarded = replace(
+        common,
+        readings=(*common.readings, ((1, 1),)),
+        cells=(*common.cells, (OWN_CELL,)),
+        scales=(1, 1),
+        means=(*common.means, None),
+    )
+    literal = above(0, 0, tolerance)
+    task = cell_task(guarded, AllOf((literal, above(1, 499, 100)))) if both else cell_task(common, literal)
+    made = calibrate(name, task)
+    test = made.tests[0]
+    assert bound_missed(test, 1) <= test.fnr <= 0.05 + ROUNDING
+    assert bound_wrong(test, -tolerance) <= test.fpr <= 0.1 + ROUNDING
+    assert made.fnr is not None
+    assert made.fpr is not None
+    assert made.fnr <= 0.05
+    assert made.fpr <= 0.1
+    rates = list_sum_rates(made)
+    losses = [rate * moved for rate, moved in zip(rates, common.sensitivities, strict=True)]
+    assert compute_joint_loss(losses, common.exposures) <= Fraction(made.worst_case_epsilon)
+
+
+def test_bounds_fall_with_the_margin() -> None:
+    """A margin without a whole step may always be outweighed."""
+    common = compare_means((4,), OWN_CELL, lag(4), mean_pair())
+    test = calibrate("keyhole", cell_task(common, above(0, 0, 2_500))).tests[0]
+    bounds = [bound_error(test, margin) for margin in range(0, 4_000, 100)]
+    assert bounds[0] == 1.0
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] < 0.05
+
+
+def test_a_mean_that_cannot_be_reached_lets_nobody_pass() -> None:
+    """The bar is beyond what a group's mean can be: a group far below it never passes by noisy rows."""
+    pair = mean_pair(times=Fraction(3))
+    common = compare_means((4,), OWN_CELL, lag(4), pair)
+    test = calibrate("keyhole", cell_task(common, above(0, 0, 2_500))).tests[0]
+    sums = [np.array([one]) for one in (REACH * ROWS, ROWS, 90 * ROWS, ROWS)]
+    assert not decide_means(test, above(0, 0, 2_500), sums).any()
+    sums[1] = np.array([-ROWS])  # rows below 0 turn the comparison
+    assert not decide_means(test, above(0, 0, 2_500), sums).any()
+
+
+def test_signs_are_0_without_rows() -> None:
+    sign, there = compare_exact_means(
+        mean_pair(), [np.array([5, 5]), np.array([0, 1]), np.array([1, 1]), np.array([1, 0])]
+    )
+    assert sign.tolist() == [0, 0]
+    assert there.tolist() == [False, False]
+
+
+@pytest.mark.parametrize("tolerance", [1, 1 << 41])
+def test_tolerances_out_of_reach_are_refused(tolerance: int) -> None:
+    common = compare_means((4,), OWN_CELL, lag(4), mean_pair())
+    with pytest.raises(Unachievable):
+        calibrate("keyhole", cell_task(common, above(0, 0, tolerance)))
