@@ -2,14 +2,16 @@
 
 A question about three months compares each with the month before, with its running total, or both. One unit more in the
 second month changes the answers of the second and of the third. All answers are observed at once. The claim is the loss
-of one cell, which is charged once.
+of one cell, which is charged once. A further question compares the means of neighbours, from noisy sums and rows.
 
-Proof: docs/proofs/cell_readings.md, docs/proofs/audit.md.
+Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,13 +19,18 @@ from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.worst_cases import Values, widen_tolerances
 from mechanisms.formula import AllOf, Cut
-from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Mechanism, Noise, TakenCells
+from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, Mechanism, Noise, TakenCells
 from mechanisms.threshold.joint_loss import expose_all_at_once
+
+Sums: TypeAlias = tuple[Values, ...]
+"""The months of each sum."""
 
 MONTHS = 3
 """Groups of the question: the cell that differs is the second one, which two of them read."""
 _DIFFERENCE, _RUNNING_TOTAL = 0, 1  # places of what is read off the cells
 _MOVED = 4  # what one unit changes of a month's sum
+_ROWS = 80  # of each month whose means are compared
+_BEFORE = TakenCells(axis=1, taken=tuple((month - 1,) if month else () for month in range(MONTHS)))
 _DEPTHS = (0.0, 0.5, 1.0)  # of a value in its band, from just true to just false beyond the tolerance
 _MOST_EPSILON_OF_A_CELL = 2.0  # a unit is then seen in answers that so few draws meet often enough
 
@@ -45,14 +52,16 @@ def audit_calendar_cells(
     pairs = []
     for task in _list_tasks():
         calibration = mechanism.calibrate(widen_tolerances(mechanism, task, most_epsilon=_MOST_EPSILON_OF_A_CELL))
-        for months, moved in _list_worlds(calibration.task):
+        compares_means = calibration.task.common is not None and calibration.task.common.means
+        worlds = _list_worlds_of_means if compares_means else _list_worlds
+        for months, moved in worlds(calibration.task):
             first, second = (_watch(mechanism, calibration, one, noise) for one in (months, moved))
             pairs.append(Neighbours(description=f"months {months} and {moved}", first=first, second=second))
     return audit(subject, pairs, samples=samples, progress=progress)
 
 
 def _list_tasks() -> Iterator[DecisionTask]:
-    """Yield a question on differences, one on running totals, and one on both, whose differences are predicates."""
+    """Yield questions on differences, running totals, both, and on the means of neighbours."""
     difference = Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=8)
     running = Cut(functional=_RUNNING_TOTAL, cut=90, above=True, tolerance=8)
     either = AllOf((replace(running, above=False), difference))
@@ -66,23 +75,61 @@ def _list_tasks() -> Iterator[DecisionTask]:
             predicates=predicates,
             common=_three_months(),
         )
+    yield DecisionTask(
+        formula=Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=40),
+        sensitivities=(1,),
+        exposures=expose_all_at_once(1),
+        fnr=0.05,
+        fpr=0.1,
+        common=_three_means(),
+    )
 
 
 def _three_months() -> CommonSums:
     """Return how differences and running totals are read off three months, of calendars along the first axis."""
-    before = TakenCells(axis=1, taken=tuple((month - 1,) if month else () for month in range(MONTHS)))
     up_to = TakenCells(axis=1, taken=tuple(tuple(range(month + 1)) for month in range(MONTHS)))
     return CommonSums(
         sensitivities=(_MOVED,),
         exposures=expose_all_at_once(1),
         readings=(((0, 1), (0, -1)), ((0, 1),)),
         scales=(1, 1),
-        cells=((OWN_CELL, before), (up_to,)),
+        cells=((OWN_CELL, _BEFORE), (up_to,)),
         shape=(1, MONTHS),
     )
 
 
-def _list_worlds(task: DecisionTask) -> Iterator[tuple[Values, Values]]:
+def _three_means() -> CommonSums:
+    """Return how a month's mean is compared with that of the month before. No row is beyond 4 from 0."""
+    step = Fraction(1, 20)
+    pair = MeanPair(Fraction(1), Fraction(0), step, _MOVED, _MOVED, rows=_ROWS, other_rows=_ROWS)
+    return CommonSums(
+        sensitivities=(_MOVED, 1),
+        exposures=expose_all_at_once(2),
+        readings=(((0, 1), (1, 1), (0, 1), (1, 1)),),
+        scales=(1,),
+        cells=((OWN_CELL, OWN_CELL, _BEFORE, _BEFORE),),
+        shape=(1, MONTHS),
+        means=(pair,),
+    )
+
+
+def _list_worlds_of_means(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:
+    """Yield sums and rows of the months, and the same with one row more in the second one.
+
+    The differences of means are at all depths of their bands.
+    """
+    literal, common = next(task.list_literals()), task.common
+    assert common is not None
+    width = float(common.means[0].step) if common.means[0] is not None else 0.0
+    for first, second in product(_DEPTHS, repeat=2):
+        means = [-0.7 * _MOVED]
+        for depth in (first, second):
+            means.append(means[-1] - depth * width * literal.tolerance)
+        sums = tuple(round(max(-_MOVED, min(_MOVED, mean)) * _ROWS) for mean in means)
+        yield (sums, (_ROWS,) * MONTHS), ((sums[0], sums[1] + _MOVED, sums[2]), (_ROWS, _ROWS + 1, _ROWS))
+
+
+def _list_worlds(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:
     """Yield sums of the months, and the same with the second one moved by one unit.
 
     The readings of the second and the third month are at all depths of their bands. Where both kinds are compared these
@@ -98,7 +145,7 @@ def _list_worlds(task: DecisionTask) -> Iterator[tuple[Values, Values]]:
             whole = _at_depth(literals[_RUNNING_TOTAL], 0.5) if _RUNNING_TOTAL in literals else 0
             middle = (whole + second - third) // MONTHS
             months = (middle - second, middle, middle + third)
-        yield months, (months[0], months[1] + _MOVED, months[2])
+        yield (months,), ((months[0], months[1] + _MOVED, months[2]),)
 
 
 def _at_depth(literal: Cut, depth: float) -> int:
@@ -106,12 +153,12 @@ def _at_depth(literal: Cut, depth: float) -> int:
     return literal.cut + distance if literal.above else literal.cut + 1 - distance
 
 
-def _watch(mechanism: Mechanism, calibration: Calibration, months: Values, noise: Noise) -> Release:
+def _watch(mechanism: Mechanism, calibration: Calibration, months: Sums, noise: Noise) -> Release:
     def release(samples: int) -> Transcripts:
         assert calibration.task.common is not None
         common = replace(calibration.task.common, shape=(samples, MONTHS))
         many = replace(calibration, task=replace(calibration.task, common=common))
-        sums = np.tile(np.array(months, dtype=np.int64), samples)[np.newaxis]
+        sums = np.tile(np.array(months, dtype=np.int64), samples)
         outcome = mechanism.decide(many, sums, noise=noise)
         answers = [one.astype(np.int64).reshape(samples, MONTHS) for one in (outcome.passed, *outcome.predicates)]
         return Transcripts(seen=np.hstack(answers), claimed=outcome.epsilon.reshape(samples, MONTHS).max(axis=1))
