@@ -73,13 +73,17 @@ def judge(statement: Statement, engines: Engines, tally: Tally) -> Disagreement 
     return None
 
 
-def parse_question(sql: str) -> Question | None:
-    """The one question that the statement is, with no tolerance; None if it is several. Raises KH1xx, KH2xx."""
+def parse_question(sql: str, *, adds_guards: bool = False) -> Question | None:
+    """The one question that the statement is, with no tolerance; None if it is several. Raises KH1xx, KH2xx.
+
+    With `adds_guards` Keyhole may add counts beside comparisons, and the tolerance is the default.
+    """
     statement = classify(sql, CATALOG)
     assert isinstance(statement, Asking)
     if len(statement.questions) != 1:
         return None
-    wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
+    settings: dict[str, str | None] = {} if adds_guards else {"keyhole.tolerance": "0", "keyhole.guard": "refuse"}
+    wanted = read_accuracy(settings, CATALOG.defaults)
     return bind_question(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 

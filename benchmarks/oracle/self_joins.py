@@ -64,6 +64,11 @@ class SelfJoinStatement:
         inner = f"SELECT {keys}, {own} AS n, {other} AS m FROM {self.table.name}{where} GROUP BY {keys}"
         return self.text.replace("{m}", inner)
 
+    @property
+    def compares_means(self) -> bool:
+        """False: sizes are compared."""
+        return False
+
 
 def draw_self_join(drawn: random.Random) -> SelfJoinStatement:
     """Return a random comparison of groups with those that a join finds."""
@@ -95,5 +100,11 @@ def judge_self_join(
 
 def _find_truth(statement: SelfJoinStatement, question: Question, engines: Engines) -> set[Key]:
     own, other = statement.sizes
-    sizes = list_sizes(statement.table, statement.keys, statement.where, {"n": own, "m": other}, question)
+    sizes = list_sizes(
+        statement.table,
+        statement.keys,
+        statement.where,
+        {"n": f"coalesce({own}, 0)", "m": f"coalesce({other}, 0)"},
+        question,
+    )
     return fetch_keys(statement.text.replace("{m}", sizes), engines)

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 import psycopg
 
 from benchmarks.oracle.judging import Tally, parse_question, write_literal
 from benchmarks.oracle.worlds import KEYS, TABLES, Engines, Key, name_bounded
-from mechanisms.formula import evaluate_formula
+from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.cell_readings import evaluate_literal
+from mechanisms.protocol import CommonSums
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.functionals.cell_readings import list_cell_sums, reads_cells
@@ -40,12 +42,22 @@ _CONDITIONS = (
     "100.0 * n / nullif(w, 0) {s} 40", "n + w {o} {c}", "2 * n - 3 * w {o} {c}", "abs(n - w) {s} 2",
     "n - coalesce(w, 0) {o} {c}", "coalesce(n - w, 0) {o} {c}", "n > coalesce(w, {c})",
 )  # fmt: skip
+_MEAN_CONDITIONS = (
+    "n {o} {q} * w", "n - w {o} {c}", "n {o} w + {c}", "w {o} n", "NOT (n {o} {q} * w)", "2 * n - w {o} {c}",
+    "n BETWEEN {q} * w AND w + {c}", "n {o} {q} * w AND n {o} w - {c}", "n {o} {q} * w OR n - w {o} {c}",
+)  # fmt: skip
+_AVERAGED = ("age", "cost", "weight", "fee")
 _NUMBERS = ("0.1", "0.25", "0.5", "1", "1.2", "2")
+_MEAN_NUMBERS = ("0.31", "0.73", "1", "1.13", "1.91")  # PostgreSQL rounds quotients: there must be few ties
+_MEAN_CONSTANTS = ("-1.37", "-0.37", "0.37", "1.37")
 
 
 @dataclass(frozen=True, slots=True)
 class WindowStatement:
-    """A comparison of the size `own` with a `window` over groups, in which {size} stands for the size it reads."""
+    """A comparison of the size `own` with a `window` over groups, in which {size} stands for the size it reads.
+
+    With `mean` both are means of that column: {size} stands for a group's mean, {total} and {rows} for what it divides.
+    """
 
     table: Table
     keys: tuple[str, ...]
@@ -54,14 +66,20 @@ class WindowStatement:
     size: str
     window: str
     condition: str
+    mean: str = ""
 
     @property
     def sql(self) -> str:
         """As it is asked."""
         keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
-        window = self.window.format(size=self.size)
+        window = self.window.format(size=self.size, total=f"sum({self.mean})", rows=f"count({self.mean})")
         inner = f"SELECT {keys}, {self.own} AS n, {window} AS w FROM {self.table.name}{where} GROUP BY {keys}"
         return f"SELECT {keys} FROM ({inner}) q WHERE {self.condition}"
+
+    @property
+    def compares_means(self) -> bool:
+        """True if both sides are means of rows."""
+        return bool(self.mean)
 
 
 class CellStatement(Protocol):
@@ -70,6 +88,10 @@ class CellStatement(Protocol):
     @property
     def sql(self) -> str:
         """As it is asked."""
+
+    @property
+    def compares_means(self) -> bool:
+        """True for means of rows, beside which Keyhole adds counts."""
 
 
 Asked = TypeVar("Asked", bound=CellStatement)
@@ -96,10 +118,14 @@ def window_statement(drawn: random.Random) -> WindowStatement:
     condition = drawn.choice(_CONDITIONS)
     if "/" in condition and size.startswith("count"):
         size = "sum(age)"  # a quotient of integers is cut off, and refused
+    where = drawn.choice(("", "", "age > 1", "insured", "month >= '2026-02-01'", "level <> 2"))
+    table = drawn.choice(TABLES)
+    if drawn.random() < 0.3:
+        return _mean_statement(drawn, table, keys, where, _window(drawn, kind, calendars, others))
     return WindowStatement(
-        table=drawn.choice(TABLES),
+        table=table,
         keys=keys,
-        where=drawn.choice(("", "", "age > 1", "insured", "month >= '2026-02-01'", "level <> 2")),
+        where=where,
         own=size if drawn.random() < 0.6 else drawn.choice(_SIZES),
         size=size,
         window=_window(drawn, kind, calendars, others),
@@ -109,6 +135,30 @@ def window_statement(drawn: random.Random) -> WindowStatement:
             q=drawn.choice(_NUMBERS),
             c=drawn.randint(-5, 9),
         ),
+    )
+
+
+def _mean_statement(
+    drawn: random.Random, table: Table, keys: tuple[str, ...], where: str, window: str
+) -> WindowStatement:
+    """Return a random comparison of a group's mean with the mean of other groups' rows."""
+    column = drawn.choice(_AVERAGED)
+    call, over = window.split("({size}", 1)
+    if call in ("sum", "avg"):
+        over = over.removeprefix(")")
+        window = f"sum({{total}}){over} / nullif(sum({{rows}}){over}, 0)"
+    condition = drawn.choice(_MEAN_CONDITIONS)
+    return WindowStatement(
+        table=table,
+        keys=keys,
+        where=where,
+        own=f"avg({column})",
+        size=f"avg({column})",
+        window=window,
+        condition=condition.format(
+            o=drawn.choice((">", ">=", "<", "<=")), q=drawn.choice(_MEAN_NUMBERS), c=drawn.choice(_MEAN_CONSTANTS)
+        ),
+        mean=column,
     )
 
 
@@ -141,7 +191,7 @@ def judge_cells(
 ) -> Disagreed[Asked] | None:
     """Return where a source disagrees with what `find_truth` finds of a statement; None without a disagreement."""
     try:
-        question = parse_question(statement.sql)
+        question = parse_question(statement.sql, adds_guards=statement.compares_means)
     except KeyholeError as error:
         if error.code in ("KH900", "KH100"):
             raise
@@ -171,26 +221,49 @@ def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
     rewritten = rewrite(there, dialect=source.dialect)
     values = source.aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
     keys = question.keys.size
-    held = evaluate_formula(question.formula, lambda cut: evaluate_literal(common, cut, values), keys=keys)
+    compares_means = any(one.pair for one in question.functionals)
+
+    _check_reach(common, values)
+
+    def test_literal(cut: Cut) -> Booleans:
+        if question.functionals[cut.functional].pair is None and compares_means:
+            return np.ones(keys, dtype=np.bool_)  # a count that Keyhole added
+        return evaluate_literal(common, cut, values)
+
+    held = evaluate_formula(question.formula, test_literal, keys=keys)
     return {question.keys.get_key(place) for place, truth in enumerate(held) if truth}
+
+
+def _check_reach(common: CommonSums, sums: Integers) -> None:
+    """Raise if a mean of a group is farther from 0 than its noise was planned for."""
+    for pair, places in zip(common.means, common.readings, strict=bool(common.means)):
+        if pair is not None:
+            (total, _), (rows, _), (other_total, _), (other_rows, _) = places
+            assert (abs(sums[total]) <= pair.reach * sums[rows]).all()
+            assert (abs(sums[other_total]) <= pair.other_reach * sums[other_rows]).all()
 
 
 def _truth(statement: WindowStatement, question: Question, engines: Engines) -> set[Key]:
     """Return the groups of the question for which PostgreSQL says that the comparison holds."""
     keys = ", ".join(statement.keys)
-    values = {"n": statement.own, "m": statement.size}
+    mean = statement.mean
+    missing = "NULL" if mean else "0"
+    values = {"n": f"coalesce({statement.own}, {missing})", "m": f"coalesce({statement.size}, {missing})"}
+    if mean:
+        values |= {"total": f"coalesce(sum({mean}), 0)", "rows": f"count({mean})"}
     sizes = list_sizes(statement.table, statement.keys, statement.where, values, question)
-    windows = f"SELECT {keys}, n, {statement.window.format(size='m')} AS w FROM ({sizes}) s"
+    window = statement.window.format(size="m", total="total", rows="rows")
+    windows = f"SELECT {keys}, n, {window} AS w FROM ({sizes}) s"
     return fetch_keys(f"SELECT {keys} FROM ({windows}) q WHERE {statement.condition}", engines)
 
 
 def list_sizes(table: Table, keys: Sequence[str], where: str, sizes: Mapping[str, str], question: Question) -> str:
-    """Return SQL for named sizes of every group that a question lists, over bounded rows; without rows they are 0."""
+    """Return SQL for named sizes of every group that a question lists, over bounded rows."""
     listed = [question.keys.get_key(place) for place in range(question.keys.size)]
     values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in listed)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in keys)
     filtered = f" AND ({where})" if where else ""
-    computed = ", ".join(f"coalesce({size}, 0)::numeric AS {name}" for name, size in sizes.items())
+    computed = ", ".join(f"({size})::numeric AS {name}" for name, size in sizes.items())
     return (
         f"SELECT {', '.join(f'd.{name}' for name in keys)}, h.* FROM (VALUES {values}) AS d ({', '.join(keys)}), "
         f"LATERAL (SELECT {computed} FROM {name_bounded(table, tuple(keys))} v WHERE {ours}{filtered}) h"

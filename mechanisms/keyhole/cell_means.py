@@ -20,7 +20,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.noise_sum import Noises, Weighted, merge_equal_noises, bound_upper_tail
+from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, merge_equal_noises
 from mechanisms.protocol import CellNoise, FunctionalTest, MeanPair, Unachievable
 from mechanisms.threshold.one_shot import round_rate_up
 
@@ -188,7 +188,9 @@ def _list_kinds(noises: tuple[CellNoise, ...], side: int) -> tuple[tuple[CellNoi
 def _weigh(kind: tuple[CellNoise, ...], counted: int, weight: int) -> Noises:
     """Return the noises of a sum and `weight` times its rows."""
     weighed = ((one, weight if one.place == counted else 1) for one in kind)
-    return merge_equal_noises([Weighted(one.times * times, one.count, float(one.rate)) for one, times in weighed if times])
+    return merge_equal_noises(
+        [Weighted(one.times * times, one.count, float(one.rate)) for one, times in weighed if times]
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -244,7 +244,9 @@ def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
     if test.pair is not None:
         return bound_wrong_mean(test, distance)
-    return max((bound_upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0)
+    return max(
+        (bound_upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0
+    )
 
 
 @lru_cache(maxsize=256)

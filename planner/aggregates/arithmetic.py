@@ -29,6 +29,7 @@ from planner.aggregates.having_refusals import (
     refuse_distinct_divisor,
     refuse_divisor,
     refuse_group_divisor,
+    refuse_group_quotient,
     refuse_integer_quotient,
     refuse_key_factor,
     refuse_sum_with_coalesce,
@@ -46,7 +47,7 @@ from planner.predicates.where_refusals import refuse_subquery
 from planner.question.condition import And, Condition, IsNull, Not, join_any
 from planner.question.condition_text import write_canonical
 from planner.question.disjoint import are_disjoint
-from planner.question.key_cells import OWN_GROUP_ALONE
+from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.products import find_steps
 from planner.question.question import Measure
 from planner.scope.name_resolution import find_column, find_numeric_scale
@@ -291,8 +292,12 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def _make_ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
-    if any(found.cells != OWN_GROUP_ALONE for found, _ in (*left.summands, *right.summands)):
-        raise refuse_group_divisor(node)
+    cells = {found.cells for found, _ in (*left.summands, *right.summands)}
+    if len(cells) > 1:
+        means = any(found.divisor and found.cells != OWN_GROUP_ALONE for found, _ in right.summands)
+        raise refuse_group_quotient(node) if means else refuse_group_divisor(node)
+    if cells != {OWN_GROUP_ALONE}:
+        return _make_group_ratio(node, left, right, cells.pop(), within)
     left, right = _cancel_divisors(left, right, within)
     divided = [found for found, _ in (*left.summands, *right.summands)]
     by_units = _counts_units(right)
@@ -341,6 +346,24 @@ def _make_ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) 
         divides_by_units=by_units and not within.scope.table.is_row_unit,  # else each row is a unit
         has_either_sign=not (find_least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
     )
+
+
+def _make_group_ratio(node: exp.Div, left: Linear, right: Linear, cells: KeyCells, within: GroupScope) -> Aggregate:
+    """Return the quotient of two sums of the same other groups. Raise KH204 if it is no mean of their rows."""
+    below = right.summands[0][0] if len(right.summands) == 1 else None
+    if below is None or len(below.parts) != 1 or below.parts[0].power or below.parts[0].coefficient <= 0:
+        raise refuse_group_divisor(node)
+    once = 1 / below.parts[0].coefficient  # a mean of groups divides both sums by their number
+
+    def place(one: Linear) -> Linear:
+        own = tuple(
+            (replace(found, cells=OWN_GROUP_ALONE, parts=tuple(part.multiply(once) for part in found.parts)), factor)
+            for found, factor in one.summands
+        )
+        return replace(one, summands=own)
+
+    made = _make_ratio(node, place(left), place(right), within)
+    return replace(made, cells=replace(cells, most=0))
 
 
 def _cancel_divisors(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:

@@ -106,7 +106,8 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
 
 def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
     """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
-    if found.cells != OWN_GROUP_ALONE or found.divisor or found.measure not in _OF_ROWS:
+    is_mean = bool(found.divisor) and factor == 1 and not cells.whole and set(map(len, cells.taken)) <= {0, 1}
+    if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in _OF_ROWS:
         raise KeyholeError(
             "KH204",
             f"{text} adds up something other than sums and counts of rows",

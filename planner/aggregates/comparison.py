@@ -10,7 +10,7 @@ from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Column
 from planner.question.condition import Condition
-from planner.question.key_cells import KeyCells
+from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.values.decimals import convert_to_decimal
 
@@ -89,9 +89,9 @@ class Comparison(_HavingTree):
     must reach. S is then shown as a part of that sum, by `display_factor`. If the sum `has_either_sign`, two thresholds
     are chosen. `unit_deduction` is subtracted for each privacy unit that has rows of `deduction_condition`, or, if that
     is None, rows of the parts. A ratio that `divides_by_units` has the number of such units as `ratio_base`. A mean
-    that is compared with a mean over other rows has it as `other_mean`, until bands of public thresholds replace both.
-    With `cell_sums` S is their sum instead, and there are no `parts`. `base` is the literal beside it that decides its
-    tolerance, as typed.
+    that is compared with a mean over other rows has that as `other_mean`. Bands of public thresholds replace both, if
+    both are means of the group itself. With `cell_sums` S is their sum instead, and there are no `parts`. `base` is the
+    literal beside it that decides its tolerance, as typed.
     """
 
     text: str
@@ -125,7 +125,9 @@ class Comparison(_HavingTree):
     @property
     def may_lack_groups(self) -> bool:
         """True if it is NULL for some groups because they lack a neighbour."""
-        return any(one.cells.lacking for one in self.cell_sums)
+        other = self.other_mean
+        read = [one.cells for one in self.cell_sums] + ([other.own_cells, other.cells] if other is not None else [])
+        return any(cells.lacking for cells in read)
 
     @property
     def every_part(self) -> tuple[SumPart, ...]:
@@ -146,11 +148,25 @@ class CellSum:
 
 @dataclass(frozen=True, slots=True)
 class OtherMean:
-    """The right side `factor * mean + constant` of a comparison of means. `mean` is its comparison with 0."""
+    """The right side `factor * mean + constant` of a comparison of means. `mean` is its comparison with 0.
+
+    `cells` are the groups whose rows it is the mean of, `groups` their number, `own_cells` those of the left side.
+    `rows` are the numbers of rows that both means are sure to have, once counts beside the comparison demand them.
+    """
 
     mean: Comparison
     factor: Fraction
     constant: Fraction
+    own_cells: KeyCells = OWN_GROUP_ALONE
+    cells: KeyCells = OWN_GROUP_ALONE
+    own_groups: int = 1
+    groups: int = 1
+    rows: tuple[int, int] = (1, 1)
+
+    @property
+    def reads_groups(self) -> bool:
+        """True if either side is a mean of other groups."""
+        return (self.own_cells, self.cells) != (OWN_GROUP_ALONE, OWN_GROUP_ALONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
 from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
-from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor
+from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor, refuse_group_quotient
 from planner.aggregates.intervals import convert_sides_to_seconds
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_linear, compare_quotient_of_means, multiply_out
@@ -234,7 +234,7 @@ def _read_comparison(
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     distance = strip_parentheses(left)
-    if isinstance(distance, exp.Div) and _divides_by_groups(distance):
+    if isinstance(distance, exp.Div) and _divides_by_groups(distance) and not all(aggregated):
         return _compare_share(node, distance, operator, right, within)
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
@@ -274,7 +274,7 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     below = _find_divisor(left)
     whole = read_linear(below, within)
     part = read_linear(left.this, within)
-    if contains_aggregate(right) or whole is None or part is None:
+    if whole is None or part is None:
         raise refuse_group_divisor(node)
     if max(part.arithmetic, whole.arithmetic) is Arithmetic.INTEGER:
         raise refuse_group_divisor(node)  # the quotient of integers is cut off, so that it is less than a share
@@ -283,8 +283,11 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     rises = rises and not whole.constant and all((found.cells.default or 0) >= 0 for found, _ in whole.summands)
     keys = {column.name for column in within.keys}
     is_of_all = all(found.cells.key is None and set(found.cells.whole) == keys for found, _ in whole.summands)
-    if rises and (operator in (">", "<") or is_of_all) and _is_part_of(part, whole):
+    is_mean = any(found.divisor for found, _ in whole.summands)
+    if rises and (operator in (">", "<") or (is_of_all and not is_mean)) and _is_part_of(part, whole):
         return _read_comparison(node, left.this, operator, times, within, negated=False)
+    if is_mean:
+        raise refuse_group_quotient(node)
     zero = exp.Literal.number(0)
     signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED_OPERATORS[operator], "<"))
     sides = [

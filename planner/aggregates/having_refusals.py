@@ -336,6 +336,17 @@ def refuse_group_comparison(text: str, position: int | None, place: str) -> Keyh
     )
 
 
+def refuse_group_quotient(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a quotient of means whose divisor may be 0."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} divides by the mean of other groups, which may be 0",
+        detail="Means of other groups are compared with a group's own mean, each times a number.",
+        hint="Multiply out: avg(x) > 1.1 * lag(avg(x)) OVER (ORDER BY month).",
+        position=find_position(node),
+    )
+
+
 def refuse_group_divisor(node: exp.Expr) -> KeyholeError:
     """Return KH204 for arithmetic with a total or neighbour that is no sum of multiples."""
     return KeyholeError(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 from sqlglot import exp
 
@@ -126,9 +127,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         if coefficient
     )
     difference = replace(difference, summands=summands)
-    special = _compare_cells(difference, operator, threshold, scale, own, node, at)
-    if special is None and own is None and difference.null_value is None:
-        special = _compare_means(summands, operator, threshold, node, at, within)
+    special = _compare_specially(difference, operator, threshold, scale, own, node, at, within)
     if special is not None:
         return special
     per = _find_common_divisor(summands, node, within)
@@ -184,6 +183,24 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     )
 
 
+def _compare_specially(
+    difference: Linear,
+    operator: str,
+    threshold: Fraction,
+    scale: Fraction,
+    own: KeyNumbers | None,
+    node: exp.Expr,
+    at: int | None,
+    within: GroupScope,
+) -> Having | None:
+    """Compare means over different rows, or other groups. Return None for one sum of the group. Raise KH204."""
+    if own is None and difference.null_value is None:
+        means = _compare_means(difference.summands, operator, threshold, node, at, within)
+        if means is not None:
+            return means
+    return _compare_cells(difference, operator, threshold, scale, own, node, at)
+
+
 def _compare_cells(
     difference: Linear,
     operator: str,
@@ -203,8 +220,8 @@ def _compare_cells(
     if own is not None or holds or not plain:
         raise KeyholeError(
             "KH204",
-            f"{write_short(node)} compares other groups with something else than sums and counts of rows",
-            detail="A total, or a neighbour, is compared with count(*), count(x), sum(x) and constants.",
+            f"{write_short(node)} compares other groups with something else than sums, counts and means of rows",
+            detail="Sums and counts are compared with sums, counts and constants, means of rows with means of rows.",
             hint="Compare a count or a sum of the group with it.",
             position=find_position(node),
         )
@@ -267,19 +284,35 @@ def _compare_means(
             len(found.divisor) != 1
             or found.divisor[0].power
             or found.divides_by_units
+            or found.cells.default is not None
             or not find_least_per_row(found.divisor)
         ):
             return None
-        alike = next((sort for sort in sorts if have_same_rows(sort[0][0].divisor, found.divisor, within)), None)
+        alike = next(
+            (
+                sort
+                for sort in sorts
+                if sort[0][0].cells == found.cells and have_same_rows(sort[0][0].divisor, found.divisor, within)
+            ),
+            None,
+        )
         if alike is None:
             sorts.append(alike := [])
         alike.append((found, coefficient))
     if len(sorts) != 2:
         return None
+    if sorts[0][0][0].cells != OWN_GROUP_ALONE == sorts[1][0][0].cells:  # a group's own mean stands on the left
+        sorts.reverse()
+        operator = operator if sorts[0][0][1] > 0 else FLIPPED_OPERATORS[operator]
+        threshold /= sorts[0][0][1]
+    cells = [sort[0][0].cells for sort in sorts]
+    if _lack_cells(cells):
+        return FAILS
     means = []
     for sort in sorts:
         scale = sort[0][1]
-        scaled = Linear(tuple((found, number / scale) for found, number in sort), Fraction(0), Arithmetic.EXACT)
+        alone = tuple((replace(found, cells=OWN_GROUP_ALONE), number / scale) for found, number in sort)
+        scaled = Linear(alone, Fraction(0), Arithmetic.EXACT)
         mean = compare_with_zero(scaled, ">", node, at, within)
         assert isinstance(mean, Comparison)
         means.append(replace(mean, parts=tuple(part for part in mean.parts if part.coefficient)))
@@ -294,8 +327,22 @@ def _compare_means(
         text=f"{first.left} {operator} {right}",
         operator=operator,
         values=tuple(dict.fromkeys((*first.values, *second.values))),
-        other_mean=OtherMean(second, factor, threshold),
+        other_mean=OtherMean(
+            second,
+            factor,
+            threshold,
+            own_cells=cells[0],
+            cells=cells[1],
+            own_groups=_count_groups(cells[0], within),
+            groups=_count_groups(cells[1], within),
+        ),
     )
+
+
+def _count_groups(cells: KeyCells, within: GroupScope) -> int:
+    """Return the largest number of groups that a window adds up."""
+    sizes = dict(within.values)
+    return prod(len(sizes[name]) for name in cells.whole) * max(map(len, cells.taken), default=1)
 
 
 def _find_common_measure(

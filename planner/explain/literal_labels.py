@@ -178,7 +178,7 @@ def _name_literal(question: Question, cut: Cut, *, letter: str) -> NamedLiteral:
         cut=cut,
         lower=lower,
         upper=upper,
-        rows=functional.rows,
+        rows=functional.rows if functional.pair is None else functional.pair.rows,
         counted_unit=counted,
         guard=atom.guard if atom else "",
         has_key_thresholds=functional.offsets is not None,

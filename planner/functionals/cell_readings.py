@@ -30,7 +30,7 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
 
     Raise KH203 to KH208.
     """
-    made = [_sum_of(one, comparison, table=table, where=where) for one in comparison.cell_sums]
+    made = [sum_cells(one, comparison, table=table, where=where) for one in comparison.cell_sums]
     worth = [size * one.times for (_, size), one in zip(made, comparison.cell_sums, strict=True)]
     constants = [one.times * (one.cells.default or 0) for one in comparison.cell_sums]
     step = find_common_step(abs(one) for one in (*worth, *constants) if one)
@@ -60,7 +60,8 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
     return read, step
 
 
-def _sum_of(one: CellSum, comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:
+def sum_cells(one: CellSum, comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:
+    """Return the functional of a sum of one group, and the worth of one of its steps. Raise KH203 to KH208."""
     plain = Comparison(
         text=one.text,
         left=one.text,
@@ -107,6 +108,7 @@ def list_cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSu
         scales=(1,) * len(readings),
         cells=tuple(cells),
         shape=question.keys.shape or (1,),
+        means=tuple(one.pair for one in question.functionals) if any(one.pair for one in question.functionals) else (),
     )
     return known, common
 

@@ -20,6 +20,8 @@ def identify_functional(functional: Functional, keys: Mapping[str, str] | None =
 def identify_sum(functional: Functional) -> str:
     """Return the identity of a functional's sum, without the offsets that are subtracted before it is compared."""
     low, high = functional.unit_range or ("", "")
+    if functional.pair is not None:
+        return f"means {functional.pair} of {' : '.join(map(_identify_reading, functional.cell_reads))}"
     if functional.cell_reads:
         return " + ".join(sorted(map(_identify_reading, functional.cell_reads)))
     return "|".join(

@@ -34,6 +34,7 @@ from planner.functionals.group_sizes import GroupSize, covers, find_group_sizes,
 from planner.functionals.guard_remedy import WORTH, find_next_round, find_remedy
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
+from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import BANDED, Accuracy
 from planner.values.decimals import convert_to_decimal, round_up
 from planner.values.operators import FLIPPED_OPERATORS
@@ -61,7 +62,7 @@ class _Tolerance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """One side, `factor * mean + constant`, which lies between `least` and `most`. `fine` is a step of the mean."""
 
     mean: Comparison
@@ -137,17 +138,19 @@ class MeanBands:
                     hint="Ask for the groups that pass, and compare around the question.",
                     position=leaf.position,
                 )
-        sizes = self._find_sizes(formula)
+        sizes = self.find_sizes(formula)
         guarded = flatten(formula.map_comparisons(lambda leaf: self._add_guards(leaf, sizes, warn)))
-        sizes = self._find_sizes(guarded)
+        sizes = self.find_sizes(guarded)
         return flatten(guarded.map_comparisons(lambda leaf: self._make_bands(leaf, sizes, warn)))
 
-    def _find_sizes(self, formula: Having) -> Mapping[object, GroupSize]:
+    def find_sizes(self, formula: Having) -> Mapping[object, GroupSize]:
         """Return the group size for which each mean is meant, by the counts beside the comparisons."""
 
         def separate_means(leaf: Comparison | SpreadComparison) -> Having:
             if not isinstance(leaf, Comparison) or leaf.other_mean is None:
                 return leaf
+            if leaf.other_mean.reads_groups:
+                return replace(leaf, other_mean=None)
             return Conjunction((replace(leaf, other_mean=None), leaf.other_mean.mean))
 
         return find_group_sizes(
@@ -158,7 +161,8 @@ class MeanBands:
             min_rows=self.accuracy.min_rows,
         )
 
-    def _find_rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
+    def find_rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
+        """Return the group size for which a mean is meant."""
         size = sizes.get(identify_mean(mean))
         least = self.accuracy.min_rows
         return least if size is None or self.accuracy.is_min_rows_set else max(size.rows, least)
@@ -171,8 +175,8 @@ class MeanBands:
             return leaf
         adding = GuardAdder(self.table, self.accuracy, self.tolerances)
         added: list[Comparison] = []
-        for mean in (leaf, leaf.other_mean.mean):
-            if identify_mean(mean) in sizes:
+        for mean, cells in ((leaf, leaf.other_mean.own_cells), (leaf.other_mean.mean, leaf.other_mean.cells)):
+            if cells != OWN_GROUP_ALONE or identify_mean(mean) in sizes:
                 continue
             alone = replace(mean, other_mean=None, values=mean.values[:1])
             known = find_remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
@@ -195,9 +199,9 @@ class MeanBands:
         )
         return Conjunction((leaf, *dict.fromkeys(added)))
 
-    def _measure_overlap(self, leaf: Comparison) -> Fraction:
+    def measure_overlap(self, leaf: Comparison) -> Fraction:
         """Return the width of the common range of both sides. Raise KH204 if it is empty."""
-        high, low = self._make_sides(leaf, {})
+        high, low = self.make_sides(leaf, {})
         width = min(high.most, low.most) - max(high.least, low.least)
         if width <= 0:
             raise KeyholeError(
@@ -211,20 +215,20 @@ class MeanBands:
 
     def _find_wanted_rows(self, leaf: Comparison, mean: Comparison) -> int:
         """Return the group size at which the tolerance, a percentage or a tenth of the range, is worth the noise."""
-        first, second = self._make_sides(leaf, {})
+        first, second = self.make_sides(leaf, {})
         side = first if mean is leaf else second
         ends = max(first.least, second.least), min(first.most, second.most)
-        amount, width = self._find_amount(leaf), self._measure_overlap(leaf)
+        amount, width = self.find_amount(leaf), self.measure_overlap(leaf)
         part = Fraction(amount.number) / 100 if amount.is_percent else Fraction(0)
         least = amount.compute_size(threshold=Fraction(0), bounds=width) or width * _LEAST_PART
         if not least:
             return 1
         allowed = _Tolerance(part, Fraction(least))
         return find_next_round(
-            ceil(max(self._estimate_noise(side, end) / allowed.find_at(end) for end in ends) / _SHARES[1])
+            ceil(max(self.estimate_noise(side, end) / allowed.find_at(end) for end in ends) / _SHARES[1])
         )
 
-    def _estimate_noise(self, side: _Side, at: Fraction) -> Fraction:
+    def estimate_noise(self, side: Side, at: Fraction) -> Fraction:
         """Return the least useful tolerance at a threshold: what `WORTH` units add.
 
         It is in the side's unit, for groups of one row.
@@ -234,19 +238,20 @@ class MeanBands:
         both = 1 if self.table.is_row_unit else 2  # a unit with several rows may move both sides in full
         return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
-    def _make_sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
+    def make_sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[Side, Side]:
         """Return the left and the right side."""
         assert leaf.other_mean is not None
         other = leaf.other_mean
         left = replace(leaf, other_mean=None, values=leaf.values[:1])
         return (
-            self._make_side(left, Fraction(1), Fraction(0), sizes),
-            self._make_side(other.mean, other.factor, other.constant, sizes),
+            self.make_side(left, Fraction(1), Fraction(0), sizes),
+            self.make_side(other.mean, other.factor, other.constant, sizes),
         )
 
-    def _make_side(
+    def make_side(
         self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]
-    ) -> _Side:
+    ) -> Side:
+        """Return one side of a comparison. Raise KH204 if it is no mean of the rows that it divides by."""
         if not all(covers(part, mean.divisor_rows, self.table, self.where) for part in mean.parts):
             raise KeyholeError(
                 "KH204",
@@ -262,19 +267,19 @@ class MeanBands:
         }
         low, high = find_row_range(made.terms, ranges=ranges, table=self.table, among=self.where)
         ends = sorted(factor * end * step + constant for end in (low, high))
-        return _Side(mean, factor, constant, self._find_rows(mean, sizes), ends[0], ends[1], step)
+        return Side(mean, factor, constant, self.find_rows(mean, sizes), ends[0], ends[1], step)
 
     def _make_bands(
         self, leaf: Comparison | SpreadComparison, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
-        if not isinstance(leaf, Comparison) or leaf.other_mean is None:
+        if not isinstance(leaf, Comparison) or leaf.other_mean is None or leaf.other_mean.reads_groups:
             return leaf
-        high, low = self._make_sides(leaf, sizes)
+        high, low = self.make_sides(leaf, sizes)
         below = leaf.operator in ("<", "<=")
         if below:
             high, low = low, high
         strict = leaf.operator in ("<", ">")
-        width = self._measure_overlap(leaf)
+        width = self.measure_overlap(leaf)
         for share, least in self._list_choices(leaf):
             allowed = self._find_allowed(leaf, share, width, high, low, below=below, times=least)
             bands = _Bands(leaf, high, low, allowed, share, strict=strict).make()
@@ -290,7 +295,8 @@ class MeanBands:
             position=leaf.position,
         )
 
-    def _find_amount(self, leaf: Comparison) -> Amount:
+    def find_amount(self, leaf: Comparison) -> Amount:
+        """Return the tolerance of a comparison of means. Raise KH304 if none is set."""
         assert leaf.other_mean is not None
         amount = self.tolerances.find_amount((*leaf.names, *leaf.other_mean.mean.names))
         if amount is None:
@@ -306,7 +312,7 @@ class MeanBands:
     def _list_choices(self, leaf: Comparison) -> Iterator[tuple[Fraction, int]]:
         """Yield the noise's share of the tolerance, and the multiple of the least tolerance, the best choice first."""
         yield from ((share, 1) for share in _SHARES)
-        if self._find_amount(leaf).is_percent:
+        if self.find_amount(leaf).is_percent:
             yield from ((_SHARES[1], times) for times in range(2, _MOST_TIMES))
 
     def _suggest_coarser(self, leaf: Comparison, width: Fraction) -> str:
@@ -316,13 +322,13 @@ class MeanBands:
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
 
     def _find_allowed(
-        self, leaf: Comparison, share: Fraction, width: Fraction, high: _Side, low: _Side, *, below: bool, times: int
+        self, leaf: Comparison, share: Fraction, width: Fraction, high: Side, low: Side, *, below: bool, times: int
     ) -> _Tolerance:
         """Return the tolerance of the comparison.
 
         A percentage is a part of the right side, and at least as large as the noise of its groups needs.
         """
-        amount = self._find_amount(leaf)
+        amount = self.find_amount(leaf)
         number = Fraction(amount.number)
         if amount.refers_to_bounds:
             return _Tolerance(Fraction(0), width * number / 100)
@@ -330,7 +336,7 @@ class MeanBands:
             return _Tolerance(Fraction(0), number)
         part = number / 100
         part = part / (1 + part) if below else part
-        noise = max(self._estimate_noise(side, max(high.least, low.least)) / side.rows for side in (high, low))
+        noise = max(self.estimate_noise(side, max(high.least, low.least)) / side.rows for side in (high, low))
         return _Tolerance(part, min(noise / share, width / 4) * times)
 
     def _describe(self, leaf: Comparison, allowed: _Tolerance, number: int, *, below: bool) -> str:
@@ -373,8 +379,8 @@ class _Bands:
     """The bands of one comparison, from the highest to the lowest."""
 
     whole: Comparison
-    high: _Side
-    low: _Side
+    high: Side
+    low: Side
     allowed: _Tolerance
     share: Fraction
     strict: bool
@@ -409,7 +415,7 @@ class _Bands:
     def _find_noise(self, value: Fraction) -> Fraction:
         return self.share * self.allowed.find_at(value)
 
-    def _find_cut(self, side: _Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
+    def _find_cut(self, side: Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
         return side.find_cut(operator, value, within=self.allowed.find_at(value) / _ROUNDED)
 
     def _find_cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
@@ -422,5 +428,5 @@ class _Bands:
             found = self._find_cut(self.high, above, value)
         return found
 
-    def _make_literal(self, side: _Side, cut: tuple[str, Fraction, Fraction]) -> Comparison:
+    def _make_literal(self, side: Side, cut: tuple[str, Fraction, Fraction]) -> Comparison:
         return side.make_literal(cut, self._find_noise(cut[2]), self.whole)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from mechanisms.formula import Formula
+from mechanisms.protocol import MeanPair
 from mechanisms.registry import BOUNDED, DEFAULT, DENYING, LIMITED
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
@@ -98,7 +99,8 @@ class Functional:
     With `offsets` cuts are on the sum minus a number that one key determines. `off_each_unit` is subtracted once for
     each privacy unit with a row that satisfies `off_condition`, before its total is clipped. If that is None, it is the
     condition that all terms have in common. With `cell_reads` it is read off these sums and has no terms of its own;
-    `sensitivity` is then what one privacy unit changes of it in the group's own cell.
+    `sensitivity` is then what one privacy unit changes of it in the group's own cell. With `pair` these sums are two
+    means, and it is their difference.
     """
 
     name: str  # as the analyst would write it: "count(*)", "sum(amount) FILTER (WHERE ...)", "avg(amount) - 20"
@@ -113,6 +115,7 @@ class Functional:
     off_each_unit: int = 0
     off_condition: Condition | None = None
     cell_reads: tuple[CellRead, ...] = ()
+    pair: MeanPair | None = None
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -137,6 +137,72 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY mon
 SELECT country FROM (SELECT country, avg(amount) AS a, avg(avg(amount)) OVER () AS all_ FROM sales GROUP BY country) q WHERE a > all_
 --> KH204
 
+SELECT month FROM sales GROUP BY month HAVING avg(amount) > (SELECT avg(amount) FROM sales)
+--> KH206 avg(amount) else [month 13] (f0 > 0 ~6800 and f1 > 589999 ~59000 and f2 > 49999 ~5000); avg(amount) - sum(sum(amount)) OVER () / sum(count(amount)) OVER () {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING (SELECT avg(amount) FROM sales) < avg(amount)
+--> KH206 (SELECT else [month 13] (f0 > 0 ~6800 and f1 > 589999 ~59000 and f2 > 49999 ~5000); avg(amount) - sum(sum(amount)) OVER () / sum(count(amount)) OVER () {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING avg(amount) > (SELECT sum(amount) / count(amount) FROM sales)
+--> KH206 avg(amount) else [month 13] (f0 > 0 ~6800 and f1 > 589999 ~59000 and f2 > 49999 ~5000); avg(amount) - sum(sum(amount)) OVER () / sum(count(amount)) OVER () {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING sum(amount) / count(amount) < 0.5 * (SELECT avg(amount) FROM sales)
+--> KH206 sum(amount) else [month 13] (f0 <= -1 ~3400 and f1 > 1199999 ~120000 and f2 > 99999 ~10000); sum(amount) / count(amount) - 0.5 * sum(sum(amount)) OVER () / sum(count(amount)) OVER () {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING avg(amount) BETWEEN (SELECT avg(amount) FROM sales) - 5 AND (SELECT avg(amount) FROM sales) + 5
+--> KH206 avg(amount) else [month 13] (f0 > -1 ~6800 and f1 > 589999 ~59000 and f2 > 49999 ~5000 and f3 <= 0 ~6800); avg(amount) - (sum(sum(amount)) OVER () / sum(count(amount)) OVER () - 5) {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) delta 100 in 0..100; avg(amount) - (sum(sum(amount)) OVER () / sum(count(amount)) OVER () + 5) {} delta 150000
+
+SELECT month FROM sales GROUP BY month HAVING NOT (avg(amount) > (SELECT avg(amount) FROM sales)) AND count(*) > 100
+--> KH206 avg(amount) else [month 13] (f0 <= 0 ~6800 and f1 > 589999 ~59000 and f2 > 49999 ~5000 and f3 > 100 ~10); avg(amount) - sum(sum(amount)) OVER () / sum(count(amount)) OVER () {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) delta 100 in 0..100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country HAVING avg(amount) > (SELECT avg(amount) FROM sales WHERE gift)
+--> KH206 avg(amount) else [country 4] (f0 > 0 ~6800 and f1 > 179999 ~18000 and f2 > 49999 ~5000); avg(amount) - sum(sum(amount) FILTER(WHERE (gift))) OVER () / sum(count(amount) FILTER(WHERE (gift))) OVER () {} delta 150000; sum(count(amount) FILTER(WHERE (gift))) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING avg(amount) > (SELECT avg(amount) FROM sales WHERE gift AND quantity > 2)
+--> KH206 avg(amount) else [country 4] where "gift" = true (f0 > 0 ~6800 and f1 > 179999 ~18000 and f2 > 49999 ~5000); avg(amount) - sum(sum(amount) FILTER(WHERE (quantity > 2))) OVER () / sum(count(amount) FILTER(WHERE (quantity > 2))) OVER () {} delta 150000; sum(count(amount) FILTER(WHERE (quantity > 2))) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING avg(amount) > (SELECT avg(amount) FROM sales)
+--> KH107 avg(amount)
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.5 * (SELECT count(*) FROM sales WHERE gift AND quantity > 2)
+--> [country 4] where "gift" = true f0 > 0 ~4600; count(*) - 0.5 * sum(count(*) FILTER(WHERE (quantity > 2))) OVER () {} delta 200
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING avg(amount) > 2 * (SELECT avg(t.amount) FROM sales t WHERE t.country = s.country)
+--> KH206 avg(amount) else [country 4, month 13] (f0 > 0 ~6800 and f1 > 589999 ~59000 and f2 > 49999 ~5000); avg(amount) - 2 * sum(sum(amount)) OVER (PARTITION BY "country") / sum(count(amount)) OVER (PARTITION BY "country") {} delta 150000; sum(count(amount)) OVER (PARTITION BY "country") {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM (SELECT month, avg(amount) AS m, lag(avg(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE m > b + 2
+--> KH206 m else [month 13] (f0 > 0 ~6800 and f1 > 44999 ~4500 and f2 > 49999 ~5000); avg(amount) - (lag(avg(amount)) OVER (ORDER BY month) + 2) {} delta 150000; lag(count(amount)) OVER (ORDER BY month) {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM (SELECT month, avg(amount) AS m, lag(avg(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE m > 1.2 * b AND m > 3
+--> KH206 m else [month 13] (f0 > 0 ~6800 and f1 > 44999 ~4500 and f2 > 49999 ~5000 and f3 > 0 ~1350000); avg(amount) - 1.2 * lag(avg(amount)) OVER (ORDER BY month) {} delta 150000; lag(count(amount)) OVER (ORDER BY month) {} delta 1; count(amount) delta 100 in 0..100; avg(amount) - 3 1x-300 delta 149100 in -130000..149100
+
+SELECT month FROM (SELECT month, avg(amount) AS m, lag(avg(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE (m - b) / b > 0.1
+--> KH204 (m
+
+SELECT month FROM (SELECT month, avg(amount) AS m, lag(avg(amount), 1, 0) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE m > b
+--> KH204 m
+
+SELECT month FROM (SELECT month, avg(amount) AS m, sum(sum(amount)) OVER (ORDER BY month ROWS 2 PRECEDING) / sum(count(amount)) OVER (ORDER BY month ROWS 2 PRECEDING) AS b FROM sales GROUP BY month) q WHERE m > 1.1 * b
+--> KH206 m else [month 13] (f0 > 0 ~6800 and f1 > 139999 ~14000 and f2 > 49999 ~5000); avg(amount) - 1.1 * sum(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) / sum(count(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 150000; sum(count(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM (SELECT month, avg(amount) AS m, avg(avg(amount)) OVER (ORDER BY month ROWS 2 PRECEDING) AS b FROM sales GROUP BY month) q WHERE m > 1.1 * b
+--> KH204
+
+SELECT month FROM sales GROUP BY month HAVING avg(CASE WHEN gift THEN 1.0 ELSE 0 END) > (SELECT avg(CASE WHEN gift THEN 1.0 ELSE 0 END) FROM sales)
+--> KH206 avg(CASE else [month 13] (f0 > 0 ~6700 and f1 > 589999 ~59000 and f2 > 49999 ~5000); avg(CASE WHEN gift THEN 1.0 ELSE 0 END) - sum(sum(CASE WHEN gift THEN 1.0 ELSE 0 END)) OVER () / sum(count(CASE WHEN gift THEN 1.0 ELSE 0 END)) OVER () {} delta 100; sum(count(CASE WHEN gift THEN 1.0 ELSE 0 END)) OVER () {} delta 1; count(*) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING count(*) FILTER (WHERE gift)::float / count(*) > (SELECT count(*) FILTER (WHERE gift)::float / count(*) FROM sales)
+--> KH206 count(*) else [month 13] (f0 > 0 ~6700 and f1 > 589999 ~59000 and f2 > 49999 ~5000); count(*) FILTER (WHERE gift) / count(*) - sum(count(*) FILTER(WHERE gift)) OVER () / sum(count(*)) OVER () {} delta 100; sum(count(*)) OVER () {} delta 1; count(*) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING count(*) FILTER (WHERE gift) / count(*) > (SELECT count(*) FILTER (WHERE gift) / count(*) FROM sales)
+--> KH204 (SELECT
+
+SELECT month FROM sales GROUP BY month HAVING avg(amount) > (SELECT avg(quantity) FROM sales)
+--> KH206 avg(amount) else [month 13] (f0 > 0 ~6800 and f1 > 5899999 ~590000 and f2 > 499999 ~50000); avg(amount) - sum(sum(quantity)) OVER () / sum(count(quantity)) OVER () {} delta 150000; sum(count(quantity)) OVER () {} delta 1; count(amount) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING avg(amount) > (SELECT avg(amount) FROM sales) + 2000
+--> KH204 avg(amount)
+
 SELECT country FROM (SELECT country, count(DISTINCT customer_id) AS n, sum(count(DISTINCT customer_id)) OVER () AS all_ FROM sales GROUP BY country) q WHERE n > 0.1 * all_
 --> KH204
 

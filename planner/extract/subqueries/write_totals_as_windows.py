@@ -14,6 +14,7 @@ are in no group, and count on neither side.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -60,16 +61,33 @@ def _write_as_window(inner: exp.Select, read: PrivateRead) -> str | None:
     if contains_type(shown, exp.Query, exp.Window):
         return None
     if isinstance(source, exp.Table):
-        partition = _find_partition(inner, source, read)
-        return None if partition is None else _write_windows(shown, source, partition, read)
+        rows = _find_rows(inner, source, read)
+        return None if rows is None else _write_windows(shown, source, rows, read)
     if not isinstance(source, exp.Subquery) or not _has_plain_alias(source) or inner.args.get("where") is not None:
         return None
     sizes = _list_sizes(source.this, read) if isinstance(source.this, exp.Select) else None
     return None if sizes is None else _write_over_sizes(shown, sizes)
 
 
-def _find_partition(inner: exp.Select, source: exp.Table, read: PrivateRead) -> list[str] | None:
-    """Return the keys whose values a subquery compares with those around; None if it reads other rows."""
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that a subquery reads: those of the question alike in the keys of `partition`, and of all conditions."""
+
+    partition: tuple[str, ...]
+    conditions: tuple[exp.Expr, ...]
+
+    def keep(self, whole: exp.Expr) -> exp.Expr:
+        """Return an aggregate, with its FILTER, of these rows alone."""
+        if not self.conditions:
+            return whole.copy()
+        said = [whole.expression.this.copy()] if isinstance(whole, exp.Filter) else []
+        called = whole.this if isinstance(whole, exp.Filter) else whole
+        both = [exp.Paren(this=_strip_qualifiers(one)) for one in (*said, *self.conditions)]
+        return exp.Filter(this=called.copy(), expression=exp.Where(this=exp.and_(*both)))
+
+
+def _find_rows(inner: exp.Select, source: exp.Table, read: PrivateRead) -> _Rows | None:
+    """Return the rows that a subquery reads, as some of the question's; None if it reads others."""
     if not _is_same_table(source, read):
         return None
     own, around = _find_name(source), _find_name(read.node)
@@ -86,7 +104,11 @@ def _find_partition(inner: exp.Select, source: exp.Table, read: PrivateRead) -> 
             return None
     if not all(_reads_alone(one, own) for one in conjuncts):
         return None
-    return partition if _spell_all(conjuncts) == _spell_all(_list_conjuncts(read.select)) else None
+    around_all = _spell_all(_list_conjuncts(read.select))
+    if not around_all <= _spell_all(conjuncts):
+        return None
+    more = tuple(one for one in conjuncts if not _spell_all([one]) <= around_all)
+    return _Rows(tuple(partition), more)
 
 
 def _find_correlated_key(conjunct: exp.Expr, own: str, around: str) -> str | None:
@@ -105,29 +127,46 @@ def _reads_alone(node: exp.Expr, own: str) -> bool:
     return all(read_name(column.args.get("table")) in ("", own) for column in node.find_all(exp.Column))
 
 
-def _write_windows(shown: exp.Expr, source: exp.Table, partition: Sequence[str], read: PrivateRead) -> str | None:
+def _write_windows(shown: exp.Expr, source: exp.Table, rows: _Rows, read: PrivateRead) -> str | None:
     """Return an expression of counts and sums of rows with the totals of groups in their place.
 
     A sum of whole numbers stays one of PostgreSQL's integers, which are divided without remainder.
     """
-    if any(contains_type(shown, kind) for kind in (exp.Avg, exp.Distinct, exp.Min, exp.Max)):
+    if any(contains_type(shown, kind) for kind in (exp.Distinct, exp.Min, exp.Max)):
         return None
     if not _reads_alone(shown, _find_name(source)):
         return None
     copied: exp.Expr = exp.Paren(this=_strip_qualifiers(shown))
-    calls = list(copied.find_all(exp.Count, exp.Sum))
-    others = [one for one in copied.find_all(exp.AggFunc) if not isinstance(one, exp.Count | exp.Sum)]
-    in_calls = {id(column) for call in calls for column in call.find_all(exp.Column)}
+    calls = list(copied.find_all(exp.Count, exp.Sum, exp.Avg))
+    others = [one for one in copied.find_all(exp.AggFunc) if not isinstance(one, exp.Count | exp.Sum | exp.Avg)]
+    wholes = [call.parent if isinstance(call.parent, exp.Filter) else call for call in calls]
+    in_calls = {id(column) for whole in wholes for column in whole.find_all(exp.Column)}
     if not calls or others or any(id(column) not in in_calls for column in copied.find_all(exp.Column)):
         return None
     for call in calls:
         is_whole = _is_whole(call, read)
-        if is_whole is None:
+        if is_whole is None and not isinstance(call, exp.Avg):
             return None
         whole = call.parent if isinstance(call.parent, exp.Filter) else call
-        window: exp.Expr = _make_window(exp.Sum(this=whole.copy()), partition)
+        if isinstance(call, exp.Avg):
+            whole.replace(_write_mean(rows.keep(whole), rows.partition))
+            continue
+        window: exp.Expr = _make_window(exp.Sum(this=rows.keep(whole)), rows.partition)
         whole.replace(exp.Cast(this=window, to=exp.DataType(this=exp.DType.BIGINT)) if is_whole else window)
     return write_node(copied.this)
+
+
+def _write_mean(whole: exp.Expr, partition: Sequence[str]) -> exp.Expr:
+    """Return the mean of the rows of all groups as a quotient of totals, which is NULL of no rows as well."""
+
+    def write_total(kind: type[exp.AggFunc]) -> exp.Window:
+        called: exp.Expr = exp.Paren(this=whole.copy())
+        for mean in list(called.find_all(exp.Avg)):
+            mean.replace(kind(this=mean.this.copy()))
+        return _make_window(exp.Sum(this=called.this), partition)
+
+    rows = exp.Nullif(this=write_total(exp.Count), expression=exp.Literal.number(0))
+    return exp.Paren(this=exp.Div(this=write_total(exp.Sum), expression=rows, typed=True, safe=False))
 
 
 def _is_whole(call: exp.Expr, read: PrivateRead) -> bool | None:

@@ -17,6 +17,7 @@ from planner.functionals.atoms.formula_warnings import (
     warn_of_mean_between_bounds,
     warn_of_predicates,
 )
+from planner.functionals.atoms.group_means import place_group_means
 from planner.functionals.atoms.read_comparison import read_comparison
 from planner.functionals.guards import (
     Counts,
@@ -113,9 +114,8 @@ def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool 
     formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).add_bases(
         formula, warn=collected.warn
     )
-    formula = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances).add_bands(
-        formula, warn=collected.warn
-    )
+    bands = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances)
+    formula = place_group_means(bands.add_bands(formula, warn=collected.warn), bands, warn=collected.warn)
     before = collected.save_state()
     try:
         return _read_as_typed(formula, collected, refuse_settled=refuse_settled)

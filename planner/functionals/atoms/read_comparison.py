@@ -9,11 +9,13 @@ from planner.aggregates.key_numbers import KeyNumbers
 from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
+from planner.functionals.atoms.group_means import read_group_means
 from planner.functionals.cell_readings import GROUPS_COUNTED, read_functional
 from planner.functionals.functional import find_grid, make_functional, make_literals
 from planner.functionals.functional_identity import identify_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, find_remedy
 from planner.functionals.guards import Absence, ComparisonPlace, Guarded
+from planner.functionals.mean_bands import MeanBands
 from planner.functionals.per_key_offsets import LIMIT, make_offsets
 from planner.functionals.row_range import find_row_range, find_row_range_without, is_never_null
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
@@ -28,7 +30,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     Raise KH208, KH304.
     """
     source = ComparisonPlace.from_comparison(comparison)
-    if comparison.cell_sums:
+    if comparison.cell_sums or comparison.other_mean is not None:
         return _read_cells(comparison, collected)
     made, size = make_functional(
         comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
@@ -85,7 +87,12 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
 
     It is NULL for groups that lack a neighbour alone, for which its literals are false.
     """
-    made, size = read_functional(comparison, table=collected.table, where=collected.where)
+    if comparison.other_mean is not None:
+        bands = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances)
+        made, size = read_group_means(comparison, bands)
+        comparison = replace(comparison, at=Fraction(0), threshold=Fraction(0))
+    else:
+        made, size = read_functional(comparison, table=collected.table, where=collected.where)
     at = comparison.at / size
     tolerance = find_tolerance(comparison, made, size, collected)
     # for groups that lack a neighbour, literals of both directions are false at once, as of no single value

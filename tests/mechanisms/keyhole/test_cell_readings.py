@@ -230,7 +230,11 @@ def test_far_from_thresholds_decisions_are_exact(
         for functional in (0, 1)
     )
     formula: Formula = AnyOf(literals) if either else AllOf(literals)
-    made = calibrate(name, cell_task(common, formula, *literals))
+    try:
+        made = calibrate(name, cell_task(common, formula, *literals))
+    except Unachievable:  # more kinds of keys than a calendar has
+        assert max(len(weigh_noises(common, functional)) for functional in (0, 1)) > 6
+        return
     outcome = MECHANISMS[name].decide(made, sums, noise=Silence(0))
     read = [read_plainly(common, functional, sums) for functional in (0, 1)]
 
