@@ -410,7 +410,7 @@ class Ledger:
         if analyst is None:
             return history.list_questions((event for _, event in self._journal.read_events()), analyst=None)
         with self._journal.begin_log_read() as transaction:
-            return history.list_questions_of(transaction, analyst)
+            return history.list_analyst_questions(transaction, analyst)
 
     def read_page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
         """Return the `limit` newest questions reserved before reservation `before`, and the number of older ones.

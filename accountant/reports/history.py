@@ -108,7 +108,7 @@ def read_page(
     return Page(_read_questions(transaction, mine[-limit:]), max(0, len(mine) - limit))
 
 
-def list_questions_of(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
+def list_analyst_questions(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
     """Return all questions of one analyst, the oldest first."""
     shown = transaction.list_reservations(analyst=analyst, before=None, limit=None)
     return _read_questions(transaction, shown)[::-1]

@@ -39,7 +39,7 @@ def migrate(engine: sa.Engine) -> None:
         _upgrade(engine)
 
 
-def is_made(engine: sa.Engine) -> bool:
+def has_ledger_tables(engine: sa.Engine) -> bool:
     """Return True if a database has a ledger's tables, of whichever version.
 
     Raise SQLAlchemyError if it cannot be read.

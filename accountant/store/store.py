@@ -24,7 +24,7 @@ from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import TimedConnection
 from accountant.store.held_file import HeldFile
 from accountant.store.private_files import make_private_file
-from accountant.store.schema import VERSION_TABLE, is_made, migrate, retry_while_locked
+from accountant.store.schema import VERSION_TABLE, has_ledger_tables, migrate, retry_while_locked
 from accountant.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LedgerStore:
             if (path := find_sqlite_file(engine.url)) is not None:
                 held = retry_while_locked(HeldFile)(engine, path)
                 undo.callback(held.close)
-            if not can_create and not is_made(engine):
+            if not can_create and not has_ledger_tables(engine):
                 raise NoLedger("there is no ledger at that address")
             migrate(engine)
             undo.pop_all()

@@ -25,7 +25,7 @@ from mechanisms.audit.worst_cases import (
     Values,
     list_critical_neighbours,
     make_audit_tasks,
-    make_values_at,
+    make_values_at_depths,
     sharpen_task,
     widen_tolerances,
 )
@@ -339,7 +339,7 @@ def _release_whole_questions(
     task, deniable = calibration.task, calibration.deniable
 
     def alike(depth: float) -> Values:
-        return make_values_at(task, [depth] * len(task.sensitivities))
+        return make_values_at_depths(task, [depth] * len(task.sensitivities))
 
     if calibration.whole_question:
         keys = [values] * (_CROWD - 1) + [neighbour]

@@ -184,7 +184,7 @@ def _list_neighbours_on_sums(
             yield tuple(values), tuple(value + by for value, by in zip(values, step, strict=True))
 
 
-def make_values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
+def make_values_at_depths(task: DecisionTask, depths: Sequence[float]) -> Values:
     """Return one key's values, each at a depth of its functional's band.
 
     Depth 0 is just true, and depth 1 just false beyond the tolerance. Functionals that no formula mentions are 0. Of

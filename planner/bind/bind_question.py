@@ -152,7 +152,7 @@ def _ask_resolved(
     warnings += tuple(dict.fromkeys(one for leaf in list_leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
         f"{name} is false for the values of {key} that have no threshold"
-        for name, places in zip(embedded.predicate_names, what.false_at, strict=True)
+        for name, places in zip(embedded.predicate_names, what.publicly_false_keys, strict=True)
         for key, _ in places
     )
     question = Question(
@@ -164,7 +164,7 @@ def _ask_resolved(
         formula=made.formula,
         predicates=made.predicates,
         predicate_names=embedded.predicate_names,
-        false_at=what.false_at,
+        publicly_false_keys=what.publicly_false_keys,
         ranked=ranked,
         accuracy=accuracy,
         warnings=warnings,

@@ -83,7 +83,7 @@ def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowSco
         for function, end in (("least", high), ("greatest", low)):
             ending = number_arithmetic.make_constant(Fraction(end), is_integral=True)
             limit = max(inside.limit, ending.limit)
-            inside = number_arithmetic.make_whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
+            inside = number_arithmetic.make_exact_term(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
         digit = replace(inside, limit=max(abs(low), abs(high)))
         size = number_arithmetic.make_constant(Fraction(high - low + 1), is_integral=True)
         number = digit if number is None else number_arithmetic.add(number_arithmetic.multiply(number, size), digit)

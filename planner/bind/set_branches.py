@@ -44,17 +44,17 @@ from planner.values.expressions import uses_clock
 class QuestionParts:
     """The parts of a question: its groups, its rows, its formula and its predicates.
 
-    The formula decides which groups are rows of the answer. `false_at` has, for each predicate and key column, the
-    indices of the key values for which a threshold is NULL, so that the predicate is false. A ranking, `ranked`, is a
-    comparison of its measure with 0. If the question `reads_clock`, it depends on the day. `clipped` has a sentence for
-    each expression without a declared range: which of its values count unchanged.
+    The formula decides which groups are rows of the answer. `publicly_false_keys` has, for each predicate and key
+    column, the indices of the key values for which a threshold is NULL, so that the predicate is false. A ranking,
+    `ranked`, is a comparison of its measure with 0. If the question `reads_clock`, it depends on the day. `clipped` has
+    a sentence for each expression without a declared range: which of its values count unchanged.
     """
 
     keys: KeySpace
     where: Condition
     formula: Having
     predicates: tuple[Having, ...]
-    false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+    publicly_false_keys: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
     ranked: Comparison | None
     reads_clock: bool
     group: int | None
@@ -166,7 +166,7 @@ def _read_formulas(
         where=join_all([*shared, *_find_common_lists(read.values(), common)]),
         formula=formula,
         predicates=tuple(predicate for predicate, _ in restricted),
-        false_at=tuple(places for _, places in restricted),
+        publicly_false_keys=tuple(places for _, places in restricted),
         ranked=ranked,
         reads_clock=any(uses_clock(tree) for leaf in list_leaves(embedded) for tree in leaf.trees),
         group=_find_key_position(selects[0]),

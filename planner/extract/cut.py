@@ -166,7 +166,7 @@ def _read_numbers(place: ParsedQuestion, catalog: Catalog) -> ParsedQuestion:
             shown=shown,
             sorted=written,
             outer_use=read_outer_use(select, shown),
-            asked=asked,
+            band_predicates=asked,
             bands=bands,
             sorts=list_sorting_names(select, shown),
         ),
@@ -203,7 +203,7 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> ExtractedQuestion:
         domain_refusal=None if place.has_thresholds else refuse_without_threshold(place),
         predicates=(
             *list_predicates(place.predicates, text, tokens),
-            *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
+            *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.band_predicates),
         ),
         unit_lists=place.lists,
         unit_values=place.value_queries,

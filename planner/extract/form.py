@@ -169,7 +169,7 @@ def _check_numbers(place: ParsedQuestion) -> None:
     if not numbers.shown:
         return
     having = place.select.args.get("having")
-    asks = place.predicates or numbers.asked or place.ranked is not None
+    asks = place.predicates or numbers.band_predicates or place.ranked is not None
     asks = asks or (having is not None and not excludes_emptiness(having))  # tools say that there are rows
     several = place.select.args.get("distinct") is not None and not _is_first_of_each(place)  # numbers tell rows apart
     if several or not numbers.outer_use.passes_only or not asks:

@@ -65,7 +65,7 @@ class ParsedQuestion:
     def has_thresholds(self) -> bool:
         """Return True if it asks something of its groups, and not only for the public values of its keys."""
         return (
-            bool(self.predicates or self.numbers.asked)
+            bool(self.predicates or self.numbers.band_predicates)
             or self.ranked is not None
             or self.select.args.get("having") is not None
         )

@@ -62,7 +62,10 @@ def compute_conditions(
         raise _refuse_expensive(row)
     usable = (column for column in row.table.columns if column.sql_type is not SqlType.OTHER)
     stored = (column.name for column in usable if column.derivation is None)
-    kept = [row.dialect.spelling.identifier(name) for name in dict.fromkeys((*stored, *row.measures.values(), *beside))]
+    kept = [
+        row.dialect.spelling.quote_identifier(name)
+        for name in dict.fromkeys((*stored, *row.measures.values(), *beside))
+    ]
     free = _list_free_names(row)
     names = dict(zip(conditions, free, strict=False))
     of_keys = dict(zip(truths, free, strict=False))

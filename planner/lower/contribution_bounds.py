@@ -110,7 +110,7 @@ class Bounding:
 
     def _write_md5(self, parts: list[tuple[str, Column]]) -> str:
         texts = [
-            self.row.dialect.spelling.text(self.row.table.seed),
+            self.row.dialect.spelling.quote_text(self.row.table.seed),
             *(self.row.write_canonical(sql, column) for sql, column in parts),
         ]
         canonical = " || '|' || ".join(texts)

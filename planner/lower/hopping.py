@@ -53,7 +53,9 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
         "(",
         "  -- each row once for every window that it is in",
         *indent_blocks(
-            write_select([*map(spelling.identifier, stored), f"{begins} AS {spelling.identifier(window.name)}"]),
+            write_select(
+                [*map(spelling.quote_identifier, stored), f"{begins} AS {spelling.quote_identifier(window.name)}"]
+            ),
             source,
             write_where(within),
         ),

@@ -58,7 +58,7 @@ def join_members(
     if not table.members:
         return reach_units(table, dialect=dialect, longest=find_longest(table), front=front)
     among = among or MemberConditions()
-    identifier = dialect.spelling.identifier
+    identifier = dialect.spelling.quote_identifier
     stored = {column.name for column in table.columns if column.derivation is None}
     shown = [
         f"m{i}.{identifier(named)}"
@@ -112,7 +112,7 @@ def _compute_member_conditions(
     if any(isinstance(column.derivation, Lookup) for column in own if column.name in read):
         of_member = join_lookups(of_member, dialect=dialect)
     names = [column.name for column in (*own, *others, *units) if column.derivation is None]
-    kept = [dialect.spelling.identifier(name) for name in names]
+    kept = [dialect.spelling.quote_identifier(name) for name in names]
     return write_computed_member(RowSql(table=of_member, dialect=dialect), conditions, kept=kept)
 
 
@@ -139,7 +139,9 @@ def _read_member(
     rows = _MemberRows(names, looked_up, dialect)
     narrow = keep_columns(member.table, [own for own, named in member.columns if named in carried])
     read, steps = rows.select_columns(narrow, front=front or NOTHING)
-    kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
+    kept = [
+        dialect.spelling.quote_identifier(names[column.name]) for column in narrow.columns if column.derivation is None
+    ]
     nobody, told = "", ""
     if front is not None:
         anybody = [write_any_value(dialect, member.table.get_column(name)) for name in member.table.unit]
@@ -158,7 +160,7 @@ def _read_member(
     ordered = ", ".join(f"keyhole_o{j}{suffix}" for j, (_, suffix) in enumerate(order))
     orders = ", ".join(f"{sql} AS keyhole_o{j}" for j, (sql, _) in enumerate(order))
     place = f"row_number() OVER (PARTITION BY {', '.join(units)} ORDER BY {ordered}) AS keyhole_place"
-    every = [*(dialect.spelling.identifier(names[column.name]) for column in stored), *units]
+    every = [*(dialect.spelling.quote_identifier(names[column.name]) for column in stored), *units]
     firsts = make_step(
         f"SELECT {', '.join(every)} FROM (SELECT *, {place} FROM (SELECT *, {orders} FROM {drawn} AS rows_of) AS hashed"
         f") AS placed WHERE keyhole_place <= {member.rows}"
@@ -234,7 +236,7 @@ class _MemberRows:
         return write_shortened(row, column, longest=self.looked_up.get(self.names[column.name], 0))
 
     def _quote(self, name: str) -> str:
-        return self.dialect.spelling.identifier(name)
+        return self.dialect.spelling.quote_identifier(name)
 
 
 def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[NamedStep, ...]:
@@ -306,7 +308,7 @@ def _list_draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:
     """
     row, spelling = RowSql(table=table, dialect=dialect), dialect.spelling
     seen = sorted((one for one in table.columns if one.sql_type is not SqlType.OTHER), key=lambda one: one.name)
-    texts = [spelling.text(table.seed), *(f"COALESCE({_write_hashed_text(row, column)}, '')" for column in seen)]
+    texts = [spelling.quote_text(table.seed), *(f"COALESCE({_write_hashed_text(row, column)}, '')" for column in seen)]
     doubles = [row.write_column(column.name) for column in seen if column.sql_type is SqlType.DOUBLE]
     return [("md5(" + " || '|' || ".join(texts) + ")", dialect.byte_order), *((double, "") for double in doubles)]
 
@@ -344,7 +346,7 @@ def join_lookups(
     if not together:
         return table
     table = look_up_at_once(table)
-    row, identifier = RowSql(table=table, dialect=dialect), dialect.spelling.identifier
+    row, identifier = RowSql(table=table, dialect=dialect), dialect.spelling.quote_identifier
     stored = [identifier(column.name) for column in table.columns if column.derivation is None]
     found = [f"{one.name_value(column)} AS {identifier(column.name)}" for one in together for column in one.columns]
     truths = () if asked is None else asked.columns
@@ -437,7 +439,9 @@ class _LookupGroup:
         if asked is None or self.place not in {*asked.carried, *asked.required}:
             return self._write_rows()
         values = list(dict.fromkeys([self._key, *map(self.name_value, self.columns)]))
-        named = [f"{self.name_value(one)} AS {self.dialect.spelling.identifier(one.name)}" for one in self.columns]
+        named = [
+            f"{self.name_value(one)} AS {self.dialect.spelling.quote_identifier(one.name)}" for one in self.columns
+        ]
         rows = f"(SELECT {', '.join([*values, *named])} FROM ({self._write_rows()}) AS pinned) AS named"
         return write_asked_rows(row, self.place, asked, rows=rows, kept=values)
 

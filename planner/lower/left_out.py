@@ -59,7 +59,7 @@ class LeftOutRows:
                     found.append((column, base))
                 case _:
                     pass
-        name = self.dialect.spelling.identifier
+        name = self.dialect.spelling.quote_identifier
         counts = (
             f"count(*) FILTER (WHERE {name(base)} IS NOT NULL AND ({self._row.write_column(column.name)}) IS NULL)"
             for column, base in found
@@ -181,7 +181,9 @@ class LeftOutRows:
 
     def _write_unit_test(self) -> str:
         return (
-            " AND ".join(f"{self.dialect.spelling.identifier(name)} IS NOT NULL" for name in self._list_stored_units())
+            " AND ".join(
+                f"{self.dialect.spelling.quote_identifier(name)} IS NOT NULL" for name in self._list_stored_units()
+            )
             or "TRUE"
         )
 

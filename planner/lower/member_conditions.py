@@ -163,11 +163,11 @@ def write_computed_member(row: RowSql, conditions: Mapping[Condition, str], *, k
     """
     dialect = row.dialect
     hidden = {
-        column.name: dialect.hide_statistics(dialect.spelling.identifier(column.name))
+        column.name: dialect.hide_statistics(dialect.spelling.quote_identifier(column.name))
         for column in row.table.columns
         if column.derivation is None and column.sql_type is not SqlType.OTHER
     }
-    named = {dialect.spelling.identifier(name): sql for name, sql in hidden.items()}
+    named = {dialect.spelling.quote_identifier(name): sql for name, sql in hidden.items()}
     stored = ", ".join(f"{named.get(name, name)} AS {name}" for name in dict.fromkeys([*kept, *named]))
     computed = ", ".join(f"{row.write_computed(one)} AS {name}" for one, name in conditions.items())
     return (

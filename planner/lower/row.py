@@ -81,7 +81,7 @@ class RowSql:
         """Return SQL for a column that is no text, in ORDER BY."""
         column = self.table.get_column(name)
         if column.derivation is None:
-            return self.dialect.read_ordered_column(self.dialect.spelling.identifier(name), column)
+            return self.dialect.read_ordered_column(self.dialect.spelling.quote_identifier(name), column)
         return self.write_column(name)
 
     def write_grouped_column(self, name: str) -> str:
@@ -92,13 +92,13 @@ class RowSql:
         column = self.table.get_column(name)
         is_text = column.sql_type is SqlType.TEXT and column.derivation is None and not column.enumerated
         if self.dialect.text_groups_are_bytes and is_text:
-            return self.dialect.spelling.identifier(name)
+            return self.dialect.spelling.quote_identifier(name)
         return self.write_column(name)
 
     def _write_stored(self, column: Column) -> str:
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
-        return self.dialect.read_stored_column(self.dialect.spelling.identifier(column.name), column)
+        return self.dialect.read_stored_column(self.dialect.spelling.quote_identifier(column.name), column)
 
     def write_derived(self, column: Column) -> str:
         """Return SQL for a column that is derived from a stored date or timestamp. The table need not have it."""

@@ -134,7 +134,7 @@ class _Group:
             formula=TRUE,
             predicates=(),
             predicate_names=(),
-            false_at=(),
+            publicly_false_keys=(),
             ranked=None,
         )
         return SharedLook(question, tuple(standing))

@@ -84,7 +84,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         keys=keys,
         windows=windows,
         watched=horizon.count_in_looks(monitor),
-        seen_by=seen_by,
+        time_column=seen_by,
         counts_by_arrival=seen_by == question.table.arrival_column and seen_by != _find_time(window_column, monitor),
         standing=standing,
         regimes=regimes,

@@ -113,7 +113,7 @@ def make_monitor_json(plan: MonitorPlan) -> dict[str, Any]:
             "first": windows.first_looks[0].isoformat(),
             "last": windows.find_close(len(windows.starts) - 1).isoformat(),
         },
-        "rows_seen_by": plan.seen_by,
+        "rows_seen_by": plan.time_column,
         "growth": [regime.name.lower() for regime in plan.regimes],
         "watched_as_a_whole": isinstance(plan.standing, StandingDistance),
         "guarantee": make_promise_json(plan),
@@ -166,7 +166,7 @@ def _write_lines(plan: MonitorPlan) -> Iterator[str]:
     yield from _write_watched_lines(plan)
     in_time = ", if they came before the look at which the time in them was first seen" * plan.clears_at_once
     seen = "when they arrived" if plan.counts_by_arrival else "the time in them"
-    yield f"  Rows count by {plan.seen_by}, {seen}{in_time}"
+    yield f"  Rows count by {plan.time_column}, {seen}{in_time}"
     if isinstance(plan.standing, StandingDistance):
         yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.regime]}"
     if isinstance(plan.standing, SlidingNoise):

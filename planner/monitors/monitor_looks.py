@@ -36,7 +36,7 @@ def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
     if declared.length is not None:
         hopping = Hopping(column=declared.column, length=declared.length, hop=declared.hop or declared.length)
     as_of = AsOf(
-        column=plan.seen_by,
+        column=plan.time_column,
         before=_find_seen_until(plan, moment),
         window=name,
         horizon=horizon,
@@ -69,7 +69,7 @@ def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
     """
     table, windows = plan.question.table, plan.windows
     begins = moment - windows.length
-    of_windows, seen = table.get_column(plan.monitor.windows.column), table.get_column(plan.seen_by)
+    of_windows, seen = table.get_column(plan.monitor.windows.column), table.get_column(plan.time_column)
     tests = [*plan.question.where.list_conjuncts(), _make_from(of_windows, begins), _make_before(of_windows, moment)]
     if plan.counts_by_arrival:
         tests.append(_make_before(seen, _find_seen_until(plan, moment)))

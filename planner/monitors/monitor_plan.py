@@ -74,7 +74,7 @@ class MonitorPlan:
     whose values are the windows in order. It is a column of the source, or made from a time. `keys` are the other keys.
     If it `clears_at_once`, these are all keys: one state, of "window" 0, has all looks of the horizon.
 
-    Rows count by their time in the column `seen_by`. `counts_by_arrival`: that is the time of arrival, and another
+    Rows count by their time in the column `time_column`. `counts_by_arrival`: that is the time of arrival, and another
     column than the one from which windows are made. `regimes` say, by functional, how one privacy unit changes it.
 
     One group of one window costs `epsilon_per_cell`. If windows overlap, this covers all windows that a row is in. One
@@ -91,7 +91,7 @@ class MonitorPlan:
     keys: KeySpace
     windows: WindowPlan
     watched: WatchedWindow
-    seen_by: str
+    time_column: str
     counts_by_arrival: bool
     standing: Standing
     regimes: tuple[Regime, ...]

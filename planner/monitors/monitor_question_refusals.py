@@ -36,7 +36,7 @@ def refuse_table(monitor: Monitor, problem: str, *, hint: str, detail: str | Non
     return KeyholeError("KH603", f"{_name_section(monitor)}: {problem}", detail=detail, hint=hint)
 
 
-def name_monitor_in(monitor: Monitor, error: KeyholeError) -> KeyholeError:
+def add_monitor_name(monitor: Monitor, error: KeyholeError) -> KeyholeError:
     """Return a refusal of the monitor's question with the monitor named and settings written as in its section."""
     return KeyholeError(
         error.code,

@@ -12,7 +12,7 @@ from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError, cut_at_word
 from planner.extract.extract import declare_monitor, extract_questions
 from planner.monitors.monitor_question_refusals import (
-    name_monitor_in,
+    add_monitor_name,
     refuse_condition,
     refuse_surroundings,
     refuse_table,
@@ -42,7 +42,7 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
     except KeyholeError as error:
         if error.code in ("KH602", "KH603"):
             raise
-        raise name_monitor_in(monitor, error) from None
+        raise add_monitor_name(monitor, error) from None
     _check_table(question, monitor)
     _check_form(question, monitor)
     if not question.keys.size:

@@ -22,7 +22,7 @@ from planner.functionals.sensitivity import find_joint_sensitivity
 from planner.monitors.at_once import price_at_once, watch_at_once
 from planner.monitors.growth import list_leasts, stays_true
 from planner.monitors.monitor_plan import WindowPlan
-from planner.monitors.monitor_question_refusals import name_monitor_in, refuse_unreachable
+from planner.monitors.monitor_question_refusals import add_monitor_name, refuse_unreachable
 from planner.monitors.stream_monitor import price_stream, watch_streamed
 from planner.monitors.windows import Horizon
 from planner.plan.calibrate import calibrate_without_common_sums
@@ -146,7 +146,7 @@ def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
         calibration = calibrate_without_common_sums(question)
         return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
     except Unachievable as refusal:
-        raise name_monitor_in(monitor, plan_refusal(question, refusal)) from None
+        raise add_monitor_name(monitor, plan_refusal(question, refusal)) from None
 
 
 def make_standing_task(

@@ -27,7 +27,7 @@ _STRIDES = 64  # how many first strides make all steps: shorter ones find a good
 _LARGEST_FACTOR = 1000  # by which a hint raises a number of rows: beyond, another question was meant
 _LARGEST_NUMBER = 10**9  # that a hint shows: no group has so many rows
 
-OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
+FitTest: TypeAlias = Callable[[Question, Calibration], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class AffordableValue:
     factor: float
 
 
-def accept_no_other_way(_question: Question, _calibration: Calibration) -> bool:
-    """Return False, the default of `Target.other_way`: a question that costs more than the limit never fits."""
+def never_fits_otherwise(_question: Question, _calibration: Calibration) -> bool:
+    """Return False, the default of `CostLimit.fits_otherwise`: a question that costs more than the limit never fits."""
     return False
 
 
@@ -52,13 +52,13 @@ def accept_no_other_way(_question: Question, _calibration: Calibration) -> bool:
 class CostLimit:
     """The limit for a question whose settings are changed until it fits.
 
-    It fits if it costs at most `epsilon`, or if `other_way` returns True. `cost` is its cost with the settings in
+    It fits if it costs at most `epsilon`, or if `fits_otherwise` returns True. `cost` is its cost with the settings in
     force.
     """
 
     epsilon: float
     cost: float
-    other_way: OtherWay = accept_no_other_way
+    fits_otherwise: FitTest = never_fits_otherwise
 
     @property
     def ratio(self) -> float:
@@ -166,7 +166,7 @@ class _TriedSteps:
             return False
         self.costs[step] = cost
         target = self._target
-        return cost <= target.epsilon or target.other_way(reduced, calibration)
+        return cost <= target.epsilon or target.fits_otherwise(reduced, calibration)
 
 
 def _find_start(tenths: float, steps: int) -> int:

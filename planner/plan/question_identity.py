@@ -112,7 +112,7 @@ def _list_lines(question: Question) -> Iterator[str]:
     yield f"formula {_write_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_write_formula(predicate)}"
-    for number, false_at in enumerate(question.false_at):
+    for number, false_at in enumerate(question.publicly_false_keys):
         for key, places in false_at:
             yield f"predicate {number} false by {keys[key]} at {','.join(map(str, places))}"
     if question.ranked is not None:

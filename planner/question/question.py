@@ -286,12 +286,12 @@ class ValuesOfRows:
 class ListedTotals:
     """The totals that put their privacy unit on a list: those of `rows` in some group, by `groups`, for which `holds`.
 
-    `shown` is the table from which `holds` reads the totals.
+    `totals_table` is the table from which `holds` reads the totals.
     """
 
     rows: UnitRows
     groups: tuple[str, ...]
-    shown: Table
+    totals_table: Table
     holds: Condition
 
 
@@ -365,8 +365,8 @@ class Question:
     `per_unit` its rows are one per privacy unit and key: `table` has their columns, and its row cap is that one row.
 
     `predicates` are formulas whose truth it shows for each returned key. `predicate_names` are the analyst's names for
-    them, and not part of the question's meaning. `false_at` has, for each predicate and by a key's name, the places of
-    the key's values at which the predicate is false whatever the data, because its threshold is NULL there.
+    them, and not part of the question's meaning. `publicly_false_keys` has, for each predicate and by a key's name, the
+    places of the key's values at which the predicate is false whatever the data, because its threshold is NULL there.
 
     With `ranked` it returns the first few of the keys for which the formula holds, in order. With `as_of` it is a look
     at a standing question: rows that came later do not count. With `in_time`, rows do not count that came after the
@@ -387,7 +387,7 @@ class Question:
     lists_domain: bool = False
     predicates: tuple[Formula, ...] = ()
     predicate_names: tuple[str, ...] = ()
-    false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
+    publicly_false_keys: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
     ranked: Ranked | None = None
     as_of: AsOf | None = None
     in_time: InTime | None = None

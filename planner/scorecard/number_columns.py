@@ -48,14 +48,14 @@ class _BandedNumber:
 class Numbers:
     """The numbers of a question as they are read: `shown` in its select list, `sorted` in its ORDER BY.
 
-    `asked` are the predicates that bands need beside those that the question shows.
+    `band_predicates` are the predicates that bands need beside those that the question shows.
     """
 
     chosen: str = "refuse"
     shown: tuple[ShownNumber, ...] = ()
     sorted: tuple[SortedNumber, ...] = ()
     outer_use: OuterUse = UNTOUCHED
-    asked: tuple[exp.Expr, ...] = ()
+    band_predicates: tuple[exp.Expr, ...] = ()
     bands: tuple[_BandedNumber | None, ...] = ()
     sorts: tuple[str, ...] = ()
 

@@ -31,10 +31,10 @@ class Spelling:
     Every text that it writes is one token sequence, whatever name or value it contains.
     """
 
-    identifier: Callable[[str], str]
+    quote_identifier: Callable[[str], str]
     """The name, quoted. Raises KH201 on a character that no name can hold."""
 
-    text: Callable[[str], str]
+    quote_text: Callable[[str], str]
     """A text constant. Raises KH212 on what SQL text cannot hold: NUL and unpaired surrogates."""
 
     cast_function: str
@@ -86,7 +86,7 @@ class Spelling:
         if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
             return self.write_double(_round_to_double(value))
         if column.sql_type is SqlType.UUID:
-            return self.write_cast(self.text(str(value)), "uuid")
+            return self.write_cast(self.quote_text(str(value)), "uuid")
         match value:
             case bool():
                 return "TRUE" if value else "FALSE"
@@ -99,7 +99,7 @@ class Spelling:
             case date():
                 return f"DATE '{value.isoformat()}'"
             case str():
-                return self.text(value)
+                return self.quote_text(value)
 
     def write_type(self, column: Column) -> str:
         """Return the SQL name of a column's type, wide enough for the declared one."""
@@ -134,8 +134,8 @@ def _find_exponent(value: Decimal) -> int:
 
 
 STANDARD = Spelling(
-    identifier=quote_name,
-    text=quote_text,
+    quote_identifier=quote_name,
+    quote_text=quote_text,
     cast_function="CAST",
     text_type="text",
     double_type="double precision",

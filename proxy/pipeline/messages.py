@@ -215,7 +215,7 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
 
 def _clear_publicly_false(plan: Plan, number: int, truth: Booleans) -> Booleans:
     """Return a predicate's truth values, set to false for each key where public values already make it false."""
-    space, false_at = plan.question.keys, plan.question.false_at
+    space, false_at = plan.question.keys, plan.question.publicly_false_keys
     if not false_at or not false_at[number]:
         return truth
     found = truth.reshape(space.shape).copy()

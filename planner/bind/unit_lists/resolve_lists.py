@@ -133,7 +133,7 @@ def _resolve_totals(
     return UnitList(
         table=query.table,
         meaning=f"totals of {of_rows}{by} where {write_canonical(rename_columns(holds, names))}",
-        rule=ListedTotals(rows=rows, groups=tuple(sorted(query.groups)), shown=shown, holds=holds),
+        rule=ListedTotals(rows=rows, groups=tuple(sorted(query.groups)), totals_table=shown, holds=holds),
         is_negated=absent,
         description=f"{negated}{write_short(asked)} over {of_rows}{by}",
     )

@@ -84,7 +84,7 @@ def list_crowded_units(
         " ".join(["    ) AS pairs", *write_where(list(public))]) + ") AS counted",
         f"    WHERE of_unit > {groups}) AS ranked",
         f"  WHERE place = {groups + 1}",
-        f"  UNION ALL SELECT {anybody}, {row.dialect.spelling.text(_AFTER_ALL)}",
+        f"  UNION ALL SELECT {anybody}, {row.dialect.spelling.quote_text(_AFTER_ALL)}",
         ") AS listed",
         *write_group_by(len(bounding.units)),
     ]

@@ -112,7 +112,7 @@ def _write_within_range(row: StoredRow, x: str, exponent: int) -> str:
 def _write_constant(row: StoredRow, term: RowTerm) -> str:
     spelling, value = row.dialect.spelling, term.value
     if isinstance(value, str):
-        return spelling.text(value)
+        return spelling.quote_text(value)
     if isinstance(value, float):
         return spelling.write_double(value)
     spelled = write_integer(value) if abs(value) < _BIGINT else f"'{value}'"
@@ -125,7 +125,7 @@ def _write_read_number(row: StoredRow, term: RowTerm) -> str:
     Only texts that contain a number are cast.
     """
     spelling, dialect = row.dialect.spelling, row.dialect
-    said = f"trim(BOTH {spelling.text(_BLANKS)} FROM {_write_sql(row, term.arguments[0])})"
+    said = f"trim(BOTH {spelling.quote_text(_BLANKS)} FROM {_write_sql(row, term.arguments[0])})"
     digits = len(str(term.limit)) - term.scale
     if term.kind is TermKind.FLOATING:
         pattern = "(0*[0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][+-]?[0-9]{1,2})?"

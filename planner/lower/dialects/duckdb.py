@@ -128,7 +128,7 @@ def _divide_large(dividend: str, divisor: str) -> str:
 
 
 def _match_regex(text: str, pattern: str) -> str:
-    return f"regexp_matches({text}, {STANDARD.text(pattern)})"
+    return f"regexp_matches({text}, {STANDARD.quote_text(pattern)})"
 
 
 DUCKDB = Dialect(

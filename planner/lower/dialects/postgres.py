@@ -123,7 +123,7 @@ def _change_ascii_case(function: str, text: str) -> str:
 
 
 def _match_regex(text: str, pattern: str) -> str:
-    return f"{text} ~ {STANDARD.text(pattern)}"
+    return f"{text} ~ {STANDARD.quote_text(pattern)}"
 
 
 POSTGRES = Dialect(

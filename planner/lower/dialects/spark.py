@@ -95,8 +95,8 @@ def _text(value: str) -> str:
 
 
 SPELLING = Spelling(
-    identifier=_identifier,
-    text=_text,
+    quote_identifier=_identifier,
+    quote_text=_text,
     cast_function="TRY_CAST",
     text_type="string",
     double_type="double",

@@ -7,7 +7,7 @@ from planner.values.spelling import STANDARD
 
 def truncate_moment(part: str, moment: str) -> str:
     """Return SQL for the beginning of the moment's hour, day, week, month, quarter or year."""
-    return f"date_trunc({STANDARD.text(part)}, {moment})"
+    return f"date_trunc({STANDARD.quote_text(part)}, {moment})"
 
 
 def extract_part(part: str, moment: str) -> str:
@@ -18,7 +18,7 @@ def extract_part(part: str, moment: str) -> str:
 def match_pattern(expression: str, pattern: str) -> str:
     """Return SQL for the test that the text matches a LIKE pattern whose escape is the backslash."""
     escape = r" ESCAPE '\'" if "\\" in pattern else ""
-    return f"{expression} LIKE {STANDARD.text(pattern)}{escape}"
+    return f"{expression} LIKE {STANDARD.quote_text(pattern)}{escape}"
 
 
 def translate_case(function: str, text: str) -> str:

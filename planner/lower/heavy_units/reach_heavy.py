@@ -58,7 +58,7 @@ class HeavyRows:
     def reach_heavy_units(self) -> Table:
         """Return the table with the columns of heavy units beside its own. They are NULL in rows of other units."""
         _, found = find_keys(self.table, dialect=self.dialect)
-        listed, identifier = self._list_keys(), self.dialect.spelling.identifier
+        listed, identifier = self._list_keys(), self.dialect.spelling.quote_identifier
         reached = {*self.table.unit, *(here for _, here in self._path.added_columns)}
         shown = [
             identifier(column.name)

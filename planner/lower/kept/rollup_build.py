@@ -32,7 +32,7 @@ def build_rollup(bounding: Bounding, *, within: Sequence[Column] = ()) -> list[s
     """
     row, table = bounding.row, bounding.row.table
     spelling, cap = row.dialect.spelling, table.row_cap
-    identifier = spelling.identifier
+    identifier = spelling.quote_identifier
     apart = [(f"w{i}", column) for i, column in enumerate(within)]
     grouped = [*bounding.groups, *apart]
     measures, stored = find_stored_measures(row), _list_stored_columns(table)

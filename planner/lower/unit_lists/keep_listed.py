@@ -49,7 +49,7 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
         return row
     usable = [column for column in table.columns if column.derivation is None and column.sql_type is not SqlType.OTHER]
     computed = (row.measures, row.conditions, row.truths, row.numbers)
-    shown = [dialect.spelling.identifier(column.name) for column in usable]
+    shown = [dialect.spelling.quote_identifier(column.name) for column in usable]
     shown += dict.fromkeys(name for names in computed for name in names.values())
     joined, names, steps, on_all, whole = [], {}, [table.steps], [], []
     relation, of_row = table.relation, {name: row.write_column(name) for name in _list_compared(table)}
@@ -77,7 +77,7 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
         names[replace(listed, is_negated=False)] = named
         on_all += [f"{named} = 1"] if is_only else []
     if on_all:  # a row whose unit is not on the list has none: a test of the list alone would be asked before the join
-        unit = dialect.spelling.identifier(table.unit[0])
+        unit = dialect.spelling.quote_identifier(table.unit[0])
         shown[shown.index(unit)] = f"CASE WHEN {' AND '.join(on_all)} THEN {unit} END AS {unit}"
     tests = whole + [
         _write_list_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].is_negated
@@ -294,10 +294,13 @@ def _write_units_of_totals(
     places = ", ".join(map(str, range(1, len(called) + 1)))
     totals = f"(SELECT {', '.join(shown)} FROM {row.table.relation} WHERE {tests} GROUP BY {places}) AS totals"
     clipped = ", ".join(write_unit_columns(rows, called, dialect))
-    stored = StoredTotals.from_rows(rule.shown, rows, dict(zip(grouped, called, strict=True)))
+    stored = StoredTotals.from_rows(rule.totals_table, rows, dict(zip(grouped, called, strict=True)))
     holds = stored.read_condition(rule.holds)
     units = compute_conditions(
-        stored.make_row(rule.shown, f"(SELECT {clipped} FROM {totals}) AS units", dialect), holds, (), beside=names
+        stored.make_row(rule.totals_table, f"(SELECT {clipped} FROM {totals}) AS units", dialect),
+        holds,
+        (),
+        beside=names,
     )
     kept = " AND ".join(write_where_tests(units, holds)) or "TRUE"
     return f"(SELECT {', '.join(names)} FROM {units.table.relation} WHERE {kept}) AS rows_of_units", row.table.steps

@@ -27,7 +27,7 @@ def write_shortened(row: RowSql, column: Column, *, longest: int) -> str:
     Different units stay different, and so do numbers. Texts of up to `longest` characters are found by the same
     constants and keys as before. Numbers compare with constants as before.
     """
-    identifier, dialect = row.dialect.spelling.identifier(column.name), row.dialect
+    identifier, dialect = row.dialect.spelling.quote_identifier(column.name), row.dialect
     if column.sql_type is SqlType.NUMERIC:
         return dialect.shorten_numeric(identifier, column.declared)
     if column.sql_type is not SqlType.TEXT or column.enumerated:

@@ -53,12 +53,14 @@ def reach_units(
     ]
     reached, read = {*table.unit, *(here for _, here in brought)}, {column.name for column in table.columns}
     shown = [
-        spelling.identifier(column.name)
+        spelling.quote_identifier(column.name)
         for column in table.columns
         if column.derivation is None and column.name not in reached
     ]
-    found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
-    found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought) if here in read]
+    found = [f"keyhole_p{i} AS {spelling.quote_identifier(name)}" for i, name in enumerate(table.unit)]
+    found += [
+        f"keyhole_c{i} AS {spelling.quote_identifier(here)}" for i, (_, here) in enumerate(brought) if here in read
+    ]
     source, keys = table.relation, [own.write_column(name) for name in table.path.from_columns]
     if front.has_own:
         source, keys = ask_rows(own, front, shown=shown, keys=table.path.from_columns)

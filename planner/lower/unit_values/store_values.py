@@ -50,7 +50,7 @@ def join_with_values(
 
 def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     """Return the joined rows with a column for each value."""
-    identifier = dialect.spelling.identifier
+    identifier = dialect.spelling.quote_identifier
     joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_get_rule(one) for one in table.own])
     row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored(joined)
     shown = [identifier(column.name) for column in stored]

@@ -125,7 +125,7 @@ def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
     tests = write_where_tests(row, front.own)
     if not front.public_keys:
         return row.table.relation, tests
-    own, identifier = _list_own(row.table), row.dialect.spelling.identifier
+    own, identifier = _list_own(row.table), row.dialect.spelling.quote_identifier
     names = [f"keyhole_a{i}" for i in range(len(front.public_keys))]
     looked_up = [row.table.get_column(one.column) for one in front.public_keys]
     read = [f"{row.write_column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]

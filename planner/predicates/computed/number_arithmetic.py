@@ -36,7 +36,7 @@ class NoTermError(Exception):
     """The expression cannot be written as a `RowTerm`."""
 
 
-def make_whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
+def make_exact_term(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
     """Make the term of a function whose result is a whole number of steps. Raise `TooWideError` for large results."""
     if limit >= LARGEST or scale > 30:
         raise TooWideError
@@ -71,7 +71,7 @@ def rescale(term: RowTerm, scale: int) -> RowTerm:
         assert isinstance(term.value, int)
         return RowTerm("constant", term.kind, value=term.value * factor, scale=scale, limit=term.limit * factor)
     times = RowTerm("constant", TermKind.WHOLE, value=factor, limit=factor)
-    return make_whole("*", term.kind, term, times, scale=scale, limit=term.limit * factor)
+    return make_exact_term("*", term.kind, term, times, scale=scale, limit=term.limit * factor)
 
 
 def unify(terms: list[RowTerm]) -> list[RowTerm]:
@@ -121,7 +121,7 @@ def add(left: RowTerm, right: RowTerm, *, kind: TermKind | None = None) -> RowTe
     if left.kind is TermKind.FLOATING:
         return _make_double("+", left, right, limit=max(left.limit, right.limit) + _SUM_EXPONENT)
     made = find_joint_kind(left, right) if kind is None else kind
-    return make_whole("+", made, left, right, scale=left.scale, limit=left.limit + right.limit)
+    return make_exact_term("+", made, left, right, scale=left.scale, limit=left.limit + right.limit)
 
 
 def negate(term: RowTerm) -> RowTerm:
@@ -148,7 +148,7 @@ def multiply(left: RowTerm, right: RowTerm) -> RowTerm:
             raise TooWideError
         value = left.value * right.value
         return RowTerm("constant", find_joint_kind(left, right), value=value, scale=scale, limit=limit)
-    return make_whole("*", find_joint_kind(left, right), left, right, scale=scale, limit=limit)
+    return make_exact_term("*", find_joint_kind(left, right), left, right, scale=scale, limit=limit)
 
 
 def divide_doubles(left: RowTerm, right: RowTerm) -> RowTerm:
@@ -161,7 +161,7 @@ def divide_whole(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return the term for `left / right` of integers, without remainder; NULL if the divisor is 0."""
     if max(left.limit, right.limit) >= _DIVISIBLE:
         raise TooWideError
-    return make_whole("quotient", TermKind.WHOLE, left, right, scale=0, limit=left.limit)
+    return make_exact_term("quotient", TermKind.WHOLE, left, right, scale=0, limit=left.limit)
 
 
 def take_remainder(left: RowTerm, right: RowTerm) -> RowTerm:
@@ -170,7 +170,7 @@ def take_remainder(left: RowTerm, right: RowTerm) -> RowTerm:
     if left.kind is TermKind.FLOATING:
         raise TooWideError
     limit = min(left.limit, right.limit)
-    return make_whole("remainder", find_joint_kind(left, right), left, right, scale=left.scale, limit=limit)
+    return make_exact_term("remainder", find_joint_kind(left, right), left, right, scale=left.scale, limit=limit)
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
@@ -200,7 +200,7 @@ def round_double(function: str, term: RowTerm, places: int) -> RowTerm:
     """
     if term.kind is not TermKind.FLOATING or function not in ("round", "trunc") or not 0 <= places <= _MOST_PLACES:
         raise NoTermError
-    return make_whole(f"{function} double", TermKind.EXACT, term, scale=places, limit=DOUBLE_DIGITS)
+    return make_exact_term(f"{function} double", TermKind.EXACT, term, scale=places, limit=DOUBLE_DIGITS)
 
 
 def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) -> RowTerm:
@@ -211,16 +211,16 @@ def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) ->
     if factor.numerator != 1:
         times = RowTerm("constant", TermKind.WHOLE, value=factor.numerator, limit=factor.numerator)
         limit = term.limit * factor.numerator
-        term = make_whole("*", term.kind, term, times, scale=term.scale, limit=limit)
+        term = make_exact_term("*", term.kind, term, times, scale=term.scale, limit=limit)
     step = factor.denominator
     if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
     by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)
-    found = make_whole(function, term.kind, term, by, scale=max(places, 0), limit=term.limit // step + 1)
+    found = make_exact_term(function, term.kind, term, by, scale=max(places, 0), limit=term.limit // step + 1)
     if places >= 0:
         return found
     times = RowTerm("constant", TermKind.WHOLE, value=10**-places, limit=10**-places)
-    return make_whole("*", TermKind.EXACT, found, times, scale=0, limit=found.limit * 10**-places)
+    return make_exact_term("*", TermKind.EXACT, found, times, scale=0, limit=found.limit * 10**-places)
 
 
 def scale_by_ten(term: RowTerm, digits: int) -> RowTerm:
@@ -228,14 +228,14 @@ def scale_by_ten(term: RowTerm, digits: int) -> RowTerm:
     if not digits:
         return term
     times = RowTerm("constant", TermKind.WHOLE, value=10**digits, limit=10**digits)
-    return make_whole("*", term.kind, term, times, scale=term.scale, limit=term.limit * 10**digits)
+    return make_exact_term("*", term.kind, term, times, scale=term.scale, limit=term.limit * 10**digits)
 
 
-def divide_by(function: str, over: RowTerm, under: RowTerm, places: int) -> RowTerm:
+def divide_to_steps(function: str, over: RowTerm, under: RowTerm, places: int) -> RowTerm:
     """Return a quotient of whole numbers, rounded to whole steps of 10^-places; NULL if the divisor is 0."""
     if 2 * over.limit + 2 * under.limit >= _DIVISIBLE:
         raise TooWideError
-    found = make_whole(f"{function} of", TermKind.EXACT, over, under, scale=max(places, 0), limit=over.limit + 1)
+    found = make_exact_term(f"{function} of", TermKind.EXACT, over, under, scale=max(places, 0), limit=over.limit + 1)
     return found if places >= 0 else replace(scale_by_ten(found, -places), scale=0)
 
 
@@ -245,7 +245,7 @@ def round_to_integer(term: RowTerm) -> RowTerm:
     Beyond the integers of the type, where PostgreSQL fails, it is the number itself, and NULL beyond bigint.
     """
     if term.kind is TermKind.FLOATING:
-        return make_whole("nearest", TermKind.WHOLE, term, scale=0, limit=_NEAREST)
+        return make_exact_term("nearest", TermKind.WHOLE, term, scale=0, limit=_NEAREST)
     rounded = round_steps("round", term, 0)
     return RowTerm("same", TermKind.WHOLE, (rounded,), limit=rounded.limit)
 
@@ -255,4 +255,4 @@ def count_steps(term: RowTerm, step: int, *, kind: TermKind, scale: int = 0) -> 
     if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
     by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)
-    return make_whole("floor", kind, term, by, scale=scale, limit=term.limit // step + 1)
+    return make_exact_term("floor", kind, term, by, scale=scale, limit=term.limit // step + 1)

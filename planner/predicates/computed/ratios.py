@@ -46,7 +46,7 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     over, under = split_ratio(term)
     if not isinstance(under.value, int) or under.function != "constant":
         finer = under.scale - over.scale + places  # by so many digits what is divided must be written out
-        return number_arithmetic.divide_by(
+        return number_arithmetic.divide_to_steps(
             function,
             number_arithmetic.scale_by_ten(over, max(finer, 0)),
             number_arithmetic.scale_by_ten(under, max(-finer, 0)),

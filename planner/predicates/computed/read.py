@@ -266,7 +266,7 @@ class _Reader:
             case exp.Mul() if kinds == {TermKind.LENGTH, TermKind.WHOLE}:
                 if left.kind is TermKind.WHOLE:
                     left, right = right, left
-                return number_arithmetic.make_whole(
+                return number_arithmetic.make_exact_term(
                     "*", TermKind.LENGTH, left, right, scale=0, limit=left.limit * right.limit
                 )
             case _:

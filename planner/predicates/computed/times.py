@@ -12,7 +12,7 @@ from planner.predicates.computed.number_arithmetic import (
     NoTermError,
     add,
     count_steps,
-    make_whole,
+    make_exact_term,
     multiply,
     negate,
     take_remainder,
@@ -67,7 +67,7 @@ def convert_to_moment(term: RowTerm) -> RowTerm:
     if term.function == "constant":
         assert isinstance(term.value, int)
         return RowTerm("constant", TermKind.MOMENT, value=term.value * DAY, limit=term.limit * DAY)
-    return make_whole("*", TermKind.MOMENT, term, make_length(DAY), scale=0, limit=term.limit * DAY)
+    return make_exact_term("*", TermKind.MOMENT, term, make_length(DAY), scale=0, limit=term.limit * DAY)
 
 
 def subtract_times(left: RowTerm, right: RowTerm) -> RowTerm:
@@ -128,7 +128,7 @@ def truncate(unit: str, term: RowTerm) -> RowTerm:
         shift = _FIRST_WEEK if unit == "week" else 0
         moved = add(at, make_length(shift), kind=TermKind.MOMENT) if shift else at
         floor = count_steps(moved, step, kind=TermKind.WHOLE)
-        begun = make_whole("*", TermKind.MOMENT, floor, make_length(step), scale=0, limit=floor.limit * step)
+        begun = make_exact_term("*", TermKind.MOMENT, floor, make_length(step), scale=0, limit=floor.limit * step)
         return add(begun, make_length(-shift), kind=TermKind.MOMENT) if shift else begun
     if unit in ("month", "quarter", "year"):
         named = RowTerm("text", TermKind.TEXT, value=unit)
@@ -172,7 +172,7 @@ def _extract_from_length(part: str, term: RowTerm) -> RowTerm:
     if part == "epoch":
         return RowTerm("same", TermKind.EXACT, (term,), scale=6, limit=term.limit)
     if part == "day" and 4 * (term.limit + DAY) < 2**63:
-        return make_whole("trunc", TermKind.EXACT, term, _make_number(DAY), scale=0, limit=term.limit // DAY + 1)
+        return make_exact_term("trunc", TermKind.EXACT, term, _make_number(DAY), scale=0, limit=term.limit // DAY + 1)
     raise NoTermError
 
 
@@ -225,7 +225,7 @@ def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
 
 
 def _count_whole_steps(term: RowTerm, step: int) -> RowTerm:
-    return make_whole("trunc", TermKind.EXACT, term, _make_number(step), scale=0, limit=term.limit // step + 1)
+    return make_exact_term("trunc", TermKind.EXACT, term, _make_number(step), scale=0, limit=term.limit // step + 1)
 
 
 def _encode_months(term: RowTerm) -> RowTerm:

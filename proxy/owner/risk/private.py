@@ -60,7 +60,7 @@ class OwnerReading:
             formula=TRUE,
             predicates=(),
             predicate_names=(),
-            false_at=(),
+            publicly_false_keys=(),
             ranked=None,
         )
         rewritten = rewrite(asked, dialect=self.source.dialect)

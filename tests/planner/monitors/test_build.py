@@ -98,7 +98,7 @@ def test_a_unit_pays_for_as_many_groups_and_windows_as_it_is_in() -> None:
     assert _price(plan.epsilon_per_cell, tolerance=100) == pytest.approx(7.0901, abs=0.0001)
     assert plan.epsilon_per_unit == pytest.approx(20 * plan.epsilon_per_cell)
     assert plan.epsilon_per_unit == pytest.approx(1.404, abs=0.001)
-    assert plan.seen_by == "recorded_at"
+    assert plan.time_column == "recorded_at"
 
 
 def test_fewer_windows_than_a_unit_may_be_in_cost_a_unit_less() -> None:

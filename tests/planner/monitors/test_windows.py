@@ -78,7 +78,7 @@ def test_windows_are_looked_at_one_after_the_other(hop: int, hops: int, every: i
 
 def test_stored_days_and_quarter_hours_are_windows() -> None:
     by_report = planned(BY_REPORT, window='"reported"')
-    assert (by_report.seen_by, by_report.windows.looks) == ("reported", 24)
+    assert (by_report.time_column, by_report.windows.looks) == ("reported", 24)
     sql = "SELECT ward, quarter_hour FROM visits GROUP BY 1, 2 HAVING count(*) > 400"
     plan = planned(sql, window='"quarter_hour"', every='"5 minutes"', until='"2026-01-03"')
     assert (plan.windows.length, plan.windows.looks, len(plan.windows.starts)) == (timedelta(minutes=15), 3, 3 * 96)

@@ -26,25 +26,25 @@ MOMENTS = tuple(
 
 
 def test_a_text_is_itself(connected: Any) -> None:
-    found = connected.rows(f"SELECT {', '.join(f'{SPELLING.text(one)} AS c{i}' for i, one in enumerate(TEXTS))}")
+    found = connected.rows(f"SELECT {', '.join(f'{SPELLING.quote_text(one)} AS c{i}' for i, one in enumerate(TEXTS))}")
     assert found == [TEXTS]
 
 
 def test_texts_are_compared_byte_by_byte(connected: Any) -> None:
     pairs = [(a, b) for a in TEXTS[:6] for b in ("a", "b", "ä", "A")]
-    tests = ", ".join(f"{SPELLING.text(a)} < {SPELLING.text(b)} AS c{i}" for i, (a, b) in enumerate(pairs))
+    tests = ", ".join(f"{SPELLING.quote_text(a)} < {SPELLING.quote_text(b)} AS c{i}" for i, (a, b) in enumerate(pairs))
     assert connected.rows(f"SELECT {tests}") == [tuple(a.encode() < b.encode() for a, b in pairs)]
 
 
 @pytest.mark.parametrize("name", ["plain", "We`ird", 'q"uote', "a b", "back\\slash", "$", "it's"])
 def test_a_name_is_itself(connected: Any, name: str) -> None:
-    quoted = SPELLING.identifier(name)
+    quoted = SPELLING.quote_identifier(name)
     assert connected.value(quoted, f"(SELECT 7 AS {quoted}) AS t") == 7
 
 
 def test_a_name_that_would_be_replaced_is_refused() -> None:
     with pytest.raises(KeyholeError) as caught:
-        SPELLING.identifier("${spark.sql.ansi.enabled}")
+        SPELLING.quote_identifier("${spark.sql.ansi.enabled}")
     assert caught.value.code == "KH201"
 
 
@@ -52,7 +52,7 @@ def test_a_name_that_would_be_replaced_is_refused() -> None:
 def test_patterns_match_as_in_postgresql(connected: Any, pattern: str) -> None:
     asked = collapse_wildcards(pattern)
     tests = ", ".join(
-        f"{connected.dialect.match_pattern(SPELLING.text(one), asked)} AS c{i}" for i, one in enumerate(TEXTS)
+        f"{connected.dialect.match_pattern(SPELLING.quote_text(one), asked)} AS c{i}" for i, one in enumerate(TEXTS)
     )
     assert connected.rows(f"SELECT {tests}") == [tuple(matches_pattern(one, pattern) for one in TEXTS)]
 
