@@ -55,7 +55,7 @@ def refuse_same_alias(alias: str, node: exp.Expr) -> KeyholeError:
 def refuse_several_equalities(node: exp.Expr) -> KeyholeError:
     """Return KH107 for conditions beside one equality in LEFT JOIN ... ON."""
     return _refuse_from(
-        "LEFT JOIN is supported ON one equality",
+        "LEFT JOIN is supported with one equality in ON",
         node,
         hint="Move other conditions on public columns into WHERE or FILTER.",
     )
@@ -97,7 +97,7 @@ def refuse_private_left_join(node: exp.Expr, *, instead: str | None) -> KeyholeE
 def refuse_left_join_conditions(node: exp.Expr) -> KeyholeError:
     """Return KH107 for conditions beside the key in LEFT JOIN ... ON."""
     return _refuse_from(
-        "LEFT JOIN of private tables is supported ON the key alone",
+        "LEFT JOIN of private tables is supported with nothing but the key in ON",
         node,
         hint="Move the other conditions into the FILTER of an aggregate, or into WHERE.",
     )
@@ -111,8 +111,8 @@ def refuse_private_on_right(node: exp.Expr, *, column: str) -> KeyholeError:
     return _refuse_from(
         "LEFT JOIN of a private table counts a public row without private rows as one row here",
         node,
-        detail="So do count(*), and coalesce or CASE with ELSE inside an aggregate. Aggregates of the private table's "
-        "columns are answered: each public row is a group, with private rows or without.",
+        detail="That row counts in count(*), and in coalesce or CASE with ELSE inside an aggregate. Aggregates of "
+        "the private table's columns are answered: each public row is a group, with private rows or without.",
         hint=f"Write count({column}), with conditions on its rows in ON or FILTER; or JOIN.",
     )
 
@@ -216,7 +216,7 @@ _CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a 
 def refuse_foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units over a table whose units are not known to be the same people."""
     return _refuse_from(
-        f'whom "{listed.name}" lists is no condition on the rows of "{table.name}"',
+        f'a list of the units of "{listed.name}" cannot select rows of "{table.name}"',
         node,
         detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
         hint=f"Ask the owner for same_unit_as in one of these tables, {_CONDITION_AS_COLUMN}",
@@ -226,7 +226,7 @@ def refuse_foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeE
 def refuse_list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units beside a table whose privacy unit is a row."""
     return _refuse_from(
-        f'each row of "{table.name}" is its own privacy unit: other rows are no condition on it',
+        f'each row of "{table.name}" is its own privacy unit, so a list of other rows cannot select it',
         node,
         detail="One row would decide about others.",
         hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_CONDITION_AS_COLUMN}",
@@ -258,7 +258,7 @@ def refuse_clause_in_list(clause: str, node: exp.Expr) -> KeyholeError:
 def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeError:
     """Return KH107 for a condition between the rows of a list and a row of the question."""
     return _refuse_from(
-        f"{write_short(column)} is no column of the list's rows",
+        f"{write_short(column)} is no column of the list's table",
         column,
         detail="A list decides about a whole privacy unit, so its condition is the same for all of the unit's rows.",
         hint="Equate the columns of the privacy unit alone, and compare "
@@ -270,7 +270,7 @@ def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list that groups rows of several privacy units together."""
     unit = ", ".join(map(spell_name, table.unit))
     return _refuse_from(
-        f"a list of privacy units groups by all their columns ({table.unit_text})",
+        f"a list of privacy units has to group by all their columns ({table.unit_text})",
         node,
         detail="A total of several units would decide about each of them.",
         hint=f"Write IN (SELECT {unit} FROM {spell_name(table.name)} WHERE ... GROUP BY {unit} HAVING ...).",

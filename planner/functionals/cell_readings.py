@@ -43,7 +43,7 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
     if sum(abs(one.times) for one in reads) > MOST_WEIGHT or largest >= LIMIT:
         raise KeyholeError(
             "KH208",
-            f"{comparison.left} counts its sums by numbers with too many digits",
+            f"{comparison.left} has coefficients or grids with too many digits",
             hint="Round the number that it is multiplied by, and the grids of its columns, to a few digits.",
             position=comparison.position,
         )

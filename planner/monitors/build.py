@@ -210,7 +210,7 @@ def _find_seen_by(question: Question, window_column: Column, monitor: Monitor) -
     if not table.append_only and may_leave_out_groups(question):
         raise refuse_table(
             monitor,
-            f"of a unit's groups in {table.name} some are kept, and a changed or deleted row would change which",
+            f"only some of a unit's groups in {table.name} count, and a changed or deleted row would change which",
             detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
             "that it is charged for.",
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
@@ -220,7 +220,7 @@ def _find_seen_by(question: Question, window_column: Column, monitor: Monitor) -
         chosen = "rows" if table.row_cap is not None else "groups"
         raise refuse_table(
             monitor,
-            f"of a unit's {chosen} in {table.name} some are kept, and later rows must not change which",
+            f"only some of a unit's {chosen} in {table.name} count, and later rows must not change which",
             detail="Without the order in which rows came, a new row could replace one that counted at an earlier look. "
             "Then the sum of an alarm has no bound.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
@@ -280,8 +280,8 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
         raise refuse_condition(
             monitor,
             "its condition may become false again, and early_any does not watch windows that slide",
-            detail="While a window slides, values above their thresholds that only grow are watched, and nothing else.",
-            hint="Write a hop in the place of sliding.",
+            detail="In a sliding window only values that grow, above their thresholds, can be watched.",
+            hint="Write a hop instead of sliding.",
         )
     if monitor.early_any:
         return True
@@ -289,7 +289,7 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
         return False
     signed = any(regime is Regime.SIGNED for regime in regimes)
     detail = (
-        "A sum of values that may be negative, a mean, a ratio, and whatever is below its threshold come and go."
+        "A sum of values that may be negative, a mean, a ratio, and a value below its threshold may go back."
         if signed or question.table.append_only
         else "Rows that may be changed or taken away let each part of a condition hold at a look of its own."
     )
@@ -315,7 +315,7 @@ def _check_sliding(question: Question, regimes: tuple[Regime, ...], monitor: Mon
     if not can_alarms_decide(question.formula, sliding):
         raise refuse_condition(
             monitor,
-            "its thresholds could each be passed at a look of its own while a window slides, and never at once",
+            "in a sliding window each of its thresholds could be passed at another look, and never all at once",
             hint="Make a monitor of each threshold, or join them by OR; or write a hop for sliding.",
         )
     return sliding

@@ -64,7 +64,9 @@ class EditBudget:
         """Take a number of characters from the budget. Raise KH106 if too few are left."""
         self._left -= characters
         if self._left < 0:
-            raise KeyholeError("KH106", "this statement says the same too often", hint="Write it more simply.")
+            raise KeyholeError(
+                "KH106", "this statement becomes too long when it is rewritten", hint="Write it more simply."
+            )
 
 
 def count_growth(edits: Iterable[Edit]) -> int:
@@ -86,7 +88,9 @@ class Origin:
     def edit(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
         """Return the text after the edits of a rule. Raise KH106 if they overlap."""
         if not are_disjoint(edits := tuple(edits)):
-            raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
+            raise KeyholeError(
+                "KH106", "the parts of this statement cannot be told apart", hint="Write it more simply."
+            )
         parts: list[str] = []
         pieces: list[_Piece] = []
         at = length = 0

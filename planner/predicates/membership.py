@@ -51,8 +51,8 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
     if is_real(compared.column) and contains_type(array, exp.Parameter):
         raise refuse_unlisted(
             array,
-            f'an array for column "{compared.column.name}" of type real is written out',
-            detail="Of an array in a parameter it is not known whether its numbers are of type real.",
+            f'an array for column "{compared.column.name}" of type real has to be written out',
+            detail="Keyhole does not know if the numbers of an array in a parameter are of type real.",
             hint=f"Write {spell_name(compared.column.name)} = ANY ('{{0.5,0.25}}').",
         )
     if is_for_all and operator == "<>":
@@ -193,7 +193,7 @@ def _convert_member(found: ColumnTerm, item: exp.Expr, members_: int, within: Ro
     if contains_type(item, exp.Cast, exp.Parameter):
         raise refuse_unlisted(
             item,
-            f'a list on column "{found.column.name}" of type real holds plain numbers alone',
+            f'a list on column "{found.column.name}" of type real may have plain numbers only',
             hint="Write the number itself, or "
             f"{spell_name(found.column.name)} = 0.5 OR {spell_name(found.column.name)} = 0.25.",
         )

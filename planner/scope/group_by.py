@@ -130,9 +130,9 @@ def list_grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]
 def _refuse_grouping_sets(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH106",
-        "these groupings are not taken apart into one question each",
-        detail="ROLLUP, CUBE and GROUPING SETS are, up to eight groupings. Then ORDER BY sorts by what is shown, and "
-        "there is no window and no * in the select list. GROUP BY ALL and DISTINCT are not supported.",
+        "these groupings cannot be split into one question each",
+        detail="ROLLUP, CUBE and GROUPING SETS can be split into up to eight groupings, if ORDER BY sorts by shown "
+        "columns and the select list has no window and no *. GROUP BY ALL and DISTINCT are not supported.",
         hint="Ask one question per grouping; UNION ALL may join them.",
         position=find_position(node),
     )

@@ -126,7 +126,7 @@ def refuse_setting(name: str, *, position: int) -> KeyholeError:
         f'the setting "{name}" may not be changed here',
         position=position,
         detail="Only settings that concern the client's own formats, names and timeouts may be set.",
-        hint="Leave it as the owner set it, or ask for less with keyhole.* settings.",
+        hint="Leave it as the owner set it. The settings of a question begin with keyhole.",
     )
 
 

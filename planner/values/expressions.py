@@ -237,7 +237,9 @@ def _fold_arithmetic(node: exp.Expr, left: Constant, right: Constant) -> Constan
     if isinstance(left, Number) and isinstance(right, Number):
         if any(cast.to.this.value == _REAL for cast in node.find_all(exp.Cast)):
             raise refuse_constant(
-                node, "arithmetic with real is not folded", hint="Write the value itself, or cast to numeric."
+                node,
+                "arithmetic with constants of type real is not supported",
+                hint="Write the value itself, or cast to numeric.",
             )
         return _compute_numbers(node, left, right)
     return _compute_moment(node, left, right)

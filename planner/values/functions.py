@@ -138,6 +138,8 @@ def convert_seconds(value: Constant, node: exp.Expr, *, is_utc: bool) -> datetim
         return None
     if not isinstance(value, Number) or value.value.denominator != 1 or abs(value.value) > Fraction(10) ** 10:
         raise refuse_constant(
-            node, f"{write_short(node)} is not folded", hint="Write it as timestamp '2026-12-31 23:59:59'."
+            node,
+            f"{write_short(node)} is not supported as a constant",
+            hint="Write it as timestamp '2026-12-31 23:59:59'.",
         )
     return convert_to_zone(_EPOCH + timedelta(seconds=int(value.value)), node, is_utc=is_utc, is_local=False)

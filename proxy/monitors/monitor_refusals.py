@@ -56,7 +56,7 @@ def refuse_removed_monitor(name: str) -> KeyholeError:
     """Return the refusal of a monitor that runs in the ledger but is no longer in the policy."""
     return KeyholeError(
         "KH606",
-        f'the monitor "{name}" runs, and the policy has none of that name',
+        f'the monitor "{name}" runs, but the policy no longer declares it',
         hint=f"Put it back, or: keyhole monitor end {name} --why '...'",
     )
 
@@ -67,7 +67,7 @@ def refuse_future_looks(name: str, newest: datetime) -> KeyholeError:
         "KH604",
         f'the newest look of the monitor "{name}" lies in the future, at {newest:%Y-%m-%d %H:%M:%S} UTC',
         detail="The clock was ahead when that look was made, or is behind now. A look is never made again, so the "
-        "monitor looks on after that moment.",
+        "next one is after that moment.",
         hint="Set the clock. Windows that were closed too early are not watched again. End the monitor, and start it "
         "for later windows.",
     )

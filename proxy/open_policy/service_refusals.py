@@ -25,7 +25,7 @@ def report_unopened_ledger(error: LedgerError) -> KeyholeError:
         return report_failed_storage(error)
     return KeyholeError(
         "KH009",
-        "the ledger cannot be opened, or is not an unbroken ledger",
+        "the ledger cannot be opened, or its chain of events is broken",
         detail=f"{error}.",
         hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
     )
@@ -39,7 +39,7 @@ def report_unreadable_ledger(error: LedgerError) -> KeyholeError:
         return report_failed_storage(error)
     return KeyholeError(
         "KH009",
-        "the ledger cannot be read, or is not an unbroken ledger",
+        "the ledger cannot be read, or its chain of events is broken",
         detail=f"{error}.",
         hint="Compare with the newest hash and the backup that you keep elsewhere; see docs/operating.md.",
     )

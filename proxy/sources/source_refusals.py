@@ -103,7 +103,7 @@ def report_unreadable_rows(relation: str) -> KeyholeError:
     return KeyholeError(
         "KH006",
         f"the rows of the public table {relation} cannot be read",
-        hint=f"Run SELECT * FROM {relation} in the source, as the reader, to see its error or its time.",
+        hint=f"Run SELECT * FROM {relation} in the source, as the reader, to see its error, or how long it takes.",
     )
 
 

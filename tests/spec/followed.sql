@@ -229,7 +229,7 @@ SELECT * FROM dblink('', 'SELECT 1') AS t(a int)
 SELECT 1 AS a
 --> passed on
 SELECT set_config('role', 'postgres', false)
---! Leave it as the owner set it, or ask for less with keyhole.* settings.
+--! Leave it as the owner set it. The settings of a question begin with keyhole.
 SET keyhole.max_epsilon = 1
 --> passed on
 SELECT set_config('ro' || 'le', 'postgres', false)
@@ -404,7 +404,7 @@ SELECT country FROM sales WHERE to_char(invoice_date, 'Mon YYYY') = 'Jun 2011' G
 SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
 --> answered
 SELECT country FROM sales WHERE strpos(stock_code, 'S1') = 3 GROUP BY country HAVING count(*) > 400
---! Instead you can ask: position('S1' IN stock_code) > 0, whether the text has it.
+--! Instead you can ask: position('S1' IN stock_code) > 0, which is true if the text contains it.
 SELECT country FROM sales WHERE position('S1' IN stock_code) > 0 GROUP BY country HAVING count(*) > 400
 --> answered
 SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(*) > 400

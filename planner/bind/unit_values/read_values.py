@@ -420,7 +420,7 @@ def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Col
     if exact is None or max(-low, high) >= LARGEST_STEPS:
         raise KeyholeError(
             "KH203",
-            f"{called} has steps that are no decimal numbers, or in too many of them",
+            f"{called} has steps that are no decimal numbers, or too many of them",
             hint="Have the owner declare narrower bounds or a coarser grid.",
         )
     kind_of, declared = SqlType.INTEGER, "bigint"

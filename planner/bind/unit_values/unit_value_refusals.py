@@ -18,7 +18,7 @@ def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
     unit = ", ".join(map(spell_name, table.unit))
     return KeyholeError(
         "KH107",
-        f"the values that a subquery computes of several rows are those of one privacy unit ({table.unit_text})",
+        f"a subquery has to compute its values from rows of one privacy unit ({table.unit_text})",
         detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
         hint=f"Group the subquery, or partition its windows, by {unit} alone, and join it on all of these columns. "
         f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
@@ -30,7 +30,7 @@ def refuse_foreign_values(table: Table, other: Table, node: exp.Expr) -> Keyhole
     """Return KH107 for values of a table whose units are not known to be the same people."""
     return KeyholeError(
         "KH107",
-        f'values of the units of "{other.name}" do not stand beside rows of "{table.name}"',
+        f'values of the units of "{other.name}" cannot be joined with rows of "{table.name}"',
         detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
         hint=f"Ask the owner for same_unit_as in one of these tables, {_AS_COLUMN}",
         position=find_position(node),
@@ -83,7 +83,7 @@ def refuse_unit_of_left_join(alias: str, column: str, node: exp.Expr) -> Keyhole
     """Return KH107 for a unit's column of a subquery behind LEFT JOIN that is read outside the join's condition."""
     return KeyholeError(
         "KH107",
-        f"{spell_name(alias)}.{spell_name(column)} of a LEFT JOIN is read in the condition of that join alone",
+        f"{spell_name(alias)}.{spell_name(column)} of a LEFT JOIN may be read only in the condition of that join",
         detail="It is NULL if the subquery has no row, and the rows themselves have a privacy unit.",
         hint="Name the privacy unit's column of the private table instead. If the subquery has no row, its values "
         "are NULL, count(*) included.",

@@ -43,7 +43,7 @@ def read_to_char(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) ->
             return UNKNOWN
         text = get_text(constant)
         if text is None:
-            raise refuse_constant(at, "what to_char gives is text", hint="Compare it with a constant in quotes.")
+            raise refuse_constant(at, "to_char returns text", hint="Compare it with a constant in quotes.")
         shown = _parse_time(form, text) if form in _STEPS else _parse_number(form, text)
         if operator not in ("=", "<>") and (shown is None or form in _NAMES):
             raise refuse_unlisted(

@@ -125,8 +125,8 @@ def read_word_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope
                 return found.negate()
         raise refuse_unlisted(
             node,
-            f"{write_short(node)} is compared with 0 alone",
-            hint=f"Instead you can ask: {write_node(node)} > 0, whether the text has it.",
+            f"{write_short(node)} may be compared with 0 only",
+            hint=f"Instead you can ask: {write_node(node)} > 0, which is true if the text contains it.",
         )
 
     return ColumnTerm(text.column, compare)

@@ -176,7 +176,7 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
 @pytest.mark.parametrize(
     ("catalog", "sql", "message", "hint"),
     [
-        (_FOREIGN, _ASKED.format(ONE[0]), "no condition on the rows", "same_unit_as"),
+        (_FOREIGN, _ASKED.format(ONE[0]), "cannot select rows", "same_unit_as"),
         (_OF_ROWS, _ASKED.format(ONE[2]), "its own privacy unit", "privacy_unit"),
         (
             retail(),
@@ -207,7 +207,7 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
         (
             SHOP,
             _ASKED.format("household IN (SELECT household FROM orders GROUP BY o_month HAVING count(*) > 1)"),
-            "groups by all their columns",
+            "group by all their columns",
             "GROUP BY household HAVING",
         ),
         (

@@ -141,7 +141,7 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
 @pytest.mark.parametrize(
     ("catalog", "from_", "message", "hint"),
     [
-        (_FOREIGN, _CALLS, "do not stand beside", "same_unit_as"),
+        (_FOREIGN, _CALLS, "cannot be joined with rows", "same_unit_as"),
         (_OF_ROWS, _BUYS, "its own privacy unit", "privacy_unit"),
         (
             CATALOG,

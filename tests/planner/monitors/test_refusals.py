@@ -100,7 +100,7 @@ def test_early_any_is_for_windows_that_do_not_slide(having: str) -> None:
     sql, sliding = f"SELECT ward FROM visits GROUP BY ward HAVING {having}", '{ column = "seen_at", length = "1 day"'
     error = _refused(sql, early_any="true", window=sliding + ", sliding = true }")
     assert error.code == "KH602"
-    assert error.hint == "Write a hop in the place of sliding."
+    assert error.hint == "Write a hop instead of sliding."
     assert planned(sql, early_any="true", window=sliding + ', hop = "6 hours" }').alerts_early
 
 
@@ -131,7 +131,7 @@ def test_units_whose_rows_are_chosen_need_the_order_in_which_they_came() -> None
     error = _refused(OF_STAYS, tables=without)
     assert error.code == "KH603"
     assert 'arrived = "recorded_at"' in (error.hint or "")
-    assert planned(OF_STAYS).seen_by == "recorded_at"
+    assert planned(OF_STAYS).time_column == "recorded_at"
 
 
 def test_units_that_are_in_all_groups_that_there_are_need_none() -> None:
@@ -140,7 +140,7 @@ def test_units_that_are_in_all_groups_that_there_are_need_none() -> None:
         "max_groups_per_unit = 20", "max_groups_per_unit = 2000"
     )
     plan = planned(OF_STAYS, tables=roomy)
-    assert (plan.seen_by, plan.counts_by_arrival) == ("recorded_at", False)
+    assert (plan.time_column, plan.counts_by_arrival) == ("recorded_at", False)
 
 
 def test_units_whose_groups_are_chosen_need_rows_that_stay() -> None:
