@@ -295,3 +295,34 @@ def test_a_function_is_a_verb_and_no_bare_participle(name: str) -> None:
                 if not (decorators & NO_CALLS or enters or node.name == "mapped"):
                     found.append(f"{shown(path)}: {node.name}")
     assert not found
+
+
+def parameters_described(docstring: str) -> set[str]:
+    """The names that the section Parameters of a docstring describes."""
+    section = re.search(r"^Parameters:\n((?:    .*\n?|\n)+)", docstring, re.MULTILINE)
+    lines = [] if section is None else re.findall(r"^    (\w+(?:, \w+)*):", section[1], re.MULTILINE)
+    return {name for line in lines for name in line.split(", ")}
+
+
+def parameters_taken(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
+    """The parameters of a function, or the fields and the methods' parameters of a class."""
+    if isinstance(node, ast.ClassDef):
+        fields = {
+            one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        }
+        return fields.union(*(parameters_taken(one) for one in node.body if isinstance(one, ast.FunctionDef)))
+    taken = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
+    return {one.arg for one in taken if one is not None}
+
+
+@pytest.mark.parametrize("name", house.HOUSES)
+def test_a_docstring_describes_parameters_that_there_are(name: str) -> None:
+    found = [
+        f"{shown(path)}: {node.name}: {', '.join(sorted(unknown))}"
+        for path in modules(ROOT / name)
+        if "Parameters:\n" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and (unknown := parameters_described(ast.get_docstring(node) or "") - parameters_taken(node))
+    ]
+    assert found == []
