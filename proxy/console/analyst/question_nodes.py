@@ -28,12 +28,15 @@ class TableNames:
     """The table of each column in a question.
 
     `own` are the columns of the question's table, which has the alias `alias`. `joined` are the columns of each joined
-    public table, by its alias.
+    public table, by its alias. `keys` are the expressions of GROUP BY, and `rows` is the text of FROM and WHERE.
+    Both are empty if subqueries over the same rows cannot repeat them.
     """
 
     alias: str
     own: frozenset[str]
     joined: Mapping[str, frozenset[str]]
+    keys: tuple[str, ...] = ()
+    rows: str = ""
 
     def qualify(self, column: exp.Column) -> Document:
         """Return a column's name with the alias of its public table, or "" for the question's own table."""
@@ -43,6 +46,25 @@ class TableNames:
         if said or wanted in self.own:
             return {"of": "", "name": wanted}
         return {"of": next((alias for alias, names in self.joined.items() if wanted in names), ""), "name": wanted}
+
+    def name_other_groups(self, aggregate: str, compared: str) -> str | None:
+        """Return the groups to which a text compares an aggregate: `total`, `average` or `before`; None for none.
+
+        The texts are those that the builder writes: windows in columns, subqueries over the same rows in HAVING.
+        """
+        keys = ", ".join(self.keys)
+        each = f"SELECT {keys}, {aggregate} AS n {self.rows} GROUP BY {keys}"
+        texts = {
+            f"sum({aggregate}) OVER ()": "total",
+            f"avg({aggregate}) OVER ()": "average",
+            f"(SELECT {aggregate} {self.rows})": "total",
+            f"(SELECT avg(n) FROM ({each}) AS q)": "average",
+        }
+        for calendar in self.keys:
+            others = ", ".join(key for key in self.keys if key != calendar)
+            part = f"PARTITION BY {others} " if others else ""
+            texts[f"lag({aggregate}) OVER ({part}ORDER BY {calendar})"] = "before"
+        return texts.get(compared)
 
 
 def make_formula_node(node: exp.Expr, names: TableNames) -> Document:
@@ -68,16 +90,29 @@ def make_text_node(node: exp.Expr) -> Document:
 def _read_test(node: exp.Expr, names: TableNames) -> Document | None:
     """Return the node of a comparison of an aggregate, or of a ratio of two, with a constant.
 
-    Either side may be the constant.
+    Either side may be the constant. An aggregate may also be compared with a constant times what `name_other_groups`
+    names.
     """
     operator = OPERATORS[type(node)]
     left, right = strip_parentheses(node.this), strip_parentheses(node.expression)
+    if (found := _read_other_groups(left, right, names)) is not None:
+        return {"kind": "test", **found, "operator": operator}
     if contains_aggregate(right):
         left, right, operator = right, left, FLIPPED_OPERATORS[operator]
     compared = _read_ratio(left, names) if isinstance(left, exp.Div) else make_aggregate_node(left, names)
     if compared is None or contains_aggregate(right) or right.find(exp.Column) is not None:
         return None
     return {"kind": "test", **compared, "operator": operator, "value": write_node(right)}
+
+
+def _read_other_groups(left: exp.Expr, right: exp.Expr, names: TableNames) -> Document | None:
+    """Return the parts of a test that compares an aggregate with other groups; None for any other comparison."""
+    value = "1"
+    if isinstance(right, exp.Mul) and isinstance(right.this, exp.Literal):
+        value, right = write_node(right.this), strip_parentheses(right.expression)
+    aggregate = make_aggregate_node(left, names)
+    against = names.name_other_groups(write_node(left), write_node(right))
+    return None if aggregate is None or against is None else {**aggregate, "value": value, "against": against}
 
 
 def _read_ratio(node: exp.Div, names: TableNames) -> Document | None:

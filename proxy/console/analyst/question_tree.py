@@ -49,13 +49,15 @@ def _draw(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> Docum
     """Return the tree of a question's SELECT. Raise `_NoTreeForm` if no tree can show it."""
     select = _read_plain_select(tree, question, catalog)
     stored = catalog.find_table(question.table.name)
+    where, having, group = (select.args.get(clause) for clause in ("where", "having", "group"))
     names = TableNames(
         alias=question.alias,
         own=frozenset() if stored is None else frozenset(column.name for column in stored.columns),
         joined={one.alias: one.all_columns for one in question.public_tables},
+        keys=_write_keys(group),
+        rows="" if select.args.get("joins") else _write_rows(select.args["from_"], where),
     )
     keys, shown = _split_columns(select, question, names)
-    where, having = select.args.get("where"), select.args.get("having")
     return {
         "table": question.table.name,
         "alias": "" if question.alias == question.table.name else spell_name(question.alias),
@@ -66,6 +68,16 @@ def _draw(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> Docum
         "columns": shown,
         "ranking": _read_ranking(select, question, names),
     }
+
+
+def _write_keys(group: exp.Expr | None) -> tuple[str, ...]:
+    """Return the expressions of GROUP BY as text, or nothing if one is a place in the select list."""
+    keys: list[exp.Expr] = [] if group is None else group.expressions
+    return () if any(isinstance(key, exp.Literal) for key in keys) else tuple(map(write_node, keys))
+
+
+def _write_rows(*clauses: exp.Expr | None) -> str:
+    return " ".join(write_node(clause).strip() for clause in clauses if clause is not None)
 
 
 def _read_plain_select(tree: exp.Expr, question: EmbeddedQuestion, catalog: Catalog) -> exp.Select:

@@ -1,6 +1,6 @@
 // What is added up or counted, as people choose it: the function, the column or a calculation, and which rows count.
 import { element } from "./api.js";
-import { joinedColumns, ownColumns, tableOf, unique } from "./question_sql.js";
+import { calendarOf, joinedColumns, ownColumns, tableOf, unique } from "./question_sql.js";
 
 const FUNCTIONS = [
   ["count", "count of rows"], ["count values", "count of values of"], ["count distinct", "count of different"],
@@ -83,6 +83,16 @@ export function drawMore({ model, catalog, edit, type }, node, place, { shares =
   const over = node.over ? element("div", { class: "row" }, ...drawAggregate({ model, catalog, edit, type }, node.over, `${place} over`, { label: "What it is divided by" }).filter(Boolean)) : null;
   return element("details", { open: Boolean(node.filter || node.over) }, element("summary", { class: "note" }, shares ? "some rows alone, or a share" : "of some rows alone"),
     element("div", { class: "stack" }, ...[filter, share, over].filter(Boolean)));
+}
+
+// What a test may be compared with, by the name in the tree: windows over groups stand in columns alone.
+const ADDED = ["count", "sum"];
+export function comparedWith(node, { model, catalog }, windows) {
+  const options = [["", "a number"]];
+  if (node.over || !ADDED.includes(node.function) || (model.joins.length && !windows)) return options;
+  options.push(["total", "× all groups together"], ["average", "× the average of all groups"]);
+  const calendar = windows && calendarOf(model, catalog);
+  return calendar ? [...options, ["before", `× the ${calendar.name} before`]] : options;
 }
 
 // A threshold to begin with: the owner's first, where one is proposed.

@@ -1,7 +1,7 @@
 // The builder: a question as a tree of tests, with its columns, its ranking and what it looks up, and the SQL that it
 // writes. The other way round, from SQL to a tree, is the server's parser; what has no form here stays a text in its place.
 import { element } from "./api.js";
-import { drawAggregate, drawMore, newAggregate, newValue, proposedFor, RANKED_BY } from "./aggregate_picker.js";
+import { comparedWith, drawAggregate, drawMore, newAggregate, newValue, proposedFor, RANKED_BY } from "./aggregate_picker.js";
 import { drawKey, newKeys } from "./computed_key.js";
 import { ownColumns, publicOf, tableOf, writeSql } from "./question_sql.js";
 
@@ -213,18 +213,31 @@ export class Builder {
         button(`+ ${other.toUpperCase()} group`, `${place} group`, () => this.edit(() => children.push({ kind: other, children: [newTest(this.table), newTest(this.table)] })))));
   }
 
+  compareWith(node, against) {
+    if (against) Object.assign(node, { against, value: { total: "0.1", average: "1", before: "1.2" }[against] });
+    else {
+      delete node.against;
+      if (!node.over) node.value = newValue(node, this.table);
+    }
+  }
+
   drawTest(node, remove, place) {
-    const proposed = proposedFor(node, this.table);
+    const others = comparedWith(node, this, place.startsWith("c"));
+    if (!others.some(([against]) => against === (node.against ?? ""))) this.compareWith(node, "");
+    const proposed = node.against ? [] : proposedFor(node, this.table);
     const listId = `bands ${place}`.replace(/\W/g, "-");
-    const fields = drawAggregate(this.tools, node, place, { changed: (cuts) => { if (cuts.length && !node.over) node.value = cuts[0]; } });
+    const fields = drawAggregate(this.tools, node, place, { changed: (cuts) => { if (cuts.length && !node.over && !node.against) node.value = cuts[0]; } });
     const operator = element("select", { class: "tiny", "aria-label": "Comparison", data: { focus: `${place} operator` },
       onchange: (event) => this.edit(() => { node.operator = event.target.value; }) },
       ...OPERATORS.map((one) => element("option", { selected: one === node.operator }, one)));
-    const value = element("input", { class: "value", value: node.value, inputmode: "decimal", "aria-label": "Threshold", autocomplete: "off",
+    const against = others.length === 1 ? null : element("select", { class: "short", "aria-label": "Compared with", data: { focus: `${place} against` },
+      onchange: (event) => this.edit(() => this.compareWith(node, event.target.value)) },
+      ...others.map(([name, text]) => element("option", { value: name, selected: name === (node.against ?? "") }, text)));
+    const value = element("input", { class: "value", value: node.value, inputmode: "decimal", "aria-label": node.against ? "How many times" : "Threshold", autocomplete: "off",
       list: proposed.length ? listId : null, data: { focus: `${place} value` },
       oninput: (event) => this.type(() => { node.value = event.target.value.trim(); }) });
     return element("div", { class: "test" },
-      element("div", { class: "row" }, ...fields.filter(Boolean), operator, value,
+      element("div", { class: "row" }, ...fields.filter(Boolean), operator, value, against,
         proposed.length ? element("datalist", { id: listId }, ...proposed.map((one) => element("option", { value: one }))) : null,
         remover("Remove the test", remove)), drawMore(this.tools, node, place, { shares: true }));
   }

@@ -15,6 +15,11 @@ export const ownColumns = (table) => unique([...table.unit_columns, ...table.key
 export const joinedColumns = (model, catalog) => model.joins.flatMap((join) =>
   (publicOf(join, catalog)?.columns ?? []).map((column) => ({ ...column, of: join.alias })));
 
+// The key along which groups follow one another: the last of numbers or times. Undefined without one.
+const ORDERED = ["integer", "numeric", "double", "date", "timestamp"];
+export const calendarOf = (model, catalog) => model.keys.findLast((key) => !key.of && !key.sql
+  && ORDERED.includes(tableOf(model, catalog).keys.find((one) => one.name === key.name)?.kind));
+
 class Writer {
   constructor(model, catalog) {
     this.model = model;
@@ -39,18 +44,34 @@ class Writer {
     return `${call}${node.filter.trim() ? ` FILTER (WHERE ${node.filter.trim()})` : ""}`;
   }
 
-  test(node) {
+  // What a test compares with: other groups, by a window in a column, and in HAVING by a subquery over the same rows.
+  others(node, windows) {
+    const { model } = this;
+    const size = this.aggregate(node);
+    const keys = model.keys.map((key) => this.name(key)).join(", ");
+    if (node.against === "before") {
+      const calendar = calendarOf(model, this.catalog);
+      const rest = model.keys.filter((key) => key !== calendar).map((key) => this.name(key)).join(", ");
+      return `lag(${size}) OVER (${rest && `PARTITION BY ${rest} `}ORDER BY ${this.name(calendar)})`;
+    }
+    if (windows) return `${node.against === "average" ? "avg" : "sum"}(${size}) OVER ()`;
+    const rows = `${this.from()}${model.where.trim() ? ` WHERE ${model.where.trim()}` : ""}`;
+    return node.against === "average" ? `(SELECT avg(n) FROM (SELECT ${keys}, ${size} AS n ${rows} GROUP BY ${keys}) AS q)` : `(SELECT ${size} ${rows})`;
+  }
+
+  test(node, windows) {
+    if (node.against) return `${this.aggregate(node)} ${node.operator} ${node.value === "" ? "1" : node.value} * ${this.others(node, windows)}`;
     const share = node.over ? `${node.factor ? `${node.factor} * ` : ""}${this.aggregate(node)} / ${this.aggregate(node.over)}` : this.aggregate(node);
     return `${share} ${node.operator} ${node.value === "" ? "0" : node.value}`;
   }
 
-  formula(node, inside = "") {
+  formula(node, { inside = "", windows = false } = {}) {
     switch (node.kind) {
-      case "test": return this.test(node);
+      case "test": return this.test(node, windows);
       case "text": return inside ? `(${node.text})` : node.text;
-      case "not": { const child = this.formula(node.child); return child && `NOT (${child})`; }
+      case "not": { const child = this.formula(node.child, { windows }); return child && `NOT (${child})`; }
       default: {
-        const parts = node.children.map((child) => this.formula(child, node.kind)).filter(Boolean);
+        const parts = node.children.map((child) => this.formula(child, { inside: node.kind, windows })).filter(Boolean);
         const joined = parts.join(` ${node.kind.toUpperCase()} `);
         return inside && inside !== node.kind && parts.length > 1 ? `(${joined})` : joined;
       }
@@ -62,12 +83,12 @@ class Writer {
     switch (column.kind) {
       case "bucket": return called(`width_bucket(${this.aggregate(column)}, ARRAY[${column.cuts.join(", ")}])`);
       case "words": {
-        const bands = column.bands.map((one) => [this.formula(one.formula), one.word]).filter(([formula]) => formula);
+        const bands = column.bands.map((one) => [this.formula(one.formula, { windows: true }), one.word]).filter(([formula]) => formula);
         if (!bands.length) return "";
         const last = column.otherwise === null ? "" : ` ELSE ${literal(column.otherwise)}`;
         return called(`CASE${bands.map(([formula, word]) => ` WHEN ${formula} THEN ${literal(word)}`).join("")}${last} END`);
       }
-      default: return called(this.formula(column.formula));
+      default: return called(this.formula(column.formula, { windows: true }));
     }
   }
 
@@ -77,6 +98,8 @@ class Writer {
     const how = one.using ? `USING (${quote(one.key)})` : `ON ${this.name(one.base)} = ${this.name({ of: one.alias, name: one.key })}`;
     return `${one.outer ? "LEFT JOIN" : "JOIN"} ${sql}${one.alias === one.table ? "" : ` AS ${one.sql}`} ${how}`;
   }
+
+  from() { return `FROM ${this.table.sql}${this.model.alias ? ` AS ${this.model.alias}` : ""}`; }
 
   ranking(node) {
     return `ORDER BY ${this.aggregate(node)}${node.descending ? " DESC" : ""}${node.limit ? ` LIMIT ${node.limit}` : ""}`;
@@ -89,7 +112,7 @@ class Writer {
     const having = model.having ? this.formula(model.having) : "";
     return [
       shown.length ? `SELECT ${keys.join(", ")},\n       ${shown.join(",\n       ")}` : `SELECT ${keys.join(", ")}`,
-      `FROM ${this.table.sql}${model.alias ? ` AS ${model.alias}` : ""}`,
+      this.from(),
       ...model.joins.map((one) => this.join(one)),
       model.where.trim() ? `WHERE ${model.where.trim()}` : "",
       `GROUP BY ${keys.join(", ")}`,

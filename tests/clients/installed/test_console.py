@@ -213,6 +213,12 @@ ROUND_TRIPS = [
     "SELECT ward FROM visits GROUP BY ward HAVING sum(age * age) > 90000 OR NOT count(*) > 900 AND sum(age - 5) > 2000",
     "SELECT ward FROM visits GROUP BY 1 HAVING 100.0 * count(*) FILTER (WHERE age > 65) / count(*) > 40",
     "SELECT ward FROM visits GROUP BY ward HAVING count(age) BETWEEN 900 AND 1000 OR count(DISTINCT room) > 30",
+    "SELECT ward FROM visits WHERE age > 3 GROUP BY ward HAVING sum(age) > 0.1 * "
+    "(SELECT sum(age) FROM visits WHERE age > 3)",
+    "SELECT v.room FROM visits v GROUP BY v.room HAVING count(*) < "
+    "(SELECT avg(n) FROM (SELECT v.room, count(*) AS n FROM visits v GROUP BY v.room) AS q)",
+    "SELECT ward, room, count(*) > lag(count(*)) OVER (PARTITION BY ward ORDER BY room) AS more, "
+    "NOT sum(age) > 1.5 * avg(sum(age)) OVER () AS low FROM visits GROUP BY ward, room",
 ]
 
 
@@ -243,6 +249,26 @@ def _plan_of(window: Browser, sql: str) -> Any:
     plan = window.run("return window.plan")
     assert "question_id" in plan, plan
     return plan
+
+
+def test_a_test_is_compared_with_other_groups_by_choosing(window: Browser) -> None:
+    wait_for_price(window)
+    fill(window, "[data-focus='0.0 against']", "average")
+    assert window.run("return document.getElementById('sql').value").endswith(
+        "HAVING count(*) > 1 * (SELECT avg(n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) AS q)"
+    )
+    wait_for_price(window)
+    fill(window, "[data-focus='0.0 fn']", "avg")
+    assert window.run("return document.getElementById('sql').value").endswith("HAVING avg(age) > 100")
+    click(window, "#builder [aria-label='Remove the test']")
+    click(window, "[data-focus='key room']")
+    window.run("document.querySelector('[data-focus=more]').parentElement.open = true")
+    click(window, "[data-focus='add formula']")
+    fill(window, "[data-focus='c0.0 against']", "before")
+    assert window.run("return document.getElementById('sql').value").split("\n")[1] == (
+        "       count(*) > 1.2 * lag(count(*)) OVER (PARTITION BY ward ORDER BY room) AS yes"
+    )
+    wait_for_price(window)
 
 
 def test_a_scorecard_a_ranking_and_a_join_are_built_by_clicking(window: Browser) -> None:

@@ -11,9 +11,12 @@ import pytest
 from fastapi import FastAPI
 
 from planner.errors import KeyholeError
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import parse
 from planner.policy.sections import RestSection
 from proxy.cli.check import check
 from proxy.console.analyst.catalog_document import make_catalog_document
+from proxy.console.analyst.question_nodes import TableNames, make_formula_node
 from proxy.console.analyst.question_tree import make_question_tree
 from proxy.open_policy.service import Service
 from tests.in_turn import in_turn
@@ -192,6 +195,14 @@ TREES = [
         "100.0 * count(*) FILTER (WHERE age > 65) / count(age) > 40",
         {**leaf("count", None, ">", "40", "age > 65"), "factor": "100.0", "over": aggregate("count", "age")},
     ),
+    (
+        "sum(age) > 0.1 * (SELECT sum(age) FROM visits WHERE age > 3)",
+        {**leaf("sum", "age", ">", "0.1"), "against": "total"},
+    ),
+    (
+        "count(*) < (SELECT avg(n) FROM (SELECT ward, count(*) AS n FROM visits WHERE age > 3 GROUP BY ward) AS q)",
+        {**leaf("count", None, "<", "1"), "against": "average"},
+    ),
 ]
 
 
@@ -201,6 +212,32 @@ def test_a_text_is_read_as_the_tree_that_it_is(service: Service, having: str, tr
     keys = [{"of": "", "name": "ward"}]
     whole = {"table": "visits", "alias": "", "joins": [], "keys": keys, "where": "age > 3", "having": tree}
     assert found == {"builds": True, "why": None, **whole, "columns": [], "ranking": None}
+
+
+SAME_ROWS_OTHERWISE = [
+    ("SELECT ward FROM visits GROUP BY ward", "sum(age) > 2 * (SELECT 0.1 * sum(age) FROM visits)"),
+    (
+        "SELECT ward FROM visits GROUP BY 1",
+        "count(*) > (SELECT avg(n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY 1) AS q)",
+    ),
+]
+
+
+@in_turn(("question", "having"), SAME_ROWS_OTHERWISE)
+def test_a_comparison_that_the_builder_writes_otherwise_stays_text(
+    service: Service, question: str, having: str
+) -> None:
+    found = make_question_tree(f"{question} HAVING {having}", service.catalog)
+    assert found["having"] == {"kind": "text", "text": having}
+
+
+def test_a_total_without_the_joined_rows_is_not_all_groups_together() -> None:
+    """Without the text of FROM and WHERE, which joins leave empty, no subquery is one of the same rows."""
+    text = "SELECT count(*) > 0.1 * (SELECT count(*) FROM visits)"
+    (formula,) = parse(text, read_tokens(text)).tree.expressions
+    for rows, against in (("", None), ("FROM visits", "total")):
+        names = TableNames(alias="visits", own=frozenset(("ward",)), joined={}, keys=("ward",), rows=rows)
+        assert make_formula_node(formula, names).get("against") == against
 
 
 NUMBERS = "CASE WHEN count(*) > 100 THEN 1 ELSE 0 END"
@@ -223,6 +260,10 @@ COLUMNS = [
         NUMBERS,
         {"kind": "formula", "name": "", "formula": {"kind": "text", "text": NUMBERS}},
     ),
+    (
+        "count(*) > 2 * avg(count(*)) OVER () AS many",
+        {"kind": "formula", "name": "many", "formula": {**leaf("count", None, ">", "2"), "against": "average"}},
+    ),
 ]
 
 
@@ -230,6 +271,21 @@ COLUMNS = [
 def test_a_scorecards_columns_are_drawn(service: Service, shown: str, column: dict[str, Any]) -> None:
     found = make_question_tree(f"SELECT ward, {shown} FROM visits GROUP BY ward", service.catalog)
     assert (found["builds"], found["columns"]) == (True, [column])
+
+
+@pytest.mark.parametrize(
+    ("window", "against"),
+    [
+        ("PARTITION BY ward ORDER BY day", "before"),
+        ("ORDER BY day", None),  # along the wards, too
+        ("PARTITION BY ward ORDER BY day DESC", None),
+    ],
+)
+def test_a_trend_is_drawn_along_one_key_within_all_others(window: str, against: str | None) -> None:
+    names = TableNames(alias="visits", own=frozenset(("ward", "age", "day")), joined={}, keys=("ward", "day"))
+    text = f"SELECT sum(age) > 1.2 * lag(sum(age)) OVER ({window})"
+    (formula,) = parse(text, read_tokens(text)).tree.expressions
+    assert make_formula_node(formula, names).get("against") == against
 
 
 def test_a_ranking_is_drawn_with_its_direction_and_its_end(service: Service) -> None:
