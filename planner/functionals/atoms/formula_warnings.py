@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mechanisms.formula import Formula, list_literals, relax_formula
+from mechanisms.formula import Cut, Formula, list_literals
 from planner.aggregates.comparison import Comparison
 from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.guard_remedy import Remedy
@@ -56,11 +56,25 @@ def warn_of_predicates(
             continue
         if holds_at_zero(one.formula, functionals):
             true.append(name)
-        elif holds_at_zero(relax_formula(one.formula), functionals):
+        elif holds_at_zero(relax_near_empty(one.formula, functionals), functionals):
             guard = suggest_guard(one.guarded, accuracy, into=into)
             yield f"{name}: {NEAR_EMPTY} and may be shown as true{guard}"
     if true:
         yield f"{', '.join(true)}: groups without rows count as 0, and are true"
+
+
+def relax_near_empty(formula: Formula, functionals: Mapping[int, Functional]) -> Formula:
+    """Return the formula with its literals relaxed by their tolerances, where groups without rows may lie within these.
+
+    A literal that a group fails by a share of a total stays: a group without rows is far below it.
+    """
+
+    def relax(cut: Cut) -> Cut:
+        totals = [one.times for one in functionals[cut.functional].cell_reads if one.cells.whole]
+        fails = bool(totals) and all((times < 0) == cut.above for times in totals)
+        return cut if fails else cut.relax()
+
+    return formula.map_literals(relax)
 
 
 def suggest_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:

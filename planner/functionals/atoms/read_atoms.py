@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals, relax_formula
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals
 from planner.aggregates.comparison import Comparison, Complement, Conjunction, Disjunction, Having, SpreadComparison
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
@@ -12,6 +12,7 @@ from planner.functionals.added_guards import GuardAdder, RatioBases
 from planner.functionals.atoms.atom_labels import describe_atom
 from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.atoms.formula_warnings import (
+    relax_near_empty,
     suggest_guard,
     warn_of_comparison,
     warn_of_mean_between_bounds,
@@ -88,9 +89,9 @@ def read_atoms(
     having = read[0].formula
     if holds_at_zero(having, functionals) and any(True for _ in list_literals(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
-    elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
+    elif holds_at_zero(relax_near_empty(having, functionals), functionals) and having != TRUE:
         collected.warn(f"{NEAR_EMPTY} and may be returned{suggest_guard(read[0].guarded, accuracy, into='AND {}')}")
-    if having == TRUE or holds_at_zero(relax_formula(having), functionals):
+    if having == TRUE or holds_at_zero(relax_near_empty(having, functionals), functionals):
         into = "HAVING {}" if having == TRUE else "AND {} in HAVING"
         collected.warnings.update(dict.fromkeys(warn_of_predicates(read[1:], names, functionals, accuracy, into=into)))
     collected.warnings.update(dict.fromkeys(warn_of_mean_between_bounds([functionals[index] for index in used])))

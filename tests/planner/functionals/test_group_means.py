@@ -8,7 +8,7 @@ from mechanisms.formula import list_literals
 from mechanisms.protocol import MeanPair
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan_question
-from planner.question.question import Question
+from planner.question.question import NEAR_EMPTY, Question
 from tests.planner.asked import asked, refusal
 
 MONTHS = "SELECT month FROM sales GROUP BY month HAVING "
@@ -115,3 +115,11 @@ def test_other_comparisons_are_refused(text: str, code: str) -> None:
     error = refusal(text)
     assert error is not None
     assert error.code == code
+
+
+def test_a_share_of_a_total_is_not_said_to_hold_without_rows() -> None:
+    """Beside the month before, a group without rows may be within the tolerance: both may be empty."""
+    share, growth = "count(*) > 0.1 * (SELECT count(*) FROM sales)", BEFORE.replace("avg(amount)", "count(*)") + "m > b"
+    assert not any(NEAR_EMPTY in one for one in asked(MONTHS + share).warnings)
+    assert any(NEAR_EMPTY in one for one in asked(growth).warnings)
+    assert any(NEAR_EMPTY in one for one in asked(MONTHS + share.replace(">", "<")).warnings)
