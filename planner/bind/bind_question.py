@@ -144,7 +144,7 @@ def _ask_resolved(
         raise refuse_too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.reads_clock or (embedded.unit_query is not None and uses_clock(embedded.unit_query.tree))
-    told_of_bases += (*describe_priced(priced, accuracy), *propose_base(formulas, dict(priced), accuracy))
+    told_of_bases += (*describe_priced(formulas, priced, accuracy), *propose_base(formulas, dict(priced), accuracy))
     warnings = told + what.clipped + told_of_bases + made.warnings
     warnings += tuple(_list_warnings(made, what.keys, ranked=ranked, reads_clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))

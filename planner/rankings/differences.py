@@ -2,7 +2,9 @@
 
 `sum(a) > 1.2 * sum(b)` is `sum(a) - 1.2 sum(b) > 0`. Its threshold is 0, and a percentage of 0 is 0. So a tolerance in
 percent of all thresholds does not apply. The tolerance is then the amount at which its tests cost a quarter of
-`epsilon_per_query`, shared by all such differences of a question.
+`epsilon_per_query`, shared by all such differences of a question. A difference from other groups may also have a
+number, as in `count(*) > lag(count(*)) + 10`. The number says how far both sides are apart, not how large they are. So
+its tolerance is that amount if it is larger than the percentage of the number.
 
 Guarantee: the amounts are functions of the question and the policy, never of remaining balances. A difference with its
 own amount, part of the bounds or percentage is unchanged.
@@ -10,7 +12,7 @@ own amount, part of the bounds or percentage is unchanged.
 Proof: docs/proofs/optimal_test.md, "An amount at a fixed price".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -55,6 +57,7 @@ def price_differences(
     """
     said = parse_tolerances(accuracy.tolerance)
     found: dict[object, tuple[Functional, Fraction]] = {}
+    parts: dict[object, Fraction] = {}  # the least percentage of the numbers that one is compared with
     for leaf in _find_differences(formulas, said):
         try:
             if leaf.cell_sums:
@@ -64,23 +67,53 @@ def price_differences(
         except KeyholeError:  # it is refused with the rest of its formula
             continue
         if made.cell_reads or _moves_both_ways(made, table, where):
-            found[_identify(leaf)] = made, size
-    if not found:
-        return tuple(formulas), ()
-    question = Question(
+            meaning, part = _identify(leaf), _compute_part(leaf, said)
+            found[meaning], parts[meaning] = (made, size), min(part, parts.get(meaning, part))
+    plain = Question(
         table=table,
         keys=keys,
         where=where,
-        functionals=tuple(made for made, _ in found.values()),
+        functionals=(),
         atoms=(),
         formula=TRUE,
         accuracy=accuracy,
         warnings=(),
         per_unit=per_unit,
     )
+    amounts = _find_amounts(found, plain, per_query)
+    dear = {meaning: one for meaning, one in found.items() if not parts[meaning] or amounts[meaning] > parts[meaning]}
+    if len(dear) < len(found):
+        amounts = _find_amounts(dear, plain, per_query)  # the others take no share of the price
+    priced: dict[str, Decimal] = {}
+
+    def settle(leaf: Comparison | SpreadComparison) -> Having:
+        if not isinstance(leaf, Comparison) or not _is_difference(leaf, said):
+            return leaf
+        amount = amounts.get(_identify(leaf))
+        if amount is None or (leaf.threshold and amount <= _compute_part(leaf, said)):
+            return leaf
+        if amount:
+            priced[leaf.left] = convert_to_decimal(amount)
+        return replace(leaf, fixed_tolerance=amount)
+
+    return tuple(formula.map_comparisons(settle) for formula in formulas), tuple(priced.items())
+
+
+def _find_amounts(
+    found: Mapping[object, tuple[Functional, Fraction]], plain: Question, per_query: float
+) -> Mapping[object, Fraction]:
+    """Return the amount of each difference with which they cost a quarter of `per_query` together.
+
+    Parameters:
+        found: the functional of each, and the worth of one of its steps.
+        plain: the question, without its formula.
+    """
+    if not found:
+        return {}
+    question = replace(plain, functionals=tuple(made for made, _ in found.values()))
     losses = find_cell_reach(question).count_losses(count_unit_groups(question))
-    number = len(found)
-    amounts = {
+    number, accuracy = len(found), question.accuracy
+    return {
         meaning: (_find_amount_beside if made.cell_reads else _find_amount)(
             question,
             place,
@@ -91,20 +124,6 @@ def price_differences(
         )
         for place, (meaning, (made, size)) in enumerate(found.items())
     }
-
-    priced: dict[str, Decimal] = {}
-
-    def settle(leaf: Comparison | SpreadComparison) -> Having:
-        if not isinstance(leaf, Comparison) or not _is_difference(leaf, said):
-            return leaf
-        amount = amounts.get(_identify(leaf))
-        if amount is None:
-            return leaf
-        if amount:
-            priced[leaf.left] = convert_to_decimal(amount)
-        return replace(leaf, fixed_tolerance=amount)
-
-    return tuple(formula.map_comparisons(settle) for formula in formulas), tuple(priced.items())
 
 
 def _identify(leaf: Comparison) -> object:
@@ -118,8 +137,14 @@ def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[
                 yield leaf
 
 
+def _compute_part(leaf: Comparison, said: Tolerances) -> Fraction:
+    """Return the percentage of a comparison's own number."""
+    amount = said.find_amount(leaf.names)
+    return Fraction(0) if amount is None else amount.compute_size(threshold=leaf.threshold, bounds=Fraction(0))
+
+
 def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
-    """Return True for a sum compared with 0 for which only a percentage of all thresholds is set.
+    """Return True for a sum compared with 0, or a difference from other groups, if only a percentage of all is set.
 
     Return False for `<>`, which every group would pass with any amount.
     """
@@ -133,7 +158,8 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
     )
     whole = not leaf.ratio_base and leaf.other_mean is None and not leaf.divides_by_units
     whole = whole and leaf.measure in (Measure.TOTAL, Measure.UNIT_SUM)
-    return unsaid and plain and whole and leaf.at == leaf.threshold == 0 and leaf.operator != "<>"
+    from_groups = len({one.times > 0 for one in leaf.cell_sums}) > 1 and amount is not None and amount.number > 0
+    return unsaid and plain and whole and (from_groups or leaf.at == leaf.threshold == 0) and leaf.operator != "<>"
 
 
 def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
@@ -176,12 +202,23 @@ def _find_amount(question: Question, place: int, size: Fraction, *, epsilon: flo
     return round_up(high * size)
 
 
-def describe_priced(priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy) -> Iterator[str]:
+def describe_priced(
+    formulas: Sequence[Having], priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy
+) -> Iterator[str]:
     """Yield a sentence for each difference whose tolerance was set: amount, reason, and the setting to change."""
     shared = f", shared by {len(priced)} such comparisons," if len(priced) > 1 else ""
+    said, listed = parse_tolerances(accuracy.tolerance), [leaf for one in formulas for leaf in one.list_comparisons()]
     for name, amount in priced:
         half = quote_literal(set_amount(accuracy.tolerance, name, f"{amount / 2:f}"))
+        numbers = {
+            leaf.threshold
+            for leaf in listed
+            if isinstance(leaf, Comparison) and leaf.left == name and _compute_part(leaf, said) < amount
+        }
+        spelled = " and ".join(f"{convert_to_decimal(one):f}" for one in sorted(numbers))
+        reason = "that says nothing of the size of its sides" if any(numbers) else "0 has no percentage"
         yield (
-            f"{name} may err where it is within {amount:f} of 0, which a fixed price of a quarter of epsilon_per_query"
-            f"{shared} allows, since 0 has no percentage; SET keyhole.tolerance = '{half}'; halves it for more epsilon"
+            f"{name} may err where it is within {amount:f} of {spelled}, which a fixed price of a quarter of "
+            f"epsilon_per_query{shared} allows, since {reason}; SET keyhole.tolerance = '{half}'; halves it for more "
+            "epsilon"
         )

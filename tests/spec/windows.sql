@@ -72,13 +72,13 @@ SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER 
 --> [month 13] (((f0 > 0 ~24500000 and f1 > 0 ~3200000) or (f2 <= -1 ~24500000 and f3 <= -1 ~3200000)) and f3 <= -100001 ~10000); sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1; sum(amount) - 1.2 * lag(sum(amount)) OVER (ORDER BY month) {} delta 750000; lag(sum(amount)) OVER (ORDER BY month) {} delta 1
 
 WITH m AS (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY month) SELECT month FROM m WHERE n > before + 500
---> [month 13] f0 > 500 ~50; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 SELECT month FROM (SELECT month, count(*) AS n, lead(count(*)) OVER (ORDER BY month DESC) AS before FROM sales GROUP BY month) q WHERE n > before + 500
---> [month 13] f0 > 500 ~50; count(*) - lead(count(*)) OVER (ORDER BY month DESC) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - lead(count(*)) OVER (ORDER BY month DESC) {} delta 100
 
 SELECT country, month FROM (SELECT country, month, count(*) AS n, lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) AS last_year FROM sales GROUP BY 1, 2) q WHERE n < last_year - 100
---> [country 4, month 13] f0 <= -101 ~10; count(*) - lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) {} delta 100
+--> [country 4, month 13] f0 <= -101 ~1200; count(*) - lag(count(*), 12) OVER (PARTITION BY country ORDER BY month) {} delta 100
 
 SELECT country, month FROM (SELECT country, month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM sales GROUP BY 1, 2) q WHERE n < before - 100
 --> KH204 n
@@ -87,7 +87,7 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 20) OVER (ORDER BY
 --> [month 13] false; 
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 1, 0) OVER (ORDER BY month) AS before FROM sales GROUP BY month) q WHERE n > before + 500
---> [month 13] f0 > 500 ~50; count(*) - lag(count(*), 1, 0) OVER (ORDER BY month) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - lag(count(*), 1, 0) OVER (ORDER BY month) {} delta 100
 
 SELECT month, avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) > 300000 AS strong FROM sales GROUP BY month
 --> [month 13] true show f0 > 180000000 ~18000000; avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 1
@@ -132,7 +132,7 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY mon
 --> KH204 (month
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE month >= '2011-06-01' AND n > b + 100
---> [month 13] f0 > 100 ~10; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+--> [month 13] f0 > 100 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 SELECT country FROM (SELECT country, avg(amount) AS a, avg(avg(amount)) OVER () AS all_ FROM sales GROUP BY country) q WHERE a > all_
 --> KH204
@@ -228,7 +228,7 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY mon
 --> [month 13] f0 <= 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > coalesce(b, 0) + 500
---> [month 13] f0 > 500 ~50; count(*) - coalesce(lag(count(*)) OVER (ORDER BY month), 0) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - coalesce(lag(count(*)) OVER (ORDER BY month), 0) {} delta 100
 
 SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER () AS t FROM sales GROUP BY month) q WHERE n / nullif(t, 5) > 0.1
 --> KH204 n
@@ -282,31 +282,31 @@ WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month
 --> [month 13] f0 > 0 ~6500; count(*) - 1.2 * first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 500
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT cur.month FROM m prev, m cur WHERE prev.month + interval '1 month' = cur.month AND cur.n > prev.n + 500
---> [month 13] f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 SELECT a.month FROM (SELECT month, sum(amount) AS s FROM sales GROUP BY month) a JOIN (SELECT month, sum(amount) AS s FROM sales GROUP BY month) b ON b.month = a.month - interval '1 year' WHERE a.s > b.s + 1000
---> [month 13] f0 > 100000 ~10000; sum(amount) - first_value(sum(amount)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '12 MONTHS' PRECEDING AND INTERVAL '12 MONTHS' PRECEDING) {} delta 150000
+--> [month 13] f0 > 100000 ~1800000; sum(amount) - first_value(sum(amount)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '12 MONTHS' PRECEDING AND INTERVAL '12 MONTHS' PRECEDING) {} delta 150000
 
 WITH cur AS (SELECT month, count(*) AS n FROM sales WHERE gift GROUP BY month), prev AS (SELECT month, sum(amount) AS s, count(*) AS n FROM sales WHERE gift GROUP BY 1) SELECT cur.month FROM cur JOIN prev ON cur.month = prev.month + '1 month'::interval WHERE cur.n > prev.n + 500 AND prev.s > 1000
---> [month 13] where "gift" = true (f0 > 500 ~50 and f1 > 100000 ~10000); count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100; first_value(sum(amount)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 1
+--> [month 13] where "gift" = true (f0 > 500 ~1200 and f1 > 100000 ~10000); count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100; first_value(sum(amount)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 1
 
 WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT a.country, a.month FROM m a JOIN m b ON b.country = a.country AND b.month = a.month - interval '1 month' WHERE a.n > 1.2 * b.n
 --> [country 4, month 13] f0 > 0 ~6500; count(*) - 1.2 * first_value(count(*)) OVER (PARTITION BY country ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 500
 
 WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT country, a.month FROM m a JOIN m b USING (country) WHERE b.month = a.month - interval '1 month' AND a.n > b.n + 100
---> [country 4, month 13] f0 > 100 ~10; count(*) - first_value(count(*)) OVER (PARTITION BY country ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [country 4, month 13] f0 > 100 ~1200; count(*) - first_value(count(*)) OVER (PARTITION BY country ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' JOIN m c ON c.month = b.month - interval '1 month' WHERE a.n > b.n AND b.n > c.n
 --> [month 13] (f0 > 0 ~3000 and f1 > 0 ~3000); count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100; first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '2 MONTHS' PRECEDING AND INTERVAL '2 MONTHS' PRECEDING) {} delta 1
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a LEFT JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500
---> [month 13] f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 WITH d AS (SELECT date_trunc('month', invoice_date) AS m, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2012-01-01' GROUP BY 1) SELECT a.m FROM d a JOIN d b ON b.m + interval '1 month' = a.m WHERE a.n > b.n + 500
---> [month 12] where ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY date_trunc('MONTH', invoice_date) RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [month 12] where ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 500 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY date_trunc('MONTH', invoice_date) RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, b.month AS before FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500 AND b.month >= '2011-03-01'
---> [month 13] f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [month 13] f0 > 500 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month FROM m a JOIN m b ON b.month < a.month WHERE a.n > 1.2 * b.n
 --> KH101 count(*)
@@ -321,10 +321,10 @@ WITH d AS (SELECT invoice_date::date AS d, count(*) AS n FROM sales WHERE invoic
 --> KH101 count(*)
 
 WITH d AS (SELECT invoice_date::date AS d, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-03-01' GROUP BY 1) SELECT a.d FROM d a JOIN d b ON b.d = a.d - interval '1 month' WHERE a.n > b.n + 50
---> [date(invoice_date) 59] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 50 ~5; count(*) - first_value(count(*)) OVER (ORDER BY CAST(invoice_date AS DATE) RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [date(invoice_date) 59] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 50 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY CAST(invoice_date AS DATE) RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 WITH d AS (SELECT invoice_date::date AS d, count(*) AS n FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-03-01' GROUP BY 1) SELECT a.d FROM d a JOIN d b ON b.d = a.d - 7 WHERE a.n > b.n + 50
---> [date(invoice_date) 59] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 50 ~5; count(*) - first_value(count(*)) OVER (ORDER BY CAST(invoice_date AS DATE) RANGE BETWEEN INTERVAL '7 DAYS' PRECEDING AND INTERVAL '7 DAYS' PRECEDING) {} delta 100
+--> [date(invoice_date) 59] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 50 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY CAST(invoice_date AS DATE) RANGE BETWEEN INTERVAL '7 DAYS' PRECEDING AND INTERVAL '7 DAYS' PRECEDING) {} delta 100
 
 WITH d AS (SELECT extract(hour FROM invoice_date) AS h, count(*) AS n FROM sales GROUP BY 1) SELECT a.h FROM d a JOIN d b ON b.h = a.h - 1 WHERE a.n > b.n + 50
 --> KH204 a.n
@@ -333,7 +333,7 @@ WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month
 --> KH101 count(*)
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, a.n > b.n + 500 AS grown FROM m a LEFT JOIN m b ON b.month = a.month - interval '1 month' ORDER BY a.month
---> [month 13] true show f0 > 500 ~50; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+--> [month 13] true show f0 > 500 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
 
 WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month, a.n - b.n AS growth FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > b.n + 500
 --> KH101 count(*)

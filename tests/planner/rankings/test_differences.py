@@ -107,3 +107,77 @@ def test_other_percentages_of_zero_are_refused(sql: str, tolerance: str) -> None
 def test_an_amount_does_not_depend_on_what_else_is_asked() -> None:
     alone, beside = (asked(f"{WARDS}{INSURED} > {OTHERS}{more}") for more in ("", " AND count(*) > 100"))
     assert alone.priced_differences == beside.priced_differences == ((f"{INSURED} - {OTHERS}", Decimal(7)),)
+
+
+BEFORE = "lag(count(*)) OVER (ORDER BY month)"
+APART = f"count(*) - {BEFORE}"
+
+
+def by_month(condition: str) -> str:
+    """A question that compares months `n` with those before, `b`."""
+    return (
+        f"SELECT month FROM (SELECT month, count(*) AS n, {BEFORE} AS b FROM sales GROUP BY month) q WHERE {condition}"
+    )
+
+
+def widths(sql: str, **settings: str) -> list[Fraction]:
+    """The tolerances of a question's literals, in the analyst's unit."""
+    question = asked(sql, parameters=None, catalog=None, **settings)
+    cuts = [cut for one in question.formulas for cut in list_literals(one)]
+    return [cut.tolerance * Fraction(question.functionals[cut.functional].unit_size) for cut in cuts]
+
+
+@in_turn(
+    ("condition", "numbers"),
+    [
+        ("n > b + 10", "10"),
+        ("n >= b + 0.5", "0.5"),
+        ("n < b - 10", "-10"),
+        ("n - b BETWEEN 10 AND 90", "10 and 90"),
+        ("abs(n - b) > 10", "-10 and 10"),
+        ("n = b + 10", "10"),
+        ("n > b + 10 OR n > b", "0 and 10"),
+    ],
+)
+def test_a_small_number_beside_other_groups_errs_as_none(condition: str, numbers: str) -> None:
+    """A percentage of it would say nothing of how large the groups are, and would cost hundreds."""
+    question, plain = asked(by_month(condition)), asked(by_month("n > b"))
+    assert question.priced_differences == plain.priced_differences
+    ((_, amount),) = question.priced_differences
+    assert set(widths(by_month(condition))) == {amount}
+    assert any(
+        one.startswith(f"{APART} may err where it is within {amount:f} of {numbers}, ") for one in question.warnings
+    )
+    assert plan_question(question, dialect=POSTGRES).worst_case_epsilon <= 1.2 * PRICE
+
+
+def test_each_side_of_a_number_is_the_larger_of_both() -> None:
+    """The amount is 1200. A number whose percentage is larger takes no share of the price."""
+    assert widths(by_month("n > b + 12000")) == [1200]
+    assert widths(by_month("n > b + 12010")) == [1201]
+    assert not asked(by_month("n > b + 12010")).priced_differences
+    (alone,) = widths(by_month("n > 1.2 * b"))
+    assert widths(by_month("n > 1.2 * b AND n > b + 50000")) == [alone, 5000]
+    assert widths(by_month("n > b + 10 OR n > b + 50000")) == [1200, 5000]
+    first, second = widths(by_month("n > 1.2 * b AND n > b + 10"))
+    assert first > alone
+    assert second > 1200
+
+
+@in_turn(
+    ("condition", "tolerance", "width"),
+    [
+        ("n > b + 100", f"10%, {APART}=7", 7),
+        ("n > b + 100", f"10%, {APART}=10%", 10),
+        ("n > b + 100", "7", 7),
+        ("n > b + 100", "0%", 0),
+        ("n <> b + 100", "10%", 10),
+        ("n + b > 1000", "10%", 100),  # how large both are together
+        ("b > 1000", "10%", 100),
+    ],
+)
+def test_numbers_that_say_how_large_groups_are_keep_their_percentage(
+    condition: str, tolerance: str, width: int
+) -> None:
+    assert not asked(by_month(condition), tolerance=tolerance).priced_differences
+    assert set(widths(by_month(condition), tolerance=tolerance)) == {width}
