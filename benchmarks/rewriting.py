@@ -135,10 +135,10 @@ def compare(dialect: Dialect, source: Source, ask: Callable[[str], object]) -> N
         for measured in columns:
             asked = make_question(table, measured)
             sql = rewrite(asked, dialect=dialect)
-            scan = partial(source.aggregates, sql, asked.keys, functionals=3, timeout_ms=600_000)
+            scan = partial(source.read_aggregates, sql, asked.keys, functionals=3, timeout_ms=600_000)
             kept = partial(scan, version="1")
             kept()
-            source.settle()
+            source.wait_for_rollups()
             runs: list[Callable[[], object]] = [partial(ask, write_plain(measured)), scan]
             runs += [] if sql.rollup is None else [kept]
             before, *after = measure_medians_ms(*runs)

@@ -124,7 +124,7 @@ def compare(source: Source, dialect: Dialect, ask: Callable[[str], object], *, n
 
     def read(one: Question) -> Callable[[], object]:
         sql = rewrite(one, dialect=dialect)
-        return partial(source.aggregates, sql, one.keys, functionals=len(one.functionals), timeout_ms=600_000)
+        return partial(source.read_aggregates, sql, one.keys, functionals=len(one.functionals), timeout_ms=600_000)
 
     for shape, look in list_shapes():
         runs: list[Callable[[], object]] = [partial(ask, PLAIN), read(look)]

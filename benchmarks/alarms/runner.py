@@ -81,11 +81,11 @@ class _TimedSource:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def aggregates(self, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
+    def read_aggregates(self, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
         """As the source's."""
         started = time.perf_counter()
         try:
-            return self._source.aggregates(rewritten, *keys, **how)
+            return self._source.read_aggregates(rewritten, *keys, **how)
         finally:
             self._day.scans_s[-1] += time.perf_counter() - started
             self._day.statements += 1

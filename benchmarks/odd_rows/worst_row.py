@@ -123,7 +123,7 @@ def plan_question(service: Service, sql: str) -> Plan:
 def read_ms(service: Service, plan: Plan) -> float:
     """How long the source takes."""
     start = perf_counter()
-    service.source.aggregates(plan.rewritten, plan.question.keys, functionals=1, timeout_ms=600_000)
+    service.source.read_aggregates(plan.rewritten, plan.question.keys, functionals=1, timeout_ms=600_000)
     return 1000 * (perf_counter() - start)
 
 

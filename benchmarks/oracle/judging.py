@@ -107,7 +107,7 @@ def compute_exact_values(question: Question, source: Source, engines: Engines) -
     values = np.zeros((len(question.functionals), question.keys.size), dtype=np.int64)
     if values.size:
         rewritten = rewrite(there, dialect=source.dialect)
-        values = source.aggregates(
+        values = source.read_aggregates(
             rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
         ).values
     return subtract_offsets(question, values)

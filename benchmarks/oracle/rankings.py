@@ -81,7 +81,7 @@ def judge_ranking(asked_for: RandomRanking, engines: Engines, tally: Tally) -> s
             functionals=question.computed,
             ranked=None,
         )
-        found = source.aggregates(
+        found = source.read_aggregates(
             rewrite(there, dialect=source.dialect), question.keys, functionals=len(there.functionals), timeout_ms=60_000
         ).values[-1]
         wrong = _find_parted(keys, sign * found, wanted)

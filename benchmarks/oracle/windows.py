@@ -219,7 +219,7 @@ def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
     relation = engines.relations[source.dialect.name]
     there = replace(question, table=replace(question.table, relation=relation), functionals=sums)
     rewritten = rewrite(there, dialect=source.dialect)
-    values = source.aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
+    values = source.read_aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
     keys = question.keys.size
     compares_means = any(one.pair for one in question.functionals)
 

@@ -141,14 +141,14 @@ def _warm(sql: str, plain: Plain, source: Source) -> None:
     """Have the files of what a statement reads in memory, and wait until the source prepares nothing more."""
     with suppress(TimeoutError):
         plain.fetch(sql)
-    source.settle()
+    source.wait_for_rollups()
 
 
 def _ask_again(
     sql: str, connection: "psycopg.Connection[tuple[Any, ...]]", source: Source, processor: Processor
 ) -> float | None:
     """Return the processor time of a question for which the source has built what it will; None where it is refused."""
-    source.settle()
+    source.wait_for_rollups()
     connection.execute(b"SET keyhole.tolerance = '%s'" % _WIDE)
     before = processor.measure_used_s()
     try:

@@ -157,8 +157,8 @@ def make_asked(question: DemoQuestion, service: Service) -> Asked:
 def _read_exactly(service: Service, plan: Plan) -> tuple[Integers, float]:
     """Return the exact aggregates, which the demo may look at, and the seconds that reading them took."""
     started = time.perf_counter()
-    with service.source.turn(analyst=USER, timeout_ms=_TIMEOUT_MS):
-        found = service.source.aggregates(
+    with service.source.take_turn(analyst=USER, timeout_ms=_TIMEOUT_MS):
+        found = service.source.read_aggregates(
             plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=_TIMEOUT_MS
         ).values
     return subtract_offsets(plan.question, found), time.perf_counter() - started

@@ -362,7 +362,7 @@ class _Demonstration:
         )
 
     def _read_exact(self, plan: Plan) -> Integers:
-        found = self._service.source.aggregates(
+        found = self._service.source.read_aggregates(
             plan.rewritten,
             plan.question.keys,
             functionals=len(plan.question.computed),

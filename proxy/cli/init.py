@@ -183,10 +183,10 @@ def write_policy_from_source(
     named = {text: _name_relation(text, kind, directory) for text in tables}
     token = environment.get(_VARIABLE)
     with closing(open_source(url, directory=opened, spark=SparkLogin(token=token))) as source:
-        names = named or {_strip_quotes(name): name for name in source.relations()}
+        names = named or {_strip_quotes(name): name for name in source.list_relations()}
         if kind == "spark" and not names:
             raise report_empty_catalog()
-        schema = {shown: source.schema(name) for shown, name in names.items()}
+        schema = {shown: source.read_schema(name) for shown, name in names.items()}
         known = {shown: source.identify(name) for shown, name in names.items()}
         has_token = token is not None or _TOKEN.search(url) is not None
         spark = _write_spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()

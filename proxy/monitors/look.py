@@ -115,7 +115,7 @@ class PreparedLook:
 def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
     """Raise KH501 if a column is missing. The look itself reports any other fault."""
     try:
-        check_types(relations, service.source.schema)
+        check_types(relations, service.source.read_schema)
     except ColumnGone:
         pass  # it carries no cause
     except (TypesChanged, KeyholeError):
@@ -157,7 +157,7 @@ def _read_statement(service: Service, question: Question, looks: Sequence[Prepar
     with ExitStack() as reading:
         reading.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=limit))
         moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
-        aggregates = partial(service.source.aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
+        aggregates = partial(service.source.read_aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
         values: Integers = moments.read(aggregates, keeping=reading).values
         with moments.release():  # a failed look is reported to nobody
             pass

@@ -86,7 +86,7 @@ class PartlyPinnedSource:
             self._identities[policy.write_relation(name)] = self._source.identify(policy.write_relation(name))
             known = self._pins.get_csv_file(name)
             form = None if known is None else find_form(policy, name, self, known)
-            columns = self.schema(policy.write_relation(name, csv=form))
+            columns = self.read_schema(policy.write_relation(name, csv=form))
         except KeyholeError as refused:
             if refused.code != "KH006":
                 raise
@@ -102,22 +102,22 @@ class PartlyPinnedSource:
         """Keep open a file that is opened for each reader alone. Raise KH008."""
         return self._source.hold_open()
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return the columns of a relation, as they are or as they were pinned. Raise KH006."""
         name = self._names.get(relation)
         if name is None:
             if relation not in self._schemas:
-                self._schemas[relation] = self._source.schema(relation)
+                self._schemas[relation] = self._source.read_schema(relation)
             return self._schemas[relation]
         if (table := self._pins.get_table(name)) is not None:
             return table.columns
         return _make_columns(self._pins.get_types(name) or {})
 
-    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
+    def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
         """Return all rows of a public table, as they are or as they were pinned. Raise KH006."""
         table = self._find_public_pin(relation)
         if table is None:
-            return self._source.table_rows(relation, columns, most=most)
+            return self._source.read_table_rows(relation, columns, most=most)
         return list(zip(*map(table.get_values, columns), strict=True))
 
     def identify(self, relation: str) -> RelationIdentity:
@@ -135,9 +135,9 @@ class PartlyPinnedSource:
         """Return the result of a statement over a relation. Raise KH006."""
         return self._source.read_for_owner(relation, sql)
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return another text once a relation's data have moved. Raise KH006."""
-        return self._source.state(relation)
+        return self._source.read_state(relation)
 
     def _find_public_pin(self, relation: str) -> PinnedTable | None:
         return self._pins.get_table(self._names.get(relation, ""))

@@ -32,7 +32,7 @@ _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 class _Reading(Protocol):
     """The methods of a source that this needs."""
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return the columns of a relation. Raise KH006."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
@@ -53,7 +53,7 @@ def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None
     """
     if not _is_csv(policy, name):
         return None
-    if known is not None and source.schema(policy.write_relation(name, csv=known)):
+    if known is not None and source.read_schema(policy.write_relation(name, csv=known)):
         return known
     return _read_form(policy, name, source, known)
 
@@ -86,7 +86,7 @@ def _read_form(policy: Policy, name: str, source: _Reading, known: CsvFile | Non
     files = [str(file) for (file,) in source.read_for_owner(plain, f"SELECT file FROM glob({pattern}) ORDER BY file")]
     forms = [(file, _read_file_form(plain, file, source)) for file in files]
     if not forms:
-        source.schema(plain)  # raises KH006
+        source.read_schema(plain)  # raises KH006
     if not _has_quotes(plain, pattern, {'"', *(form.quote for _, form in forms)}, source):
         forms = [(file, replace(form, quote="", escape="")) for file, form in forms]
     first = forms[0][1]

@@ -30,7 +30,7 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
             continue
         first = pins.get_state(table.name, version)
         try:
-            state: str | None = source.state(table.relation)
+            state: str | None = source.read_state(table.relation)
         except KeyholeError:
             state = first
         if state is not None and (first is None or confirm):
@@ -74,7 +74,7 @@ class DataWatch:
         for table in service.catalog.tables:
             try:
                 version = service.find_version(table.bare_table)
-                state = service.source.state(table.relation) if is_lasting(version) else None
+                state = service.source.read_state(table.relation) if is_lasting(version) else None
                 if state is None or version != service.find_version(table.bare_table):
                     continue
             except KeyholeError:

@@ -51,10 +51,10 @@ class PinSource(Protocol):
     def hold_open(self) -> AbstractContextManager[None]:
         """Keep open a file that is opened for each reader alone. Raise KH008."""
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return the columns of a relation. Raise KH006 if there is none."""
 
-    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
+    def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
         """Return all rows of a public table; `most` and one if it has more. Raise KH006."""
 
     def identify(self, relation: str) -> RelationIdentity:
@@ -63,7 +63,7 @@ class PinSource(Protocol):
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
         """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return a text that changes whenever the relation's data change. Raise KH006."""
 
 
@@ -95,7 +95,9 @@ def find_pins_path(policy: Policy) -> Path:
 
 def read_source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
     """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
-    return {name: source.schema(policy.write_relation(name, csv=pins.get_csv_file(name))) for name in policy.tables}
+    return {
+        name: source.read_schema(policy.write_relation(name, csv=pins.get_csv_file(name))) for name in policy.tables
+    }
 
 
 def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
@@ -199,7 +201,7 @@ def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | Non
         pins = pins.mark_refreshed(table, at=at)
         if source is not None and catalog is not None:
             (found,) = (one for one in catalog.tables if one.name == table)
-            state = source.state(found.relation)
+            state = source.read_state(found.relation)
             others = tuple(one for one in pins.states if one[0] != table)
             pins = replace(pins, states=(*others, (table, version, state)))
     _write_private_pins(path, pins)
@@ -244,7 +246,7 @@ def _copy_table(
     place = ("tables", name, "public")
     text = policy.write_relation(name, csv=csv)
     policy.run_at(("tables", name), lambda: pin_table(name, columns, ()))  # checks the types before any row is read
-    rows = source.table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
+    rows = source.read_table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
     if len(rows) > MAX_PUBLIC_ROWS:
         hint = "Copy only what analysts join or browse."
         fault = Fault("KH002", f"has more than {MAX_PUBLIC_ROWS:,} rows, and no more are copied", hint=hint)

@@ -231,7 +231,7 @@ class Service:
     @contextmanager
     def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Take a turn at the source, and count waiting questions. Raise as `Source.turn`, and KH411."""
-        with self.telemetry.count_turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
+        with self.telemetry.count_turn(self.source.take_turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
                 raise refuse_superseded()
             yield

@@ -30,7 +30,7 @@ class Files(Protocol):
     def read_files(self, relation: str) -> str | None:
         """Return the files that a relation is read from; None if a server keeps the rows. Raise KH006 and KH008."""
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return the relation's current files. Raise KH006 and KH008."""
 
     def reopen(self) -> None:
@@ -97,7 +97,7 @@ class VersionFiles:
         declared = self._find_declared(table, version)
         if read == declared and self._followed.get(table.name) == version:
             return True
-        if self._source.state(table.relation) == declared:
+        if self._source.read_state(table.relation) == declared:
             self._source.reopen()
         is_read = self._source.read_files(table.relation) == declared
         if is_read:
@@ -107,13 +107,13 @@ class VersionFiles:
     def _find_declared(self, table: Table, version: str) -> str:
         """Return the declared files of a version. For a live table, return the current ones."""
         if not is_lasting(version):
-            return self._source.state(table.relation)
+            return self._source.read_state(table.relation)
         pinned = self._versions.find_pinned_state(table, version)
         if pinned is not None:
             return pinned
         place = (table.name, version)
         if place not in self._first_read:
-            self._first_read[place] = self._claim(*place, self._source.state(table.relation))
+            self._first_read[place] = self._claim(*place, self._source.read_state(table.relation))
         return self._first_read[place]
 
     def _claim(self, table: str, version: str, state: str) -> str:

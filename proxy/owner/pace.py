@@ -144,7 +144,9 @@ def _measure(source: Source, asked: Plan) -> float:
         asked.question.keys,
         len(asked.question.computed),
     )
-    return _time_fastest(lambda: source.aggregates(rewritten, keys, functionals=functionals, timeout_ms=_TIMEOUT_MS))
+    return _time_fastest(
+        lambda: source.read_aggregates(rewritten, keys, functionals=functionals, timeout_ms=_TIMEOUT_MS)
+    )
 
 
 def _time_fastest(run: Callable[[], object]) -> float:

@@ -2,7 +2,7 @@
 
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
-Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
+Data is touched in exactly one line, `source.read_aggregates`, and only after the worst case is durably reserved. A question
 with a stored answer, or with noise that earlier questions have publicly revealed, ends before that. The result of
 reading is released at moments that do not depend on any row.
 """
@@ -66,7 +66,7 @@ def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> A
             with service.measure_stage(Stage.RESERVE):
                 paid = ledger_verbs.reserve(service, claim, on_paths)
             paying.enter_context(service.ledger.hold_in_flight(paid.reservation))
-            limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
+            limit, aggregates = catalog.statement_timeout_ms, service.source.read_aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
             with moments.release():
                 with (

@@ -69,7 +69,7 @@ def list_gauge_readings(
         return generations.newest.service
 
     def rollups() -> Mapping[str, float]:
-        return newest().source.rollups()
+        return newest().source.count_rollups()
 
     return (
         ready.reading,

@@ -96,7 +96,7 @@ def make_readiness(
             service.ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
 
     def source() -> None:
-        with serving.hold_open() as service, service.source.turn(analyst="", timeout_ms=SOURCE_TURN_MS):
+        with serving.hold_open() as service, service.source.take_turn(analyst="", timeout_ms=SOURCE_TURN_MS):
             pass
 
     parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}

@@ -118,7 +118,7 @@ class DuckDBSource:
         with self._openings.use():
             pass  # what cannot be opened is refused here
 
-    def relations(self) -> tuple[str, ...]:
+    def list_relations(self) -> tuple[str, ...]:
         """Return the names of the tables and views in the database file."""
         with self._open_cursor() as cursor:
             rows = cursor.execute(
@@ -131,7 +131,7 @@ class DuckDBSource:
         """Keep the file open during the block, so that several catalog reads open the file only once. Raise KH008."""
         return self._openings.keep_open()
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns by PostgreSQL's type names. Raise KH006."""
         return hide_shape_failures(lambda: read_columns(relation, run=self._run), relation=relation)
 
@@ -144,7 +144,7 @@ class DuckDBSource:
 
         return hide_shape_failures(identify, relation=relation)
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return the names, sizes and times of the relation's files, as text. Raise KH006 and KH008."""
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
@@ -177,13 +177,13 @@ class DuckDBSource:
         """Return DuckDB's own estimate of the relation's number of rows. Raise KH006."""
         return hide_shape_failures(lambda: estimate_rows(relation, run=self._run), relation=relation)
 
-    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+    def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table, sorted by all columns. Raise KH006.
 
         If the table has more than `most` rows, return `most` + 1 of them.
         """
         return read_public_rows(
-            relation, columns, self.schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE
+            relation, columns, self.read_schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
@@ -191,7 +191,7 @@ class DuckDBSource:
         return hide_shape_failures(lambda: tuple(self._run(sql)), relation=relation)
 
     @contextmanager
-    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+    def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Hold one of a fixed number of turns at the source during the block.
 
         A statement that has not stopped yet keeps its turn. If the file is not held open, wait until no other process
@@ -204,7 +204,7 @@ class DuckDBSource:
             with self._openings.keep_open(until=started + timeout_ms / 1000):
                 yield
 
-    def aggregates(
+    def read_aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
         """Return the true aggregates of a question. Raise KH501."""
@@ -278,12 +278,12 @@ class DuckDBSource:
 
         return hide_failures(query)
 
-    def rollups(self) -> Mapping[str, int]:
+    def count_rollups(self) -> Mapping[str, int]:
         """Return the number of rollups, by state."""
         opened = self._openings.newest
         return {"ready": 0, "building": 0, "useless": 0} if opened is None else opened.rollups.count_by_state()
 
-    def settle(self) -> None:
+    def wait_for_rollups(self) -> None:
         """Wait until no rollup is being built."""
         if (opened := self._openings.newest) is not None:
             opened.rollups.settle()

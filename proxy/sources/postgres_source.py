@@ -149,7 +149,7 @@ class PostgresSource:
                 raise explain_unreached(self._url)
             yield connection
 
-    def relations(self) -> tuple[str, ...]:
+    def list_relations(self) -> tuple[str, ...]:
         """Return the names of the tables and views that the role may select from.
 
         Rollups, partitions and child tables are left out.
@@ -157,7 +157,7 @@ class PostgresSource:
         with self._connect_for_owner() as connection:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns that the role may select.
 
         Raise KH006 if there is no such relation, or the role may select no column. Raise KH008 if no server answers.
@@ -184,7 +184,7 @@ class PostgresSource:
 
         return hide_shape_failures(query, relation=relation)
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return the file names and change counters of the relation's tables, as text.
 
         Wait while a writer has the tables locked. Raise KH006 and KH008.
@@ -222,7 +222,7 @@ class PostgresSource:
 
         return hide_shape_failures(query, relation=relation)
 
-    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+    def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table, sorted by all columns.
 
         If the table has more than `most` rows, return `most` + 1 of them. Raise KH006, and KH008 if no server answers.
@@ -232,7 +232,7 @@ class PostgresSource:
             with self._connect_for_owner() as connection, limit_waits(_ROWS_S):
                 return _run(connection, sql)
 
-        return read_public_rows(relation, columns, self.schema(relation), most=most, run=run)
+        return read_public_rows(relation, columns, self.read_schema(relation), most=most, run=run)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006 and KH008."""
@@ -244,7 +244,7 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     @contextmanager
-    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+    def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Hold one of as many turns as there are connections, after a check that a connection is alive.
 
         The check takes at most `timeout_ms`. Raise KH501; nothing was reserved then.
@@ -264,7 +264,7 @@ class PostgresSource:
         except (psycopg.Error, PoolTimeout):
             return False
 
-    def aggregates(
+    def read_aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
         """Return the true aggregates of a question.
@@ -330,7 +330,7 @@ class PostgresSource:
         return values
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """Return the counts of a statement. Raise KH501, at the latest as `aggregates` does."""
+        """Return the counts of a statement. Raise KH501, at the latest as `read_aggregates` does."""
 
         def query() -> Counts:
             with (
@@ -350,11 +350,11 @@ class PostgresSource:
             connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
             yield connection
 
-    def rollups(self) -> Mapping[str, int]:
+    def count_rollups(self) -> Mapping[str, int]:
         """Return the number of rollups, by state."""
         return self._rollups.count_by_state()
 
-    def settle(self) -> None:
+    def wait_for_rollups(self) -> None:
         """Wait until no rollup is being built."""
         self._rollups.settle()
 

@@ -47,13 +47,13 @@ class Source(Protocol):
     def dialect(self) -> Dialect:
         """The SQL dialect in which questions are rewritten for this source."""
 
-    def relations(self) -> tuple[str, ...]:
+    def list_relations(self) -> tuple[str, ...]:
         """Return the tables and views that the database role may select from, each as SQL text."""
 
     def hold_open(self) -> AbstractContextManager[None]:
         """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns, from the catalog alone.
 
         Raise KH006 if there is no such relation, and KH008 if no server answers.
@@ -65,7 +65,7 @@ class Source(Protocol):
         The result is the same for every spelling of the relation. Raise KH006 and KH008.
         """
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return a text that changes whenever the relation's data changes.
 
         The text may also change if the data stays the same.
@@ -77,7 +77,7 @@ class Source(Protocol):
         """Return the names, sizes and times of the files that hold the relation's rows, as text.
 
         Return None for a database server, which manages its own files. If a file was replaced while open, describe the
-        open file; `state` describes the new one. Raise KH006 and KH008.
+        open file; `read_state` describes the new one. Raise KH006 and KH008.
         """
 
     def reopen(self) -> None:
@@ -92,7 +92,7 @@ class Source(Protocol):
         The estimate depends on private data, and is for the owner alone. Raise KH006 and KH008.
         """
 
-    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+    def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table.
 
         If there are more than `most`, return `most` + 1 rows and read no further. Raise KH006 with a column's name if
@@ -105,7 +105,7 @@ class Source(Protocol):
         `keyhole check --measure` shows it. Raise KH006 for any failure, and KH008.
         """
 
-    def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
+    def take_turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
         """Hold a turn at the source during the block, so that reading can start at once. No data is read yet.
 
         A question reserves its budget only within its turn. Turns are shared fairly among analysts.
@@ -114,7 +114,7 @@ class Source(Protocol):
             KeyholeError: KH501 if the source does not answer or too many questions are waiting. Nothing was spent.
         """
 
-    def aggregates(
+    def read_aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
         """Return the exact values of a question's functionals for every key.
@@ -129,13 +129,13 @@ class Source(Protocol):
         """Return the counts that a statement over these relations selects, for a release whose loss is charged.
 
         Raises:
-            KeyholeError: KH501, as for `aggregates`.
+            KeyholeError: KH501, as for `read_aggregates`.
         """
 
-    def rollups(self) -> Mapping[str, int]:
+    def count_rollups(self) -> Mapping[str, int]:
         """Return the number of rollups, by state. Nothing is read."""
 
-    def settle(self) -> None:
+    def wait_for_rollups(self) -> None:
         """Wait until no rollup is being built."""
 
     def close(self) -> None:

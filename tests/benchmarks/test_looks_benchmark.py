@@ -25,7 +25,7 @@ def test_every_shape_sees_the_watched_day(tmp_path: Path, monkeypatch: pytest.Mo
     duck = open_source("duckdb:///visits.duckdb", directory=tmp_path)
     for name, look in list_shapes():
         sql = rewrite(look, dialect=DUCKDB)
-        read = duck.aggregates(sql, look.keys, functionals=3, timeout_ms=60_000)
+        read = duck.read_aggregates(sql, look.keys, functionals=3, timeout_ms=60_000)
         assert int(read.values[0].sum()) == seen[0], name
     assert len(list(compare(duck, DUCKDB, lambda sql: None, named="duckdb"))) == len(list(list_shapes())) + 4
     duck.close()

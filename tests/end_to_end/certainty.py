@@ -43,7 +43,7 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     monotone in its literals, so keys are certain where all unknowns true and all unknowns false decide alike.
     """
     plan = pipeline.prepare(service, question)
-    found = service.source.aggregates(
+    found = service.source.read_aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values
     if plan.calibration.task.common is not None:

@@ -66,7 +66,7 @@ def _counts(folder: Path, rows: list[tuple[str, str]], question: Question) -> li
         writer.execute(f"INSERT INTO visits VALUES {places}", [value for row in rows for value in row])
     source = DuckDBSource(file, directories=(folder,), settings={"threads": "1"})
     try:
-        aggregates = source.aggregates(
+        aggregates = source.read_aggregates(
             rewrite(question, dialect=DUCKDB), question.keys, functionals=1, timeout_ms=60_000
         )
     finally:

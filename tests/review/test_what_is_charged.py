@@ -101,6 +101,6 @@ def test_the_order_of_the_keys_does_not_choose(service: Service) -> None:
             service, f"SELECT {keys} FROM sales WHERE month = '2011-11-01' GROUP BY {keys} HAVING count(*) > 1000"
         )
         space = plan.question.keys
-        aggregates = service.source.aggregates(plan.rewritten, space, functionals=1, timeout_ms=60_000)
+        aggregates = service.source.read_aggregates(plan.rewritten, space, functionals=1, timeout_ms=60_000)
         found.append(aggregates.values[0].reshape(space.shape))
     assert np.array_equal(found[0], found[1].T)

@@ -65,8 +65,8 @@ class OwnerReading:
         )
         rewritten = rewrite(asked, dialect=self.source.dialect)
         timeout_ms = self.catalog.statement_timeout_ms
-        with self.source.turn(analyst=OWNER.name, timeout_ms=timeout_ms):
-            found = self.source.aggregates(
+        with self.source.take_turn(analyst=OWNER.name, timeout_ms=timeout_ms):
+            found = self.source.read_aggregates(
                 rewritten, asked.keys, functionals=len(asked.functionals), timeout_ms=timeout_ms
             )
         return found.values

@@ -72,11 +72,11 @@ class SparkSource:
             raise refuse_unknown_engine(self.engine)
         self.dialect: Dialect = dialects[self.engine]
 
-    def relations(self) -> tuple[str, ...]:
+    def list_relations(self) -> tuple[str, ...]:
         """Return the names of tables and views, in the policy's database or in the whole catalog."""
         return self._run_for_owner(lambda session: list_relations(session, database=self._place.database))
 
-    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+    def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns by PostgreSQL's type names. Raise KH006 and KH008."""
         columns = self._read_shape(relation, lambda session: read_columns(relation, session))
         if not columns:  # what Sail makes of files that are not there
@@ -87,7 +87,7 @@ class SparkSource:
         """Return the stored tables and files that a relation reads. Raise KH006 and KH008."""
         return self._read_shape(relation, lambda session: identify_relation(relation, session))
 
-    def state(self, relation: str) -> str:
+    def read_state(self, relation: str) -> str:
         """Return a digest of the names of the relation's files. Raise KH006 and KH008."""
         return self._read_shape(relation, lambda session: read_state(relation, session))
 
@@ -105,12 +105,12 @@ class SparkSource:
         """Return the engine's estimate of the relation's number of rows. Raise KH006 and KH008."""
         return self._read_shape(relation, lambda session: estimate_rows(relation, session))
 
-    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+    def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
         """Return the rows of a public table, sorted by all columns. Raise KH006 and KH008.
 
         If the table has more than `most` rows, return `most` + 1 of them.
         """
-        schema = self.schema(relation)
+        schema = self.read_schema(relation)
         return self._run_for_owner(
             lambda session: read_public_rows(relation, columns, schema, session, most=most), within_s=_ROWS_S
         )
@@ -124,7 +124,7 @@ class SparkSource:
         )
 
     @contextmanager
-    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+    def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Hold one of a fixed number of turns, each with a tested session. Raise KH501; nothing was reserved then."""
         with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
@@ -149,7 +149,7 @@ class SparkSource:
             failure = refuse_unopened(error)
         raise failure
 
-    def aggregates(
+    def read_aggregates(
         self,
         rewritten: Rewritten,
         keys: KeySpace,
@@ -189,7 +189,7 @@ class SparkSource:
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """Return the counts of a statement. Raise KH501, at the latest as `aggregates` does."""
+        """Return the counts of a statement. Raise KH501, at the latest as `read_aggregates` does."""
 
         def query(session: SparkSession) -> Counts:
             check_types(relations, lambda relation: read_columns(relation, session))
@@ -214,11 +214,11 @@ class SparkSource:
         finally:
             session.close()
 
-    def rollups(self) -> Mapping[str, int]:
+    def count_rollups(self) -> Mapping[str, int]:
         """Return an empty mapping, since nothing is written to the server."""
         return {"ready": 0, "building": 0, "useless": 0}
 
-    def settle(self) -> None:
+    def wait_for_rollups(self) -> None:
         """Do nothing, since no rollup is built."""
 
     def close(self) -> None:

@@ -276,7 +276,7 @@ def test_groups_that_having_leaves_out_lose_nothing_to_the_ranking(house: House)
     assert truth(house.service, sql, tolerance="6, sum(amount)=157") == [("north", "1"), ("south", "2")]
     plan = pipeline.prepare(house.service, question)
     assert plan.ranking is not None
-    values = house.service.source.aggregates(
+    values = house.service.source.read_aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values
     outcome = noise_reuse.decide(plan, None, values, is_drawn_at_once=False, noise=house.service.noise)

@@ -111,7 +111,7 @@ def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterat
         if plain.rollup is not None:
             ways.append(f"WITH rolled AS (\n{plain.rollup.build}\n),\n{plain.rollup.sql}")
         for sql in ways:
-            found = source.aggregates(
+            found = source.read_aggregates(
                 Rewritten(dialect=source.dialect.name, sql=sql),
                 question.keys,
                 functionals=len(question.functionals),

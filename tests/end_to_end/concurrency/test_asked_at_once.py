@@ -167,7 +167,7 @@ def test_an_answer_that_came_while_a_question_waited_for_its_turn_is_told(policy
         for analyst in ("cy", "dora"):
             with suppress(KeyholeError):  # once all turns are taken
                 while True:
-                    turns.enter_context(here.here.source.turn(analyst=analyst, timeout_ms=1))
+                    turns.enter_context(here.here.source.take_turn(analyst=analyst, timeout_ms=1))
         bob = here.ask(here.here, who="bob")
         turned = here.here.telemetry.registry
         eventually(lambda: turned.get_sample_value("keyhole_source_turns", {"state": "waiting"}) == 1)
@@ -188,7 +188,7 @@ def test_a_question_that_waits_for_its_turn_while_the_version_changes_is_refused
         for analyst in ("cy", "dora"):
             with suppress(KeyholeError):  # once all turns are taken
                 while True:
-                    turns.enter_context(here.here.source.turn(analyst=analyst, timeout_ms=1))
+                    turns.enter_context(here.here.source.take_turn(analyst=analyst, timeout_ms=1))
         late = here.ask(here.here)
         turned = here.here.telemetry.registry
         eventually(lambda: turned.get_sample_value("keyhole_source_turns", {"state": "waiting"}) == 1)

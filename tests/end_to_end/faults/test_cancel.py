@@ -40,7 +40,7 @@ def test_what_waits_for_the_source_costs_nothing(source_url: str, ledger_url: st
         with ExitStack() as turns:
             with suppress(KeyholeError):  # once all turns are taken
                 for number in count():
-                    turns.enter_context(house.service.source.turn(analyst=str(number), timeout_ms=1))
+                    turns.enter_context(house.service.source.take_turn(analyst=str(number), timeout_ms=1))
             answer = threads.submit(connection.execute, shop.BUSY)
             eventually(lambda: waiting(house) == 1)
             connection.cancel_safe()

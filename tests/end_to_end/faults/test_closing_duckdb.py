@@ -24,7 +24,7 @@ from proxy.sources.public_moments import PublicMoments
 with closing(DuckDBSource(None, directories=(Path("."),), settings={{"threads": "2"}})) as source:
     moments = PublicMoments(timeout_ms=200, every_ms=0)
     with ExitStack() as reading:
-        reading.enter_context(source.turn(analyst="ada", timeout_ms=1000))
+        reading.enter_context(source.take_turn(analyst="ada", timeout_ms=1000))
         try:
             moments.read(lambda: source.read_counts({ENDLESS!r}, relations=(), timeout_ms=200), keeping=reading)
         except KeyholeError as error:

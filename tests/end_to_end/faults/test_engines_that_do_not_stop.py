@@ -33,10 +33,10 @@ class Stuck:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def aggregates(self, *arguments: Any, **named: Any) -> Any:
+    def read_aggregates(self, *arguments: Any, **named: Any) -> Any:
         self.reading += 1
         assert self.go.wait(PATIENCE_S)
-        return self._source.aggregates(*arguments, **named)
+        return self._source.read_aggregates(*arguments, **named)
 
 
 @contextmanager

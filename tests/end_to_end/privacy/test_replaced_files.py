@@ -124,8 +124,8 @@ def test_a_table_of_postgresql_that_was_swapped_is_read_after_a_refresh(postgres
         policy = write_policy(tmp_path, source=url)
         with opened(policy) as house, psycopg.connect(url) as owner:
             assert wards(house, shop.WARDS) == shop.BUSY_WARDS
-            house.service.source.settle()
-            assert house.service.source.rollups()["ready"]
+            house.service.source.wait_for_rollups()
+            assert house.service.source.count_rollups()["ready"]
             owner.execute("CREATE TABLE next AS SELECT * FROM visits WHERE ward <> 'A'")
             owner.execute("ALTER TABLE visits RENAME TO former; ALTER TABLE next RENAME TO visits")
             new = refresh(policy, "visits")
@@ -133,7 +133,7 @@ def test_a_table_of_postgresql_that_was_swapped_is_read_after_a_refresh(postgres
             assert "1 serving process reads the new data" in wait_for_servers(policy, seconds=PATIENCE_S)
             for question in (shop.WARDS, fewer):  # by a scan, and from a rollup
                 assert wards(house, question) == [("B",)]
-                house.service.source.settle()
+                house.service.source.wait_for_rollups()
             assert house.service.ledger.read_history()[-1].charge.family.version == new
         with opened(policy) as house:
             assert wards(house, fewer) == [("B",)]

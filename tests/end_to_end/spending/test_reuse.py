@@ -494,7 +494,7 @@ def broken(service: Service) -> Iterator[None]:
         raise report_failed_question("a test")
 
     with pytest.MonkeyPatch.context() as breaking:
-        breaking.setattr(service.source, "aggregates", fail)
+        breaking.setattr(service.source, "read_aggregates", fail)
         yield
 
 

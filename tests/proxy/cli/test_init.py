@@ -212,7 +212,7 @@ def test_several_files_make_one_policy(tmp_path: Path) -> None:
     }
     assert text.count("columns.place]") == 3
     with closing(open_source("duckdb://", directory=tmp_path)) as source:  # as the policy's folder allows
-        assert source.schema(f"read_parquet('{tmp_path / 'lake/b.parquet'}')")
+        assert source.read_schema(f"read_parquet('{tmp_path / 'lake/b.parquet'}')")
     for others in (("a.csv", "duckdb://"), ("duckdb:///a.duckdb", "duckdb:///b.duckdb"), ("sc://a", "sc://b", "a.csv")):
         with pytest.raises(KeyholeError, match=rf"KH002.*--source is given {len(others)} times.*one source") as refused:
             write_policy_from_source(*others, directory=tmp_path)

@@ -192,7 +192,7 @@ until = "2026-03-03"
             start_monitor(wards.service, plan, by="tests", why="to see")
         wards.arrive(visits("A", 900, at=START + HOUR))
         source = type(wards.service.source)
-        aggregates = source.aggregates
+        aggregates = source.read_aggregates
 
         def break_at_three(self: Source, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
             if "2026-03-01 03:00" in rewritten.sql:
@@ -202,7 +202,7 @@ until = "2026-03-03"
         wards.now = START + 4 * HOUR
         runner = wards.runner()
         with monkeypatch.context() as breaking:
-            breaking.setattr(source, "aggregates", break_at_three)
+            breaking.setattr(source, "read_aggregates", break_at_three)
             runner.make_due_looks()
         crowded, later = wards.service.ledger.monitors.list_runs()
         assert wards.alerts(crowded.run) == []
@@ -422,14 +422,14 @@ until = "2026-03-03"
         wards.arrive(visits("A", 900, at=START + HOUR))
         read: list[str] = []
         source = type(wards.service.source)
-        aggregates = source.aggregates
+        aggregates = source.read_aggregates
 
         def counted(self: Source, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
             read.append(rewritten.sql)
             return aggregates(self, rewritten, *keys, **how)
 
         with monkeypatch.context() as counting:
-            counting.setattr(source, "aggregates", counted)
+            counting.setattr(source, "read_aggregates", counted)
             _advance(wards, 6)
         assert len(read) == 1
         crowded, dear = wards.service.ledger.monitors.list_runs()

@@ -60,8 +60,8 @@ def load(path: Path, statement: str) -> bool:
 
 def counts(source: Source) -> list[int]:
     """The visits of wards a and b, read as a question reads them."""
-    with source.turn(analyst="ada", timeout_ms=30_000):
-        found: list[int] = source.aggregates(_COUNTED, _KEYS, functionals=1, timeout_ms=30_000).values[0].tolist()
+    with source.take_turn(analyst="ada", timeout_ms=30_000):
+        found: list[int] = source.read_aggregates(_COUNTED, _KEYS, functionals=1, timeout_ms=30_000).values[0].tolist()
         return found
 
 
@@ -89,29 +89,29 @@ def test_a_file_that_is_not_held_is_written_between_questions(file: Path, monkey
     try:
         assert counts(source) == [3, 0]
         with loading(file, "INSERT INTO visits VALUES ('b'), ('b')"), capture_logs() as logged:
-            with pytest.raises(KeyholeError, match="KH501") as refused, source.turn(analyst="ada", timeout_ms=200):
+            with pytest.raises(KeyholeError, match="KH501") as refused, source.take_turn(analyst="ada", timeout_ms=200):
                 raise AssertionError
             assert "Nothing was spent" in (refused.value.hint or "")
         assert [one["why"] for one in logged] == ["another process has the file open for writing"]
         assert counts(source) == [3, 2]
-        with source.turn(analyst="ada", timeout_ms=30_000):  # a question is under way
+        with source.take_turn(analyst="ada", timeout_ms=30_000):  # a question is under way
             assert not load(file, "INSERT INTO visits VALUES ('b')")
         with source.hold_open():
             assert not load(file, "INSERT INTO visits VALUES ('b')")
-        assert source.relations() == ('"visits"',)
+        assert source.list_relations() == ('"visits"',)
         assert load(file, "INSERT INTO visits VALUES ('b')")
     finally:
         source.close()
-    with pytest.raises(KeyholeError, match="KH501"), source.turn(analyst="ada", timeout_ms=200):
+    with pytest.raises(KeyholeError, match="KH501"), source.take_turn(analyst="ada", timeout_ms=200):
         raise AssertionError
 
 
 def test_the_operator_learns_that_all_turns_are_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "_notice", failures._Notice())
     source = DuckDBSource(file, directories=(file.parent,), settings={}, questions=1)
-    with closing(source), source.turn(analyst="ada", timeout_ms=30_000), capture_logs() as logged:
+    with closing(source), source.take_turn(analyst="ada", timeout_ms=30_000), capture_logs() as logged:
         for _ in range(2):
-            with pytest.raises(KeyholeError, match="KH501"), source.turn(analyst="bob", timeout_ms=1):
+            with pytest.raises(KeyholeError, match="KH501"), source.take_turn(analyst="bob", timeout_ms=1):
                 raise AssertionError
     why = "as many questions are under way as the source is asked at once"
     assert logged == [{"event": "no connection to the source", "log_level": "warning", "why": why}]

@@ -51,7 +51,7 @@ def test_a_session_keeps_none_of_the_defaults(contrary: str) -> None:
             assert pooled.execute("SHOW transaction_deferrable").fetchone() == ("off",)
             read = dict(pooled.execute(_SETTINGS, (names,)).fetchall())
         built = dict(source._store._open().execute(_SETTINGS, (names,)).fetchall())
-        (ward,) = source.schema("visits")
+        (ward,) = source.read_schema("visits")
         assert (ward.name, ward.declared, source.identify("visits").name) == ("ward", "text", "public.visits")
     assert read == built
     assert [name for name in names if read[name] == before[name]] == []
@@ -69,7 +69,7 @@ def test_what_waits_for_a_load_reads_what_it_committed(contrary: str) -> None:
         loader.execute("LOCK TABLE public.visits IN ACCESS EXCLUSIVE MODE")
 
         def ask() -> None:
-            values = source.aggregates(_COUNTED, _KEYS, functionals=1, timeout_ms=60_000).values
+            values = source.read_aggregates(_COUNTED, _KEYS, functionals=1, timeout_ms=60_000).values
             found.append(values[0].tolist())
 
         def is_waiting() -> bool:

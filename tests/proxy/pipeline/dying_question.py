@@ -28,7 +28,7 @@ def main() -> None:
         case "before reserving":
             service.ledger.reserve = die
         case "before the data":
-            service.source.aggregates = die
+            service.source.read_aggregates = die
         case "before the commit":
             service.ledger.commit = die
         case "before it is told":

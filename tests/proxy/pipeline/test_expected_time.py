@@ -99,7 +99,7 @@ def test_what_is_expected_beyond_the_timeout_is_refused(tmp_path: Path) -> None:
                 assert service.read_questions("ada") == ()
             else:
                 assert list(pipeline.answer(service, planned, asked).keys.keys) == [("A",)]
-        service.source.settle()
+        service.source.wait_for_rollups()
 
 
 def test_nothing_is_expected_where_no_size_is_declared_or_the_pace_is_anothers(tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_what_waits_for_the_source_when_it_is_retired_costs_nothing(policy: Path
         with ExitStack() as turns:
             with suppress(KeyholeError):  # once all turns are taken
                 for number in count():
-                    turns.enter_context(house.service.source.turn(analyst=str(number), timeout_ms=1))
+                    turns.enter_context(house.service.source.take_turn(analyst=str(number), timeout_ms=1))
             answer = threads.submit(connection.execute, shop.BUSY)
             eventually(lambda: waiting(house) == 1)
             ended: list[str] = []
@@ -316,7 +316,7 @@ def test_the_way_back_to_a_source_that_sessions_still_use_is_open(tmp_path: Path
         first.close()
         with second.open_successor(before) as fifth:
             assert fifth.source is not first.source
-            assert fifth.source.relations()
+            assert fifth.source.list_relations()
 
 
 def waiting(house: House) -> float | None:

@@ -119,7 +119,7 @@ def test_a_failure_after_the_reservation_is_told_again_and_not_paid_again(
     with opened(live(tmp_path)) as service:
         app = create_app(service, UNHURRIED)
         with monkeypatch.context() as broken, hurried(service):
-            broken.setattr(service.source, "aggregates", broken_source)
+            broken.setattr(service.source, "read_aggregates", broken_source)
             refused(ask(app, KEY), "KH900", status=500)
         assert len(asked(service)) == 1
         again = ask(app, KEY)

@@ -14,7 +14,7 @@ def opened(postgres_url: str, folder: Path) -> Iterator[Engines]:
     """DuckDB over files in the folder, and PostgreSQL."""
     duck = open_source("duckdb://", directory=folder)
     postgres = open_source(postgres_url, directory=folder)
-    postgres.relations()  # the pool's threads draw from `random` while they connect, which Hypothesis forbids
+    postgres.list_relations()  # the pool's threads draw from `random` while they connect, which Hypothesis forbids
     with psycopg.connect(postgres_url, autocommit=True) as writer:
         yield Engines(folder=folder, duck=duck, postgres=postgres, writer=writer)
         writer.execute("DROP TABLE IF EXISTS visits, crowd")

@@ -149,8 +149,8 @@ def test_rows_that_count_are_kept_with_what_was_looked_up(
         rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
         answers = []
         for _ in range(2):
-            found = source.aggregates(rewritten, question.keys, functionals=1, timeout_ms=60_000, version="1")
+            found = source.read_aggregates(rewritten, question.keys, functionals=1, timeout_ms=60_000, version="1")
             answers.append(found.values.tolist())
-            source.settle()
-        assert source.rollups() == {"ready": 1, "building": 0, "useless": 0}
+            source.wait_for_rollups()
+        assert source.count_rollups() == {"ready": 1, "building": 0, "useless": 0}
     assert answers[0] == answers[1]

@@ -121,12 +121,12 @@ def test_every_kind_of_duckdb_timestamp(tmp_path: Path) -> None:
         writer.execute("CREATE TABLE enumerated AS SELECT 'a'::ENUM('a') AS x")
     source = open_source("duckdb:///clinic.duckdb", directory=tmp_path)
     for kind in ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
-        assert source.table_rows(f"good_{kind}", ("x",), most=MAX_PUBLIC_ROWS) == ((datetime(2020, 1, 1),),)
+        assert source.read_table_rows(f"good_{kind}", ("x",), most=MAX_PUBLIC_ROWS) == ((datetime(2020, 1, 1),),)
         with pytest.raises(KeyholeError, match='column "x"'):
-            source.table_rows(f"bad_{kind}", ("x",), most=MAX_PUBLIC_ROWS)
-    assert source.table_rows("enumerated", ("x",), most=MAX_PUBLIC_ROWS) == (("a",),)
+            source.read_table_rows(f"bad_{kind}", ("x",), most=MAX_PUBLIC_ROWS)
+    assert source.read_table_rows("enumerated", ("x",), most=MAX_PUBLIC_ROWS) == (("a",),)
     with pytest.raises(KeyholeError, match='column "x"'):
-        source.table_rows("text", ("x",), most=MAX_PUBLIC_ROWS)
+        source.read_table_rows("text", ("x",), most=MAX_PUBLIC_ROWS)
     source.close()
 
 
@@ -181,7 +181,7 @@ def test_rows_that_the_engine_cannot_read_are_not_quoted(tmp_path: Path) -> None
     file.write_text("x\n" + "1\n" * 50_000 + "zebra\n", encoding="utf-8")
     source = open_source("duckdb://", directory=tmp_path)
     with pytest.raises(KeyholeError, match=r"KH006: the rows of the public table .* cannot be read") as refused:
-        source.table_rows(f"read_csv('{file}', sample_size = 10)", ("x",), most=MAX_PUBLIC_ROWS)
+        source.read_table_rows(f"read_csv('{file}', sample_size = 10)", ("x",), most=MAX_PUBLIC_ROWS)
     assert refused.value.__context__ is None
     assert "zebra" not in f"{refused.value}{refused.value.detail}"
     source.close()
@@ -195,7 +195,7 @@ def test_a_table_that_the_reader_may_not_select_is_said_to_be_that(postgres_url:
             place = parts.netloc.rpartition("@")[2]
             source = open_source(parts._replace(netloc=f"no_reader:x@{place}").geturl(), directory=tmp_path)
             with pytest.raises(KeyholeError, match=r"KH006: .*may not select"):
-                source.table_rows("ward", ("x",), most=MAX_PUBLIC_ROWS)
+                source.read_table_rows("ward", ("x",), most=MAX_PUBLIC_ROWS)
             source.close()
         finally:
             server.execute(b"DROP TABLE ward; DROP ROLE no_reader")

@@ -97,14 +97,14 @@ class World:
     def read(self, question: str = QUESTION, *, version: str = "1") -> list[int]:
         """The first functional's true aggregates, key by key."""
         plan = self.plan(question)
-        found = self.service.source.aggregates(
+        found = self.service.source.read_aggregates(
             plan.rewritten,
             plan.question.keys,
             functionals=len(plan.question.functionals),
             timeout_ms=60_000,
             version=version,
         )
-        self.service.source.settle()
+        self.service.source.wait_for_rollups()
         return [int(value) for value in found.values[0]]
 
 
@@ -190,9 +190,9 @@ def test_no_rollup_is_made_of_a_column_of_another_type(world: str, request: pyte
     broken = replace(rolled.relations[0], columns=(("age", "text"),))
     rewritten = replace(found.plan().rewritten, rollup=replace(rolled, relations=(broken,)))
     keys = found.plan().question.keys
-    found.service.source.aggregates(rewritten, keys, functionals=1, timeout_ms=60_000, version="1")
-    found.service.source.settle()
-    assert found.service.source.rollups() == {"ready": 0, "building": 0, "useless": 1}
+    found.service.source.read_aggregates(rewritten, keys, functionals=1, timeout_ms=60_000, version="1")
+    found.service.source.wait_for_rollups()
+    assert found.service.source.count_rollups() == {"ready": 0, "building": 0, "useless": 1}
 
 
 def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(table: World) -> None:

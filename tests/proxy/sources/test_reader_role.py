@@ -126,7 +126,7 @@ def test_a_missing_grant_is_found_before_any_question(hospital: str) -> None:
     def columns(relation: str) -> list[str]:
         source = open_source(login, directory=Path())
         try:
-            return [column.name for column in source.schema(relation)]
+            return [column.name for column in source.read_schema(relation)]
         finally:
             source.close()
 
@@ -170,9 +170,9 @@ def asked(source: Source, number: int) -> Iterator[None]:
 
     def ask(analyst: str) -> None:
         try:
-            with source.turn(analyst=analyst, timeout_ms=60_000):
+            with source.take_turn(analyst=analyst, timeout_ms=60_000):
                 rewritten = Rewritten(dialect="postgres", sql=QUESTION)
-                source.aggregates(rewritten, KEYS, functionals=1, timeout_ms=60_000)
+                source.read_aggregates(rewritten, KEYS, functionals=1, timeout_ms=60_000)
         except Exception as error:
             failed.append(error)
 
@@ -208,7 +208,7 @@ def test_a_busy_process_leaves_room_for_a_reload_and_commands(shipped: str) -> N
         for _ in range(COMMANDS):
             command = open_source(url, directory=Path())
             opened.callback(command.close)
-            assert [column.name for column in command.schema("diseases")] == ["name"]
+            assert [column.name for column in command.read_schema("diseases")] == ["name"]
         with pytest.raises(KeyholeError, match="KH008: the PostgreSQL source takes no more connections") as refused:
             open_source(url, directory=Path())
         assert "keyhole_reader" in (refused.value.detail or "")
@@ -243,13 +243,13 @@ def test_the_owner_learns_that_there_are_too_many_and_the_analyst_what_is_always
         opened.enter_context(asked(source, 1))
         opened.callback(lock.release)
         lock.wait_for_somebody()
-        with pytest.raises(KeyholeError) as refused, source.turn(analyst="ada", timeout_ms=1000):
+        with pytest.raises(KeyholeError) as refused, source.take_turn(analyst="ada", timeout_ms=1000):
             pass
         eventually(lambda: "no connection to the source" in {line["event"] for line in logged})
         told = report_unreachable_source()
         assert (refused.value.message, refused.value.detail) == (told.message, told.detail)
         with pytest.raises(KeyholeError, match="KH008: the PostgreSQL source takes no more connections"):
-            source.schema("visits")
+            source.read_schema("visits")
         for _ in range(2):
             with pytest.raises(psycopg.OperationalError):
                 connecting.SourceConnection.connect(url)

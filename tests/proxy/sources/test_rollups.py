@@ -56,7 +56,7 @@ def keeping(request: pytest.FixtureRequest, engines: Engines, postgres_url: str,
     """Both engines with room for two rollups each."""
     kept = scratch if request.param == "scratch" else None
     postgres = open_source(postgres_url, directory=engines.folder, rollups=2, scratch=kept)
-    postgres.relations()  # the pool's threads draw from `random` while they connect, which Hypothesis forbids
+    postgres.list_relations()  # the pool's threads draw from `random` while they connect, which Hypothesis forbids
     duck = open_source("duckdb://", directory=engines.folder, rollups=2)
     yield replace(engines, duck=duck, postgres=postgres)
     postgres.close()
@@ -76,7 +76,9 @@ def _ask(
         )
         rewritten = replace(rewritten, relations=(), steps=steps)
     count = len(question.functionals)
-    return source.aggregates(rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version).values
+    return source.read_aggregates(
+        rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version
+    ).values
 
 
 def _sources(engines: Engines) -> list[Source]:
@@ -106,7 +108,7 @@ def test_a_rollup_gives_what_the_scan_gave(keeping: Engines, question: Question,
         np.testing.assert_array_equal(
             _ask(source, question, relations[source.dialect.name], version=version), expected, err_msg="scan"
         )
-        source.settle()
+        source.wait_for_rollups()
     _remove(keeping, relations)
     for source in _sources(keeping):
         np.testing.assert_array_equal(
@@ -139,11 +141,13 @@ def test_a_rollup_gives_what_the_scan_gave_for_totals_of_units(
         rewritten = rewrite(replace(question, per_unit=per_unit), dialect=source.dialect)
         assert rewritten.rollup is not None
         count = len(question.functionals)
-        return source.aggregates(rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version).values
+        return source.read_aggregates(
+            rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version
+        ).values
 
     for source in _sources(keeping):
         np.testing.assert_array_equal(answers(source), expected, err_msg="scan")
-        source.settle()
+        source.wait_for_rollups()
     _remove(keeping, relations)
     for source in _sources(keeping):
         np.testing.assert_array_equal(answers(source), expected, err_msg="rollup")
@@ -225,7 +229,7 @@ def test_a_rollup_of_too_many_rows_is_not_kept(
             for _ in range(2):
                 asked_of = crowded[source.dialect.name]
                 np.testing.assert_array_equal(_ask(source, question, asked_of, version="1"), expected)
-                source.settle()
+                source.wait_for_rollups()
         assert _tables(engines) == before + 1 + room
         Path(copy).rename(f"{copy}.away")
         try:
@@ -278,7 +282,7 @@ def test_one_rollup_serves_every_filter_and_restriction(
         names = {rewrite(one, dialect=source.dialect).rollup for one in later}
         assert len({rollup.name for rollup in names if rollup is not None}) == 1
         _ask(source, asked, relation, version="crowd")
-        source.settle()
+        source.wait_for_rollups()
         for one, values in zip(later, expected, strict=True):
             np.testing.assert_array_equal(_ask(source, one, relation, version="crowd"), values)
 
@@ -313,7 +317,7 @@ def test_one_rollup_serves_every_value_of_a_fixed_key(
             for one in fixed:
                 found = _ask(source, one, relation, version=version)
                 np.testing.assert_array_equal(found, expected[one])
-            source.settle()
+            source.wait_for_rollups()
 
 
 def _name(question: Question, source: Source) -> str:
@@ -334,7 +338,7 @@ def test_the_rows_that_count_serve_different_values_too(keeping: Engines, crowde
         for _ in range(2):
             found = _ask(source, served, crowded[source.dialect.name], version=version)
             np.testing.assert_array_equal(found, expected)
-            source.settle()
+            source.wait_for_rollups()
     clipped = different_values(crowd_question(unit=("code",), keys=("ward", "level"), cap=None, groups=groups))
     assert rewrite(replace(clipped, functionals=clipped.functionals[5:]), dialect=DUCKDB).rollup is None
 
@@ -347,7 +351,7 @@ def test_another_version_reads_the_table_again(keeping: Engines) -> None:
     for source in _sources(keeping):
         relation = keeping.load(before)[source.dialect.name]
         _ask(source, question, relation, version=first)
-        source.settle()
+        source.wait_for_rollups()
         moved = keeping.load(after)
         if source.dialect is DUCKDB:
             Path(moved["duckdb"].split("'")[1]).replace(relation.split("'")[1])
@@ -355,7 +359,7 @@ def test_another_version_reads_the_table_again(keeping: Engines) -> None:
         assert (old != new).any()
         np.testing.assert_array_equal(_ask(source, question, relation, version=first), old)
         np.testing.assert_array_equal(_ask(source, question, relation, version=second), new)
-        source.settle()
+        source.wait_for_rollups()
         np.testing.assert_array_equal(_ask(source, question, relation, version=second), new)
 
 
@@ -390,11 +394,11 @@ def test_a_step_is_kept_for_its_version_and_found_again_where_it_is_lost(
             )
             show("('süd'), ('nord'), ('ost'), (NULL)")
             np.testing.assert_array_equal(_ask(source, question, read, version=first, stored=False), every)
-            source.settle()
+            source.wait_for_rollups()
             show("('süd')")
             np.testing.assert_array_equal(_ask(source, question, read, version=first, stored=False), every)
             np.testing.assert_array_equal(_ask(source, question, read, version=second, stored=False), one)
-            source.settle()
+            source.wait_for_rollups()
             show("('nord'), (NULL)")
             np.testing.assert_array_equal(_ask(source, question, read, version=second, stored=False), one)
             if on_duckdb or not _tables(keeping):
@@ -426,7 +430,7 @@ def test_threads_at_once(keeping: Engines, crowded: dict[str, str]) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        source.settle()
+        source.wait_for_rollups()
         assert wrong == []
     assert len(_names(keeping) - before) <= 2
 
@@ -453,7 +457,7 @@ def test_a_schema_that_cannot_be_written(engines: Engines, crowded: dict[str, st
             try:
                 for _ in range(3):
                     np.testing.assert_array_equal(_ask(source, question, crowded["postgres"], version="1"), expected)
-                    source.settle()
+                    source.wait_for_rollups()
             finally:
                 source.close()
     finally:
@@ -467,7 +471,7 @@ def test_a_rollup_that_vanishes(engines: Engines, crowded: dict[str, str], postg
     source = open_source(postgres_url, directory=engines.folder, rollups=2, scratch=scratch)
     try:
         _ask(source, question, crowded["postgres"], version="1")
-        source.settle()
+        source.wait_for_rollups()
         for (name,) in engines.writer.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (scratch,)):
             engines.writer.execute(f'DROP TABLE {scratch}."{name}"')
         for _ in range(2):
@@ -486,7 +490,7 @@ def test_the_scratch_schema_is_left_empty(
     def kept() -> Source:
         source = open_source(postgres_url, directory=engines.folder, rollups=2, scratch=scratch)
         _ask(source, question, crowded["postgres"], version="1")
-        source.settle()
+        source.wait_for_rollups()
         return source
 
     before = _tables(engines)

@@ -85,13 +85,13 @@ def source(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) ->
         if request.param == "parquet":
             name = f"read_parquet('{tmp_path / 'small.parquet'}')"
         opened = open_source("duckdb:///small.duckdb" if name == "small" else "duckdb://", directory=tmp_path)
-    yield opened, name, lambda: opened.table_rows(name, ("age",), most=MAX_PUBLIC_ROWS)
+    yield opened, name, lambda: opened.read_table_rows(name, ("age",), most=MAX_PUBLIC_ROWS)
     opened.close()
 
 
 def _ask(source: Source, sql: str, *, timeout_ms: int = 20_000) -> TrueAggregates:
     rewritten = Rewritten(dialect=source.dialect.name, sql=sql)
-    return source.aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
+    return source.read_aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
 
 
 def test_schema(source: Opened) -> None:
@@ -107,7 +107,7 @@ def test_schema(source: Opened) -> None:
         "ok": "boolean",
     }
     prunable = opened.dialect is DUCKDB
-    assert opened.schema(name) == tuple(
+    assert opened.read_schema(name) == tuple(
         SourceColumn(column, kind, nullable=True, prunable=prunable) for column, kind in declared.items()
     )
 
@@ -126,7 +126,7 @@ def test_ranges_that_may_spare_reading_rows(postgres_url: str) -> None:
         opened = open_source(postgres_url, directory=Path())
         try:
             found = {
-                name: [column.prunable for column in opened.schema(name)]
+                name: [column.prunable for column in opened.read_schema(name)]
                 for name in ("pruned", "pruned_view", "parted")
             }
         finally:
@@ -138,7 +138,7 @@ def test_ranges_that_may_spare_reading_rows(postgres_url: str) -> None:
 def test_public_rows_are_values_in_a_fixed_order(source: Opened) -> None:
     opened, name, _ = source
     assert (
-        opened.table_rows(name, ("ward", "day", "seen_at", "age", "big", "cost", "x", "ok"), most=MAX_PUBLIC_ROWS)
+        opened.read_table_rows(name, ("ward", "day", "seen_at", "age", "big", "cost", "x", "ok"), most=MAX_PUBLIC_ROWS)
         == _ROWS
     )
 
@@ -146,20 +146,20 @@ def test_public_rows_are_values_in_a_fixed_order(source: Opened) -> None:
 def test_relations_and_views(source: Opened) -> None:
     opened, name, _ = source
     if name == "small":
-        assert {relation.strip('"') for relation in opened.relations()} >= {"small", "seen"}
+        assert {relation.strip('"') for relation in opened.list_relations()} >= {"small", "seen"}
         assert opened.identify("seen").is_view
         assert not opened.identify("small").is_view
     else:
-        assert opened.relations() == ()
+        assert opened.list_relations() == ()
         assert not opened.identify(name).is_view
 
 
 def test_missing_relations_are_named(source: Opened) -> None:
     opened, _, _ = source
     with pytest.raises(KeyholeError, match=r"KH006.*absent"):
-        opened.schema("absent")
+        opened.read_schema("absent")
     with pytest.raises(KeyholeError, match=r"KH006.*absent"):
-        opened.table_rows("absent", ("a",), most=MAX_PUBLIC_ROWS)
+        opened.read_table_rows("absent", ("a",), most=MAX_PUBLIC_ROWS)
 
 
 def test_aggregates_are_aligned_and_never_shown(source: Opened) -> None:
@@ -204,7 +204,7 @@ def test_every_failure_is_the_same_and_carries_nothing(
 def test_nothing_can_be_written(source: Opened, sql: str) -> None:
     opened, _, count = source
     before = count()
-    if opened.relations():
+    if opened.list_relations():
         with pytest.raises(KeyholeError, match="KH501"):
             _ask(opened, sql)
     assert count() == before
@@ -292,7 +292,7 @@ def test_a_starter_policy_leaves_out_rollups_and_partitions(postgres_url: str, t
         try:
             for role, seen in ((url, {"visits", "scratch.keyhole_rolled", "stays"}), (part, {"few"})):
                 with closing(PostgresSource(role, connections=1, settings={})) as source:
-                    assert set(source.relations()) == seen
+                    assert set(source.list_relations()) == seen
         finally:
             with psycopg.connect(url, autocommit=True) as owner:
                 owner.execute("DROP OWNED BY of_a_part; DROP ROLE of_a_part")

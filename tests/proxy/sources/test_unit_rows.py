@@ -252,7 +252,9 @@ def _answers(engines: Engines, question: Question, relations: dict[str, str]) ->
         if rewritten is None:
             continue
         found.append(
-            source.aggregates(rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000).values
+            source.read_aggregates(
+                rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
+            ).values
         )
     return found
 

@@ -505,7 +505,7 @@ class Engines:
             rewritten = rewritten_for(replace(question, table=table), source.dialect)
             if rewritten is None:
                 continue
-            found = source.aggregates(
+            found = source.read_aggregates(
                 rewritten, question.keys, functionals=len(question.functionals), timeout_ms=1000 * PATIENCE_S
             )
             result.append(found.values)
@@ -513,7 +513,7 @@ class Engines:
                 continue
             few = replace(source.dialect, keys_at_once=max(2, question.keys.size // rounds(5, quick=3)))
             if blocks := rewrite_blocks(replace(question, table=table), dialect=few):
-                found = source.aggregates(
+                found = source.read_aggregates(
                     replace(rewritten, blocks=blocks),
                     question.keys,
                     functionals=len(question.functionals),

@@ -285,7 +285,7 @@ def test_no_moment_fails(engines: Engines, unit: tuple[str, ...], column: str) -
         relation = _load_on(engines, source.dialect.name, tuples)
         table = replace(standing.table, relation=relation)
         question = replace(standing, table=table, as_of=as_of)
-        found = source.aggregates(
+        found = source.read_aggregates(
             rewrite(question, dialect=source.dialect), question.keys, functionals=len(question.functionals),
             timeout_ms=60_000,
         ).values[0].reshape(3, 4)  # fmt: skip

@@ -51,9 +51,9 @@ def source(owner: Any, spark: "Spark", tmp_path: Path) -> Iterator[Source]:
 
 
 def test_tables_of_a_database_and_their_types(source: Source) -> None:
-    assert {"flags", "named", "visits"} <= set(source.relations())
+    assert {"flags", "named", "visits"} <= set(source.list_relations())
     known = {
-        column.name: (column.declared, column.has_nondeterministic_collation) for column in source.schema("visits")
+        column.name: (column.declared, column.has_nondeterministic_collation) for column in source.read_schema("visits")
     }
     assert known == {
         "ward": ("text", False),
@@ -127,9 +127,9 @@ def test_no_such_catalog_or_database(source: Source, spark: "Spark", tmp_path: P
     del source
     for login in (SparkLogin(engine="spark", catalog="nowhere"), SparkLogin(engine="spark", database="nowhere")):
         with pytest.raises(KeyholeError, match=r"KH008.*nowhere"):
-            open_source(spark.url, directory=tmp_path, spark=login).relations()
+            open_source(spark.url, directory=tmp_path, spark=login).list_relations()
 
 
 def test_a_server_that_is_no_sail(spark: "Spark", tmp_path: Path) -> None:
     with pytest.raises(KeyholeError, match="the engine is sail in the policy, and the source is spark"):
-        open_source(spark.url, directory=tmp_path, spark=SparkLogin(engine="sail")).relations()
+        open_source(spark.url, directory=tmp_path, spark=SparkLogin(engine="sail")).list_relations()

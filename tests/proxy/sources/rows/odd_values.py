@@ -180,7 +180,7 @@ def _values(service: Service, question: str) -> tuple[npt.NDArray[np.int64], npt
     """The aggregates by key, and how far one unit may move each."""
     plan = stages.prepare(service, asked(service, question, fnr="0.4"))
     computed = plan.question.computed
-    found = service.source.aggregates(
+    found = service.source.read_aggregates(
         plan.rewritten, plan.question.keys, functionals=len(computed), timeout_ms=1000 * PATIENCE_S
     )
     return found.values, np.array([one.sensitivity for one in computed])

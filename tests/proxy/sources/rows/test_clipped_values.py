@@ -61,7 +61,7 @@ def test_sums_and_means_alone_are_of_clipped_values(tmp_path: Path) -> None:
     with Service.open(path) as service:
         for clauses, expected in CASES:
             plan = stages.prepare(service, asked(service, f"SELECT ward FROM visits {clauses}", tolerance="50%"))
-            read = service.source.aggregates(
+            read = service.source.read_aggregates(
                 plan.rewritten,
                 plan.question.keys,
                 functionals=len(plan.question.functionals),

@@ -46,7 +46,7 @@ def source(postgres_url: str, tmp_path: Path) -> Iterator[Source]:
 
 
 def test_the_schema_tells_which_collation_merges(source: Source) -> None:
-    assert {column.name: column.has_nondeterministic_collation for column in source.schema("cased")} == {
+    assert {column.name: column.has_nondeterministic_collation for column in source.read_schema("cased")} == {
         "ward": True,
         "name": False,
         "code": False,
@@ -57,6 +57,6 @@ def test_the_schema_tells_which_collation_merges(source: Source) -> None:
 def test_such_a_column_cannot_be_exposed(source: Source) -> None:
     policy = Policy.parse(_POLICY, path=Path("keyhole.toml"), environment={})
     with pytest.raises(KeyholeError, match="nondeterministic collation") as refused:
-        compile_catalog(policy, schema={"cased": source.schema("cased")}, pins=Pins(), directory=Path("/data"))
+        compile_catalog(policy, schema={"cased": source.read_schema("cased")}, pins=Pins(), directory=Path("/data"))
     assert refused.value.code == "KH006"
     assert 'ward COLLATE "C"' in (refused.value.hint or "")

@@ -42,7 +42,7 @@ def test_pieces_are_the_whole(sources: dict[int, PostgresSource]) -> None:
     for source in sources.values():
         for sql, pinned in ((SQL, ()), (ON_PINNED, (GIVEN,))):
             rewritten = Rewritten("postgres", sql.replace("sum(i)", "sum(i)::bigint"), pinned=pinned)
-            found = source.aggregates(rewritten, KEYS, functionals=2, timeout_ms=60_000)
+            found = source.read_aggregates(rewritten, KEYS, functionals=2, timeout_ms=60_000)
             np.testing.assert_array_equal(found.values, expected)
 
 
@@ -52,9 +52,9 @@ def test_a_failure_after_some_pieces_tells_nothing_and_leaves_the_source_at_work
     failing = SQL.replace("count(*)", "1 / (1000 - max(i) * sign(max(i) - 690)::integer * 1000 / max(i))")
     for source in sources.values():
         with pytest.raises(KeyholeError, match="KH501") as refused:
-            source.aggregates(Rewritten("postgres", failing), KEYS, functionals=2, timeout_ms=60_000)
+            source.read_aggregates(Rewritten("postgres", failing), KEYS, functionals=2, timeout_ms=60_000)
         assert refused.value.__cause__ is refused.value.__context__ is None
-        found = source.aggregates(
+        found = source.read_aggregates(
             Rewritten("postgres", SQL.replace("sum(i)", "sum(i)::bigint")), KEYS, functionals=2, timeout_ms=60_000
         )
         assert int(found.values[0].sum()) == sum(i % 25 < 20 and i % 4 < 3 for i in range(1, 701))

@@ -74,7 +74,7 @@ def test_user_types(postgres_url: str, tmp_path: Path) -> None:
             ):
                 plan = stages.prepare(service, asked(service, question))
                 for _ in range(2):  # the second from a rollup
-                    found = service.source.aggregates(
+                    found = service.source.read_aggregates(
                         plan.rewritten,
                         plan.question.keys,
                         functionals=len(plan.question.functionals),
@@ -84,6 +84,6 @@ def test_user_types(postgres_url: str, tmp_path: Path) -> None:
                     (values,) = plan.question.keys.values
                     got = {str(value): int(one) for value, one in zip(values, found, strict=True) if one}
                     assert got == expected, question
-                    service.source.settle()
+                    service.source.wait_for_rollups()
             with pytest.raises(KeyholeError, match="KH205"):
                 stages.prepare(service, asked(service, UNUSABLE))

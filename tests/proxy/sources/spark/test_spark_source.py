@@ -104,12 +104,12 @@ def ask(
     relations: tuple[ReadRelation, ...] = (),
 ) -> TrueAggregates:
     rewritten = Rewritten(dialect="sail", sql=sql, pinned=pinned, relations=relations)
-    with source.turn(analyst="ada", timeout_ms=20_000):
-        return source.aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
+    with source.take_turn(analyst="ada", timeout_ms=20_000):
+        return source.read_aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
 
 
 def test_schema(source: SparkSource, small: str) -> None:
-    assert [(column.name, column.declared) for column in source.schema(small)] == [
+    assert [(column.name, column.declared) for column in source.read_schema(small)] == [
         ("ward", "text"),
         ("age", "integer"),
         ("cost", "numeric(10,2)"),
@@ -133,25 +133,25 @@ def test_what_a_file_is(source: SparkSource, small: str, tmp_path: Path) -> None
 
 def test_state_follows_files(source: SparkSource, small: str, tmp_path: Path) -> None:
     relation = f"parquet.`{tmp_path}/*.parquet`"
-    before = source.state(relation)
-    assert source.state(relation) == before
+    before = source.read_state(relation)
+    assert source.read_state(relation) == before
     (tmp_path / "more.parquet").write_bytes((tmp_path / "small.parquet").read_bytes())
-    assert source.state(relation) != before
+    assert source.read_state(relation) != before
 
 
 def test_no_such_relation(source: SparkSource) -> None:
     with pytest.raises(KeyholeError, match="KH006"):
-        source.schema("`nothing`")
+        source.read_schema("`nothing`")
     with pytest.raises(KeyholeError, match="KH006"):
         source.identify("`nothing`")
 
 
 def test_public_rows(source: SparkSource, small: str) -> None:
-    rows = source.table_rows(small, ("ward", "cost", "day", "seen_at", "ok"), most=MAX_PUBLIC_ROWS)
+    rows = source.read_table_rows(small, ("ward", "cost", "day", "seen_at", "ok"), most=MAX_PUBLIC_ROWS)
     assert {row[0] for row in rows} == set(_WARDS)
     assert rows[0][1:] == (Decimal("1.50"), date(1500, 1, 1), datetime(2026, 1, 1, 5), True)
     with pytest.raises(KeyholeError, match="KH006"):
-        source.table_rows(small, ("nothing",), most=MAX_PUBLIC_ROWS)
+        source.read_table_rows(small, ("nothing",), most=MAX_PUBLIC_ROWS)
 
 
 def test_one_row_more_than_may_be_copied_is_all_that_is_read(
@@ -168,7 +168,7 @@ def test_one_row_more_than_may_be_copied_is_all_that_is_read(
         asked.append(sql)
 
     monkeypatch.setattr(SparkSession, "read", count)
-    rows = source.table_rows(small, ("ward", "day"), most=1)
+    rows = source.read_table_rows(small, ("ward", "day"), most=1)
     assert len(rows) == 2
     assert list(rows) == sorted(rows)
     about_rows = [sql for sql in asked if small in sql]
@@ -243,8 +243,8 @@ def test_groups_come_in_pieces_and_after_their_types(source: SparkSource) -> Non
     number = Column("number", SqlType.INTEGER, "bigint")
     keys = KeySpace(columns=(number,), values=(tuple(range(size)),))
     sql = f"SELECT id AS k0, CAST(id % 97 AS decimal(38, 0)) AS f0, -id AS f1 FROM range({size})"
-    with source.turn(analyst="ada", timeout_ms=20_000):
-        found = source.aggregates(Rewritten("spark", sql), keys, functionals=2, timeout_ms=20_000)
+    with source.take_turn(analyst="ada", timeout_ms=20_000):
+        found = source.read_aggregates(Rewritten("spark", sql), keys, functionals=2, timeout_ms=20_000)
     np.testing.assert_array_equal(found.values, [np.arange(size) % 97, -np.arange(size)])
     session = open_session(source._place, seconds=20)
     seen: list[int] = []
@@ -310,15 +310,15 @@ def test_a_server_that_goes_and_comes_back() -> None:
     with sail_running() as sail:
         source = opened(sail.url)
         killer = threading.Timer(1.0, sail.kill)
-        with source.turn(analyst="ada", timeout_ms=20_000):
+        with source.take_turn(analyst="ada", timeout_ms=20_000):
             killer.start()
             with pytest.raises(KeyholeError, match="could not answer"):
-                source.aggregates(Rewritten("sail", _SLOW), _KEYS, functionals=1, timeout_ms=20_000)
+                source.read_aggregates(Rewritten("sail", _SLOW), _KEYS, functionals=1, timeout_ms=20_000)
         killer.join()
-        with pytest.raises(KeyholeError, match="cannot be reached"), source.turn(analyst="ada", timeout_ms=2000):
+        with pytest.raises(KeyholeError, match="cannot be reached"), source.take_turn(analyst="ada", timeout_ms=2000):
             pass
         with pytest.raises(KeyholeError, match="KH008"):
-            source.schema("parquet.`/nowhere`")
+            source.read_schema("parquet.`/nowhere`")
         sail.start_again()
         assert ask(source, "SELECT 'a' AS k0, 1 AS f0").values[0, 0] == 1
 
@@ -327,13 +327,13 @@ def test_a_server_that_says_nothing(sail: Sail) -> None:
     with gate_before(sail) as gate:
         source = opened(gate.url)
         gate.closed.set()
-        with pytest.raises(KeyholeError, match="cannot be reached"), source.turn(analyst="ada", timeout_ms=2000):
+        with pytest.raises(KeyholeError, match="cannot be reached"), source.take_turn(analyst="ada", timeout_ms=2000):
             pass
         gate.closed.clear()
-        with source.turn(analyst="ada", timeout_ms=20_000):
+        with source.take_turn(analyst="ada", timeout_ms=20_000):
             gate.closed.set()
             with pytest.raises(KeyholeError, match="could not answer"):  # the channel is given up
-                source.aggregates(Rewritten("sail", "SELECT 1"), _KEYS, functionals=1, timeout_ms=200)
+                source.read_aggregates(Rewritten("sail", "SELECT 1"), _KEYS, functionals=1, timeout_ms=200)
 
 
 def test_a_token(sail: Sail) -> None:
@@ -382,8 +382,8 @@ def test_no_such_database(sail: Sail) -> None:
 
 
 def test_nothing_is_kept(source: SparkSource) -> None:
-    assert sum(source.rollups().values()) == 0
-    source.settle()
+    assert sum(source.count_rollups().values()) == 0
+    source.wait_for_rollups()
 
 
 @pytest.fixture(scope="module")

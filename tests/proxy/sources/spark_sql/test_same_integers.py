@@ -43,7 +43,7 @@ def test_random_worlds(connected: Any, engines: Engines, question: Question, fou
             rewrite(asked, dialect=connected.dialect)
         return
     rewritten = rewrite(asked, dialect=connected.dialect)
-    answer = connected.aggregates(rewritten, asked.keys, functionals=len(asked.functionals), timeout_ms=60_000)
+    answer = connected.read_aggregates(rewritten, asked.keys, functionals=len(asked.functionals), timeout_ms=60_000)
     np.testing.assert_array_equal(answer.values, expected)
 
 

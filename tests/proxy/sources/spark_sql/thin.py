@@ -38,7 +38,9 @@ class Connected:
         ((found,),) = self.rows(f"SELECT {expression} AS found{f' FROM {relation}' if relation else ''}")
         return found
 
-    def aggregates(self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int) -> TrueAggregates:
+    def read_aggregates(
+        self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int
+    ) -> TrueAggregates:
         """The true aggregates of a question."""
         found = self.execute(rewritten.sql)
         groups = [found.column(f"k{i}").to_pylist() for i in range(len(keys.columns))]

@@ -56,14 +56,14 @@ class Shop:
         """The integers of a question by lists alone, and everything built for the next one."""
         question = asked(sql, catalog=compiled())
         made = plan_question(replace(question, table=self._place(question.table)), dialect=self.source.dialect)
-        found = self.source.aggregates(
+        found = self.source.read_aggregates(
             replace(made.rewritten, rollup=None),
             question.keys,
             functionals=len(made.question.computed),
             timeout_ms=60_000,
             version=version,
         )
-        self.source.settle()
+        self.source.wait_for_rollups()
         return [list(map(int, values)) for values in found.values]
 
     def _place(self, table: Table) -> Table:

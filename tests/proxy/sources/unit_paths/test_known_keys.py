@@ -54,10 +54,10 @@ def _know(catalog: Catalog, source: PostgresSource) -> Catalog:
 
 def _read(source: PostgresSource, asks: Plan, *, version: str) -> list[list[int]]:
     functionals = len(asks.question.functionals)
-    found = source.aggregates(
+    found = source.read_aggregates(
         asks.rewritten, asks.question.keys, functionals=functionals, timeout_ms=60_000, version=version
     )
-    source.settle()
+    source.wait_for_rollups()
     return [list(map(int, values)) for values in found.values]
 
 
