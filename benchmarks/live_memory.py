@@ -51,7 +51,7 @@ def measure(directory: Path, *, questions: int, every: int) -> Iterator[tuple[in
                 analyst=service.find_analyst(None),
                 today=datetime.now(UTC).date(),
             )
-            stages.answer(service, stages.prepare(service, asked), asked)
+            stages.answer(service, stages.plan_asked_question(service, asked), asked)
             if number % every == 0:
                 yield number, _read_resident_mb()
 

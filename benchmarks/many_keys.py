@@ -111,7 +111,7 @@ def _ask_keyhole(path: Path, texts: list[str]) -> tuple[dict[str, list[tuple[flo
     with Service.open(path) as service:
         for number, sql in enumerate(texts):
             asked = _ask(service, sql)
-            plan, planned = _time(partial(stages.prepare, service, asked))
+            plan, planned = _time(partial(stages.plan_asked_question, service, asked))
             answer, answered = _time(partial(stages.answer, service, plan, asked))
             returned = len(answer.keys.keys)
             del answer

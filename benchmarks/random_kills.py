@@ -250,7 +250,7 @@ def _identify(service: Service, question: str) -> str:
         today=date(2026, 1, 1),
         is_utc=True,
     )
-    return identify_question(pipeline.prepare(service, asked), service.catalog)
+    return identify_question(pipeline.plan_asked_question(service, asked), service.catalog)
 
 
 def show(runs: list[Run], console: Console) -> None:

@@ -87,7 +87,7 @@ def answer(service: Service, analyst: Analyst, sql: str, settings: dict[str, str
         today=date(2011, 12, 10),
         is_utc=True,
     )
-    pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def measure_losses(service: Service) -> tuple[float, float, float]:

@@ -75,10 +75,10 @@ class Stopwatch:
                 (source, ready if hasattr(source, ready) else "take_turn", "source ready?"),
                 (spending, "reserve", "reserve"),
                 (source, "read_aggregates", SOURCE),
-                (reuse, "recall_paths", "ledger: stored answer?"),
-                (reuse, "decide", "decide"),
-                (reuse, "list_left_paths", "commit"),
-                (charging, "find_spent", "commit"),
+                (reuse, "find_stored_noise", "ledger: stored answer?"),
+                (reuse, "decide_question", "decide"),
+                (reuse, "list_paths_to_store", "commit"),
+                (charging, "find_run_loss", "commit"),
                 (spending, "commit", "commit"),
             ):
                 stack.enter_context(self._time_stage(owner, name, stage))

@@ -65,7 +65,7 @@ def measure(service: Service, asked: Sequence[DemoQuestion]) -> tuple[float, flo
         wanted = make_asked(replace(question, settings={**question.settings, "reuse": "off"}), service)
         with watch.run():
             started = time.perf_counter()
-            pipeline.answer(service, pipeline.prepare(service, wanted), wanted)
+            pipeline.answer(service, pipeline.plan_asked_question(service, wanted), wanted)
             whole.append(time.perf_counter() - started)
         assert watch.seconds
         engine.append(watch.seconds)

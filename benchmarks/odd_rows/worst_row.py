@@ -117,7 +117,7 @@ def plan_question(service: Service, sql: str) -> Plan:
         today=date(2026, 12, 31),
         is_utc=True,
     )
-    return pipeline.prepare(service, asked)
+    return pipeline.plan_asked_question(service, asked)
 
 
 def read_ms(service: Service, plan: Plan) -> float:

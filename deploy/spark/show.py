@@ -110,11 +110,13 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
     for line in question.sql.splitlines():
         console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
     asked = make_asked(question, on_spark)
-    plan = pipeline.prepare(on_spark, asked)
+    plan = pipeline.plan_asked_question(on_spark, asked)
     started = time.perf_counter()
     answer = pipeline.answer(on_spark, plan, asked)
     taken = time.perf_counter() - started
-    truth, taken_there = _read_exactly(on_duckdb, pipeline.prepare(on_duckdb, make_asked(question, on_duckdb)))
+    truth, taken_there = _read_exactly(
+        on_duckdb, pipeline.plan_asked_question(on_duckdb, make_asked(question, on_duckdb))
+    )
     same = np.array_equal(_read_exactly(on_spark, plan)[0], truth)
     returned, names = set(answer.keys.keys), [column.name for column in plan.question.keys.columns]
     keys = [tuple(map(format_value, plan.question.keys.get_key(index))) for index in range(plan.question.keys.size)]

@@ -62,7 +62,7 @@ def query(
         if (drawn or html is not None) and asked.question.shown_keys is not None:
             raise typer.BadParameter("computed keys are not drawn", param_hint="--map" if drawn else "--html")
         with show_work("asking"):
-            plan = pipeline.prepare(service, asked)
+            plan = pipeline.plan_asked_question(service, asked)
             labels = _read_labels(service, asked, plan)
             answer = pipeline.answer(service, plan, asked)
             keys = show_keys(answer.keys, labels, ())
@@ -123,7 +123,7 @@ def explain(
     with print_refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
         asked = _make_asked(service, sql, given, analyst)
-        drawn = build_trees(pipeline.prepare(service, asked)) if tree or svg else ()
+        drawn = build_trees(pipeline.plan_asked_question(service, asked)) if tree or svg else ()
         if svg is not None:
             from planner.explain.formula_svg import draw_formula
 
@@ -143,12 +143,12 @@ def _describe_question_id(service: "Service", asked: "Asked") -> str:
     """Return the question's id in the ledger, and True if it waits for the owner."""
     from proxy.pipeline import approval
     from proxy.pipeline import stages as pipeline
-    from proxy.pipeline.claim import claim_now
+    from proxy.pipeline.claim import make_current_claim
 
-    plan = pipeline.prepare(service, asked)
-    claim = claim_now(service, plan, asked)
+    plan = pipeline.plan_asked_question(service, asked)
+    claim = make_current_claim(service, plan, asked)
     question = claim.charge.question
-    if approval.find_waiting(service, claim) is not None:
+    if approval.find_needed_approval(service, claim) is not None:
         return f"Question id: {question} (waits for approval)"
     approved = claim.limits.approval_above_nano is not None and service.is_approved(question)
     return f"Question id: {question}{' (approved)' if approved else ''}"

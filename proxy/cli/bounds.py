@@ -39,10 +39,10 @@ from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_number, read_share
 from proxy.pipeline.claim import find_worst_curve
 from proxy.pipeline.messages import read_bare_question
-from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
+from proxy.release.bounds import BETA, BoundsRelease, BoundsRequest, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release
-from proxy.release.declared_bounds import find_declared, is_wider
-from proxy.release.dry_run import open_policy_alone, rehearse
+from proxy.release.declared_bounds import find_declared_bound, is_wider_than_declared
+from proxy.release.dry_run import open_policy_without_source, run_dry
 from proxy.report.html.page import Verbatim
 from proxy.report.html.plots import Bar, draw_bar_plot
 from proxy.report.section import ReportSection, show_page
@@ -79,7 +79,7 @@ class BoundsReport:
             yield f"  too few to cut {_write_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
             yield f"  {_write_sentence(one)}{self._say_declared(one)}"
-        if any(is_wider(one, self.table) for one in found.bounds):
+        if any(is_wider_than_declared(one, self.table) for one in found.bounds):
             yield f"  {_WIDER}"
         yield from self._describe_tradeoff()
         standing = [_describe(one) for one in found.bounds if self._is_declared(one)]
@@ -133,8 +133,8 @@ class BoundsReport:
                     "most_units_beyond": one.most_beyond,
                     "largest_candidate": one.is_last,
                     "stands": self._is_declared(one),
-                    "declared": _write_optional(find_declared(one, self.table)),
-                    "wider_than_declared": is_wider(one, self.table),
+                    "declared": _write_optional(find_declared_bound(one, self.table)),
+                    "wider_than_declared": is_wider_than_declared(one, self.table),
                 }
                 for one in self.found.bounds
             ],
@@ -143,15 +143,15 @@ class BoundsReport:
 
     def _say_declared(self, one: FoundBound) -> str:
         """Return the end of a sentence: that a bound lets more count than the declared one; else an empty text."""
-        declared = find_declared(one, self.table)
-        if declared is None or not is_wider(one, self.table):
+        declared = find_declared_bound(one, self.table)
+        if declared is None or not is_wider_than_declared(one, self.table):
             return ""
         compared = "less" if one.kind in LOW_SIDES else "more"
         return f"; {compared} than the {_write_number(declared)} that the policy declares"
 
     def _is_declared(self, one: FoundBound) -> bool:
         """Return True if the policy declares exactly the bound that was found."""
-        return find_declared(one, self.table) == _round_for_policy(one)
+        return find_declared_bound(one, self.table) == _round_for_policy(one)
 
     def _is_new(self, of: Sequence[BoundKind], keys: tuple[str, ...], column: str | None = None) -> bool:
         """Return True if an end of a column's range was found that the policy does not declare."""
@@ -357,7 +357,7 @@ def bounds(
     """
     if yes and why is None:
         raise typer.BadParameter("say why, for later readers of the ledger", param_hint="--why")
-    asked = BoundsAsked(
+    asked = BoundsRequest(
         table=table,
         keys=tuple(split_keys(one) for one in keys or ()),
         totals=tuple(total or ()),
@@ -374,9 +374,9 @@ def bounds(
     with print_refusals(as_json=as_json):
         check_page(html)
         if dry_run:
-            with open_policy_alone(policy) as alone:
+            with open_policy_without_source(policy) as alone:
                 planned = plan_bounds(asked, alone.catalog, alone.dialect)
-                rehearsed = rehearse(alone, planned.release)
+                rehearsed = run_dry(alone, planned.release)
             planned.check_reachable()
             if as_json:
                 print_json({**_make_offer_document(planned), **rehearsed.make_document()})
@@ -386,7 +386,7 @@ def bounds(
         _find_bounds(policy, asked, yes=yes, html=html, as_json=as_json)
 
 
-def _find_bounds(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_json: bool) -> None:
+def _find_bounds(policy: Path, asked: BoundsRequest, *, yes: bool, html: Path | None, as_json: bool) -> None:
     """Find the bounds, or show what they cost."""
     with Service.open(policy) as service:
         planned = plan_bounds(asked, service.catalog, service.source.dialect)
@@ -413,7 +413,7 @@ def _find_bounds(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | No
             print(*report.lines(), sep="\n")
 
 
-def _check_named_once(asked: BoundsAsked) -> None:
+def _check_named_once(asked: BoundsRequest) -> None:
     """Refuse a bound that is named twice, and an end of a range that no column has.
 
     Each named bound gets a share of the epsilon.

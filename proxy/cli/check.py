@@ -40,7 +40,7 @@ from proxy.report.proposal_prices import describe_expensive_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, list_exposure_warnings
 from proxy.shadow.binaries import PostgresPrograms, find_own_programs
-from proxy.shadow.wheel import describe_older, read_wheel_release
+from proxy.shadow.wheel import describe_older_release, read_wheel_release
 from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 
@@ -176,7 +176,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *describe_expensive_proposals(pinning.catalog, dialect=source.dialect),
     )
     said = (*said, *describe_doubtful_monitors(pinning.catalog, monitors))
-    said = (*said, *describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older(binaries))
+    said = (*said, *describe_exposed_files(policy, ledger=find_ledger_url(policy)), *describe_older_release(binaries))
     return Findings(
         policy=policy_path,
         pin_file=find_pins_path(policy),

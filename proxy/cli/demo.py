@@ -297,7 +297,7 @@ class _Demonstration:
     def _answer_again(self, question: DemoQuestion) -> Answer:
         """Ask once more in this process, for nothing. Return the plan, and the keys as the ledger has them."""
         asked = self._make_asked(question)
-        return pipeline.answer(self._service, pipeline.prepare(self._service, asked), asked)
+        return pipeline.answer(self._service, pipeline.plan_asked_question(self._service, asked), asked)
 
     def _show_scorecard(self) -> None:
         question = DemoQuestion("", SCORECARD, SCORECARD_SETTINGS)

@@ -174,7 +174,7 @@ def open_window(
         budget = Policy.load(policy).budget
         with open_owner_ledger(policy) as ledger:
             windows = odometers.count_windows(ledger) + 1
-            print("\n".join(odometers.say_window_risk(windows=windows, per_predicate=budget.epsilon_per_predicate)))
+            print("\n".join(odometers.write_window_risk(windows=windows, per_predicate=budget.epsilon_per_predicate)))
             deciding, because = read_decider(by), read_reason(why)
             if not sure:
                 typer.confirm("Open the window?", abort=True)

@@ -13,7 +13,7 @@ from proxy.console.console_refusals import refuse_missing_page
 from proxy.console.ended_logins import EndedLogins
 from proxy.console.guarded_routes import make_analyst_routes, make_owner_routes, make_public_routes
 from proxy.console.login import add_login_routes
-from proxy.console.owner.deciding import add_deciding
+from proxy.console.owner.deciding import add_decision_forms
 from proxy.console.owner.pages import add_owner_pages
 from proxy.console.parts import ConsoleParts
 from proxy.console.play.routes import BEGIN as PLAY
@@ -71,7 +71,7 @@ def make_console(
         add_monitor_pages(analysts, parts)
 
         add_owner_pages(owner, parts)
-        add_deciding(owner, parts)
+        add_decision_forms(owner, parts)
         if play is not None:
             add_play_routes(analysts, play, name_player, begin=PLAY)
             add_play_routes(owner, play, name_owner, begin=OWNERS_PLAY)

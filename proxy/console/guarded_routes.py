@@ -20,7 +20,7 @@ from proxy.console.parts import ConsoleParts
 from proxy.console.session_cookie import ANALYST, OWNER, ConsoleSession, join_credential, read_cookie
 from proxy.rest.app import StrictRequest, find_address
 from proxy.rest.middleware import LEAVING
-from proxy.rest.request_refusals import respond_to_malformed, respond_to_unserved
+from proxy.rest.request_refusals import refuse_malformed, refuse_with_status
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN, OWNER_LOGIN = "/console/login", "/console/owner/login"
@@ -205,7 +205,7 @@ def _refuse(request: Request, error: Exception, *, otherwise: str) -> Response:
         case KeyholeError():
             return render_error(request, error)
         case RequestValidationError():
-            return render_error(request, respond_to_malformed(error))
+            return render_error(request, refuse_malformed(error))
         case HTTPException():
-            return render_error(request, respond_to_unserved(error.status_code))
+            return render_error(request, refuse_with_status(error.status_code))
     raise error

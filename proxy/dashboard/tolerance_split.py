@@ -29,7 +29,7 @@ from proxy.concurrency.fair_queue import FairTurns
 from proxy.dashboard.question_list import ListedQuestion
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.claim import claim_now
+from proxy.pipeline.claim import make_current_claim
 from proxy.pipeline.rehearsal import DecisionBasis, KnownQuestion, Question, Rehearsals, RehearsedList
 
 FACTORS = (
@@ -105,7 +105,7 @@ def plan_list(
     return PlannedList(tuple(listed), trial.wished, factor, tolerances, split, most_nano, beyond)
 
 
-def plan_in_turn(
+def plan_list_in_queue(
     service: Service,
     listed: Sequence[ListedQuestion],
     *,
@@ -298,7 +298,7 @@ class _ListTrial:
         if isinstance(wish, KeyholeError) or not wish[1].reads_data:
             return None
         if place not in self._known:
-            self._known[place] = self._stage.find_known(claim_now(self._service, wish[1], wish[0]))
+            self._known[place] = self._stage.find_known(make_current_claim(self._service, wish[1], wish[0]))
         wished = factors.get(self._all[place].statement, Decimal(1)) == 1
         return self._known[place] if wished else replace(self._known[place], stored=None)
 
@@ -357,7 +357,7 @@ def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) 
     if tolerance is not None:
         asked = replace(asked, settings={**asked.settings, "keyhole.tolerance": tolerance})
     try:
-        return asked, pipeline.prepare(service, asked)
+        return asked, pipeline.plan_asked_question(service, asked)
     except KeyholeError as refusal:
         return refusal.shift_position(offset=one.offset)
 

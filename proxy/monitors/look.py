@@ -26,13 +26,13 @@ from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorLook, MonitorPlan
 from planner.question.plan import ReadRelation
 from planner.question.question import Question
-from proxy.monitors.places import CellPlaces
+from proxy.monitors.places import CellMapping
 from proxy.monitors.schedule import DueLook
 from proxy.observe.logs import describe_exception
 from proxy.open_policy.service import Service
 from proxy.report.report_refusals import make_internal_error
 from proxy.sources.public_moments import PublicMoments
-from proxy.sources.read_types import ColumnGone, TypesChanged, check_types
+from proxy.sources.read_types import MissingColumn, TypesChanged, check_types
 from proxy.sources.source_refusals import report_missing_column
 
 log = structlog.get_logger("keyhole.monitors")
@@ -91,7 +91,7 @@ class PreparedLook:
         plan, run, service = watched.plan, watched.run, watched.service
         own = subtract_offsets(self.reading.question, values)
         looked = plan.standing.take_look(self.state.body, own, look=due.look, noise=service.noise)
-        places = CellPlaces.find_for_run(plan, run)
+        places = CellMapping.find_for_run(plan, run)
         before = places.mark_keys(service.ledger.monitors.find_keys_in_answer(run.run, due.window))
         told = WindowLook(
             window=due.window,
@@ -116,7 +116,7 @@ def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
     """Raise KH501 if a column is missing. The look itself reports any other fault."""
     try:
         check_types(relations, service.source.read_schema)
-    except ColumnGone:
+    except MissingColumn:
         pass  # it carries no cause
     except (TypesChanged, KeyholeError):
         return

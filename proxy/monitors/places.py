@@ -16,11 +16,11 @@ from mechanisms.formula import Booleans
 from mechanisms.protocol import Epsilons
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.open_policy.accounts import convert_to_nano, make_label
-from proxy.pipeline.claim import is_class, list_members
+from proxy.pipeline.claim import is_class_key, list_charged_values
 
 
 @dataclass(frozen=True, slots=True)
-class CellPlaces:
+class CellMapping:
     """The mapping between a monitor's keys and the cells of one window in the ledger.
 
     `shape` is the shape of the cells of one window. `axes` has the axis of each of the question's keys, and `sizes` the
@@ -36,19 +36,19 @@ class CellPlaces:
     classes: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @staticmethod
-    def find_for_run(plan: MonitorPlan, run: MonitorRun) -> "CellPlaces":
+    def find_for_run(plan: MonitorPlan, run: MonitorRun) -> "CellMapping":
         """Return the mapping for a run, with the plan with which the run was started."""
         windows = None if run.windows is None else run.windows.column
         left = [(name, len(values)) for name, values in run.charge.cells.columns if name != windows]
         names = [name for name, _ in left]
-        return CellPlaces(
+        return CellMapping(
             shape=tuple(size for _, size in left),
             axes=tuple(names.index(make_label(column)) for column in plan.keys.columns),
             sizes=plan.keys.shape,
             classes=tuple(
-                (number, tuple(place for _, place in list_members(column, values)))
+                (number, tuple(place for _, place in list_charged_values(column, values)))
                 for number, (column, values) in enumerate(zip(plan.keys.columns, plan.keys.values, strict=True))
-                if is_class(column)
+                if is_class_key(column)
             ),
         )
 

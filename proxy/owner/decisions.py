@@ -91,7 +91,7 @@ def find_ledger_table(policy: Policy, table: str) -> str:
     return table
 
 
-def find_run(ledger: Ledger, name: str) -> MonitorRun:
+def find_newest_run(ledger: Ledger, name: str) -> MonitorRun:
     """Return the newest run of a monitor. Raise KH606 if it was never started."""
     run = ledger.monitors.find(name)
     if run is None:
@@ -104,7 +104,7 @@ def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str,
 
     Raise KH606 if it was never started, or if its state does not allow the change.
     """
-    run = find_run(ledger, name).run
+    run = find_newest_run(ledger, name).run
     verbs = {
         MonitorChange.PAUSE: ledger.monitors.pause,
         MonitorChange.RESUME: ledger.monitors.resume,

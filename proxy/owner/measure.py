@@ -109,7 +109,7 @@ class OutsideDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class Unconverted:
+class UnconvertedValues:
     """How many values of a column are not valid for its type, and so become NULL in questions.
 
     `kind` is the type in which the values are stored.
@@ -147,7 +147,7 @@ class TableLeftOut:
     clipped: tuple[ClippedValues, ...]
     groupings: tuple[GroupingLeftOut, ...]
     joins: tuple[JoinLeftOut, ...] = ()
-    unconverted: tuple[Unconverted, ...] = ()
+    unconverted: tuple[UnconvertedValues, ...] = ()
 
     def write_lines(self) -> Iterator[str]:
         """Yield the report's lines for a terminal."""
@@ -254,7 +254,7 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
         )
 
 
-def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
+def _count_texts(policy: Policy, table: str, source: Source) -> tuple[UnconvertedValues, ...]:
     """Count, for each column of a CSV file, the texts that are not valid for its type. Raise KH006.
 
     Return none for a table that is no CSV file.
@@ -271,7 +271,7 @@ def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverte
         policy.write_relation(table, csv=file), file.count_unconverted(path, tuple(typed))
     )
     found = zip(typed.items(), counts, strict=True)
-    return tuple(Unconverted(name, kind, int(str(count)), "texts") for (name, kind), count in found if count)
+    return tuple(UnconvertedValues(name, kind, int(str(count)), "texts") for (name, kind), count in found if count)
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
@@ -301,11 +301,11 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
     )
 
 
-def _count_unread(table: Table, reading: LeftOutRows, source: Source) -> Iterator[Unconverted]:
+def _count_unread(table: Table, reading: LeftOutRows, source: Source) -> Iterator[UnconvertedValues]:
     columns, statement = reading.count_unread()
     for column, count in zip(columns, _read(source, table, statement)[0], strict=True):
         if int(count):
-            yield Unconverted(column.name, column.declared, int(count))
+            yield UnconvertedValues(column.name, column.declared, int(count))
 
 
 def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:

@@ -15,7 +15,7 @@ from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.statements import settings
 from proxy.owner.mistyped import Mistyped
-from proxy.owner.risk.private import read_for_owner
+from proxy.owner.risk.private import open_owner_source
 from proxy.pipeline.messages import read_bare_question
 from proxy.play.own_streams import MOST_PLACES, MOST_TIMES, OwnStreams
 
@@ -29,7 +29,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
         Mistyped: if the policy does not have the table or key, or it is too large for a page.
         KeyholeError: KH001 to KH010 and KH501.
     """
-    with read_for_owner(Policy.load(policy_path)) as reading:
+    with open_owner_source(Policy.load(policy_path)) as reading:
         catalog = reading.catalog
         found = _find_table(catalog, table)
         _check_key(found, "place", place)

@@ -49,10 +49,10 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import approval
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.advice import affordable
-from proxy.pipeline.claim import claim_now
-from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
-from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
-from proxy.pipeline.together import check_together, explain_together
+from proxy.pipeline.claim import make_current_claim
+from proxy.pipeline.messages import Asked, PreparedRequest, ReleasedArrays, Request, StatementPart
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, cache_by_text
+from proxy.pipeline.together import check_joint_cost, compute_joint_cost
 from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, list_virtual_rows
 
 T = TypeVar("T")
@@ -94,13 +94,13 @@ class StatementAnswerer:
         self._monitors = monitors
         # pure, and asked for twice: when a text is read, and when its statement is prepared
         self._classified = {
-            numbers: remember_texts(CACHED_STATEMENTS)(
+            numbers: cache_by_text(CACHED_STATEMENTS)(
                 partial(classify, catalog=service.catalog.replace_numbers(numbers))
             )
             for numbers in NUMBERS
         }
         self._held = {
-            in_sql: remember_texts(CACHED_STATEMENTS)(partial(self._find_held, in_sql=in_sql))
+            in_sql: cache_by_text(CACHED_STATEMENTS)(partial(self._find_held, in_sql=in_sql))
             for in_sql in (False, True)
         }
         self._read = lru_cache(CACHED_TEXTS)(self._read_parts)
@@ -118,7 +118,7 @@ class StatementAnswerer:
 
     def _read_parts(self, sql: str) -> tuple[StatementPart, ...]:
         return tuple(
-            read_part(part.text, part.offset, self._classify_at(part.text, part.offset))
+            make_statement_part(part.text, part.offset, self._classify_at(part.text, part.offset))
             for part in split_statements(sql)
         )
 
@@ -177,7 +177,7 @@ class StatementAnswerer:
             for tree in question.all_trees
         )
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> PreparedRequest:
         """Plan one statement, and charge nothing."""
         with self._service.hold_open(), read_very_long_alone(request.statement, analyst=request.analyst):
             try:
@@ -186,7 +186,7 @@ class StatementAnswerer:
                 # with values in the place of parameters positions are those of another text
                 raise error.drop_position() if self._is_unbound(request.statement) else error from None
 
-    def _prepare_outer(self, request: Request) -> Prepared:
+    def _prepare_outer(self, request: Request) -> PreparedRequest:
         first = len(request.parameters) + 1
 
         def make_asked(question: EmbeddedQuestion) -> Asked:
@@ -217,7 +217,7 @@ class StatementAnswerer:
                     asked = [make_asked(one) for one in questions if isinstance(one, EmbeddedQuestion)]
                     lines = explain_questions(self._service, asked, form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
-                return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=ExplainedStatement(lines))
+                return PreparedRequest(sql=sql, arrays=1, tag="EXPLAIN", plan=ExplainedStatement(lines))
             case Asking() as asking:
                 check_readable(asking.embedded)
                 outer = write_outer_sql(asking, first_parameter=first)
@@ -227,7 +227,9 @@ class StatementAnswerer:
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
                 plan = PlannedStatement(planned, columns, request.analyst, request.settings)
-                return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
+                return PreparedRequest(
+                    sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal
+                )
             case PassThrough() | KeyholeSetting() | CopyStatement() | PrepareStatement() | ExecuteStatement():
                 raise TypeError("the shadow answers this statement")
 
@@ -248,9 +250,9 @@ class StatementAnswerer:
             return bound
 
     def _plan(self, asked: Asked) -> tuple[Asked, Plan]:
-        return asked, pipeline.prepare(self._service, asked)
+        return asked, pipeline.plan_asked_question(self._service, asked)
 
-    def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
+    def release(self, prepared: PreparedRequest, *, withdrawn: Event) -> ReleasedArrays:
         """Answer every question in a planned statement: reserve, run, decide, commit. Return the keys as arrays."""
         match prepared.plan:
             case ExplainedStatement(lines=lines):
@@ -264,7 +266,9 @@ class StatementAnswerer:
     def _release(self, answerable: PlannedStatement, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
             return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
-        check_together(self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedRelation)])
+        check_joint_cost(
+            self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedRelation)]
+        )
         relations: list[tuple[tuple[str | None, ...], ...]] = []
         notices: list[str] = []
         wide: list[str] = []  # what may return nearly all groups is told before everything else
@@ -317,7 +321,7 @@ class StatementAnswerer:
                 )
 
 
-def read_part(text: str, offset: int, statement: Statement | UnboundKeys) -> StatementPart:
+def make_statement_part(text: str, offset: int, statement: Statement | UnboundKeys) -> StatementPart:
     """Return one classified statement of a text as the part that a session handles."""
     return StatementPart(
         text=text,
@@ -338,8 +342,8 @@ def explain_questions(service: Service, questions: Sequence[Asked], *, form: Exp
     Each question is explained as if it were asked first. `form` is "text" for about ten lines a question, "verbose" for
     all details, or "json".
     """
-    planned = [(one, pipeline.prepare(service, one)) for one in questions]
-    together = explain_together(service, planned) if len(planned) > 1 else None
+    planned = [(one, pipeline.plan_asked_question(service, one)) for one in questions]
+    together = compute_joint_cost(service, planned) if len(planned) > 1 else None
     if form == "json":
         documents = [{"Keyhole": _describe_with_numbers(service, asked, plan)} for asked, plan in planned]
         if together is not None:
@@ -376,7 +380,7 @@ def _describe_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[s
 
 def explain_as_document(service: Service, asked: Asked) -> dict[str, object]:
     """Plan a question, and return the plan and the remaining budget as a JSON document."""
-    return describe_plan(service, asked, pipeline.prepare(service, asked))
+    return describe_plan(service, asked, pipeline.plan_asked_question(service, asked))
 
 
 def describe_plan(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
@@ -385,11 +389,11 @@ def describe_plan(service: Service, asked: Asked, plan: Plan) -> dict[str, objec
 
 
 def _find_left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
-    claim = claim_now(service, plan, asked)
-    left = affordable.find_left(service, claim)
+    claim = make_current_claim(service, plan, asked)
+    left = affordable.find_question_balance(service, claim)
     return replace(
         left,
         question=claim.charge.question,
-        waiting=approval.find_waiting(service, claim),
+        waiting=approval.find_needed_approval(service, claim),
         time=expect_time(plan, service.catalog),
     )

@@ -10,7 +10,7 @@ from proxy.pipeline.claim import Claim
 from proxy.pipeline.question_refusals import refuse_unapproved
 
 
-def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
+def find_needed_approval(service: Service, claim: Claim) -> PendingApproval | None:
     """Return the approval for which the question would be refused now, as KH308 or KH318. Return None if it needs none.
 
     Guarantee: the result follows from the ledger, the policy and the public data version alone, as asking itself does.

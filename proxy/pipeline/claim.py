@@ -106,7 +106,7 @@ def find_charged_keys(question: Question, *, version: str) -> tuple[Family, Cell
     return family, cells
 
 
-def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
+def make_current_claim(service: Service, plan: Plan, asked: Asked) -> Claim:
     """Return the question's claim on its table's current data version. Raise KH302."""
     return make_claim(plan, service.catalog, asked=asked, version=service.find_version(plan.question.table))
 
@@ -178,7 +178,7 @@ def find_worst_curve(plan: Plan) -> Curve | None:
     return tuple(min(nano, most) for nano in compute_curve(plan.calibration, groups=count_groups_of_unit(plan)))
 
 
-def find_amounts(plan: Plan, losses: Epsilons) -> Amounts:
+def find_largest_amounts(plan: Plan, losses: Epsilons) -> Amounts:
     """Return the largest loss of any cell, and the total loss of one unit, from the loss of each key.
 
     `losses` has the loss of each key, in epsilon. A unit that can be in G groups loses at most the sum of the G largest
@@ -187,7 +187,7 @@ def find_amounts(plan: Plan, losses: Epsilons) -> Amounts:
     return _find_amounts(plan, _convert_to_nanos(losses))
 
 
-def find_spent(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
+def find_run_loss(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
     """Return the loss that a run really had, including the part that it newly revealed of earlier noise."""
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
     if claim.charge.path_continuation is None or outcome.fresh is None:
@@ -269,17 +269,17 @@ def _find_cells(question: Question) -> tuple[Cells, Condition]:
 
 def _list_charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
     """Return the values of a key that are charged, as text for the ledger."""
-    if is_class(column):
-        return tuple(format_value(value) for value, _ in list_members(column, values))
+    if is_class_key(column):
+        return tuple(format_value(value) for value, _ in list_charged_values(column, values))
     return format_values(values)
 
 
-def is_class(column: Column) -> bool:
+def is_class_key(column: Column) -> bool:
     """Return True if a key groups values of another key into classes. The values of that other key are charged."""
     return isinstance(column.derivation, Lookup) and column.derivation.has_classes
 
 
-def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
+def list_charged_values(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
     """Return the charged values of a key, each with the index of the question's value to which it belongs.
 
     If a group is a class of several key values, each of these values is charged. So each value has one budget, whatever
@@ -329,10 +329,10 @@ def arrange_by_question(cells: Booleans, claim: Claim) -> Booleans:
     ]
     marked = np.broadcast_to(marked[there], shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
-        if own[axis] in kept and is_class(column):
+        if own[axis] in kept and is_class_key(column):
             together = np.zeros((len(values), *np.moveaxis(marked, axis, 0).shape[1:]), dtype=np.bool_)
             np.logical_or.at(
-                together, [place for _, place in list_members(column, values)], np.moveaxis(marked, axis, 0)
+                together, [place for _, place in list_charged_values(column, values)], np.moveaxis(marked, axis, 0)
             )
             marked = np.moveaxis(together, 0, axis)
     return marked
@@ -346,8 +346,8 @@ def _arrange_by_cell(losses: NanoArray, question: Question, cells: Cells) -> Nan
     names = tuple(make_label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
-        if is_class(column):
-            shaped = shaped.take([place for _, place in list_members(column, values)], axis=axis)
+        if is_class_key(column):
+            shaped = shaped.take([place for _, place in list_charged_values(column, values)], axis=axis)
     order = [names.index(name) for name, _ in cells.columns if name in names]
     arranged = shaped.transpose(order)
     index = tuple(slice(None) if name in names else None for name, _ in cells.columns)

@@ -13,7 +13,7 @@ from accountant.verbs.in_flight import Repeated
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs
-from proxy.pipeline.claim import Claim, claim_now
+from proxy.pipeline.claim import Claim, make_current_claim
 from proxy.pipeline.messages import Answer, Asked
 from proxy.pipeline.question_refusals import refuse_duplicate
 
@@ -21,15 +21,15 @@ _LEAST_S, _MOST_S = 0.005, 0.25  # a question takes some 20 ms, a slow one four 
 _PART = 4  # a look after every quarter of the time waited so far
 
 
-def answer_in_turn(
-    service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "WaitPolicy"], Answer]
+def answer_after_duplicates(
+    service: Service, plan: Plan, asked: Asked, answer_from_data: Callable[[Service, Claim, "WaitPolicy"], Answer]
 ) -> Answer:
-    """Return the constant answer or the stored answer, if there is one. Otherwise return the result of `answer_anew`.
+    """Return the constant answer or the stored answer, if there is one. Otherwise return the result of `answer_from_data`.
 
     If the same analyst's equal question is being answered, wait for its answer. If the data version changes meanwhile,
     the question counts as a different one.
     """
-    claim = claim_now(service, plan, asked)
+    claim = make_current_claim(service, plan, asked)
     if not plan.reads_data:
         return Answer.make_constant(plan, version=claim.version)
     patience = WaitPolicy(asked, timeout_ms=service.catalog.statement_timeout_ms)
@@ -38,9 +38,9 @@ def answer_in_turn(
             if stored := ledger_verbs.find_stored_answer(service, claim):
                 return stored
             if patience.waited and claim.version != service.find_version(plan.question.table):
-                claim = claim_now(service, plan, asked)
+                claim = make_current_claim(service, plan, asked)
                 continue
-            return answer_anew(service, claim, patience)
+            return answer_from_data(service, claim, patience)
 
 
 class WaitPolicy:

@@ -22,10 +22,10 @@ from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.advice import affordable
-from proxy.pipeline.advice.other_groups import name_short
-from proxy.pipeline.claim import Claim, count_losses_in_cell, find_spent, find_worst_amounts
+from proxy.pipeline.advice.other_groups import name_short_groups
+from proxy.pipeline.claim import Claim, count_losses_in_cell, find_run_loss, find_worst_amounts
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
-from proxy.pipeline.noise_reuse import NoiseMemory, QuestionOnPaths, answer_from_known
+from proxy.pipeline.noise_reuse import QuestionOnPaths, StoredNoise, decide_from_known_values
 from proxy.pipeline.payments import make_last_payment
 from proxy.pipeline.question_refusals import (
     refuse_over_budget,
@@ -44,12 +44,12 @@ def _refuse_ledger_errors(service: Service, claim: Claim) -> Iterator[None]:
     try:
         yield
     except OverBudget as over:
-        left = affordable.find_left(service, claim)
+        left = affordable.find_question_balance(service, claim)
         refusal = refuse_over_budget(
             over,
             plan=claim.plan,
             left=left,
-            short=name_short(claim, over),
+            short=name_short_groups(claim, over),
             is_session_cap=claim.is_capped_by_session,
         )
     except NotApproved as waiting:
@@ -100,7 +100,7 @@ def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
     return _make_stored_answer(claim.plan, stored, reused=True, payment=payment)
 
 
-def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
+def restore_answer(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
     """Return a stored answer to a question. The answer has the data version of its release.
 
     Return None if the policy has changed, so that the plan now is another question. Raise KH307 if the mechanism had
@@ -137,7 +137,7 @@ def answer_from_noise(service: Service, on_paths: QuestionOnPaths | None) -> Ans
     No data is read. Return None if some values may be missing, or if the balances do not cover the reading. Raise
     KH502, and `Repeated`.
     """
-    outcome = answer_from_known(on_paths, noise=service.noise)
+    outcome = decide_from_known_values(on_paths, noise=service.noise)
     try:
         return None if on_paths is None or outcome is None else _charge_reading(service, on_paths, outcome)
     except (OverBudget, NotApproved, PathTaken):
@@ -152,7 +152,7 @@ def _charge_reading(service: Service, on_paths: QuestionOnPaths, outcome: Outcom
         reservation = service.ledger.charge_reading(
             claim.charge,
             claim.limits,
-            spent=find_spent(claim, outcome),
+            spent=find_run_loss(claim, outcome),
             answer=released.to_bytes(),
             reading=on_paths.states,
             attempt=claim.asked.attempt,
@@ -246,10 +246,10 @@ def _reserve(service: Service, claim: Claim, on_paths: QuestionOnPaths | None) -
                 on_paths.claim.limits.separates_analysts
             ):  # what it costs there is public, and what is left follows from own outcomes
                 return _reserve_new_noise(service, claim)
-            left = affordable.find_left(service, claim)
+            left = affordable.find_question_balance(service, claim)
             if claim.plan.worst_case_epsilon <= left.epsilon:
                 left = replace(left, hint=ANEW)
-            short = name_short(on_paths.claim, over)
+            short = name_short_groups(on_paths.claim, over)
             capped = claim.is_capped_by_session
             raise refuse_over_budget(
                 over, plan=on_paths.claim.plan, left=left, short=short, is_session_cap=capped
@@ -290,15 +290,17 @@ class RunResult:
     paths: Mapping[str, bytes]
 
     @staticmethod
-    def from_outcome(paid: PaidQuestion, outcome: Outcome, ranking: Ranking | None, memory: NoiseMemory) -> "RunResult":
+    def from_outcome(paid: PaidQuestion, outcome: Outcome, ranking: Ranking | None, memory: StoredNoise) -> "RunResult":
         """Return the result for an outcome of the mechanism and the ranking of its keys."""
         plan = paid.claim.plan
         return RunResult(
             released=Denial()
             if outcome.denied
             else KeySet.from_passed(plan, outcome.passed, outcome.predicates, ranking),
-            spent=charging.find_spent(paid.claim, outcome, ranking),
-            paths=reuse.list_left_paths(plan, paid.on_paths, outcome, memory, is_drawn_at_once=paid.is_drawn_at_once),
+            spent=charging.find_run_loss(paid.claim, outcome, ranking),
+            paths=reuse.list_paths_to_store(
+                plan, paid.on_paths, outcome, memory, is_drawn_at_once=paid.is_drawn_at_once
+            ),
         )
 
 
@@ -321,7 +323,7 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
 
 
 @contextmanager
-def release_if_unread(service: Service, reservation: Reservation) -> Iterator[None]:
+def release_if_nothing_read(service: Service, reservation: Reservation) -> Iterator[None]:
     """Release the reservation if the block finds a column missing before it has read any row.
 
     Then raise KH501. Raise KH502 if the ledger fails; the reservation stays spent in that case.

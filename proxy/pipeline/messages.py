@@ -39,7 +39,7 @@ from proxy.pipeline.question_refusals import (
     refuse_statement_count,
     refuse_stored_question,
 )
-from proxy.pipeline.ranking import rank_in_public
+from proxy.pipeline.ranking import rank_without_data
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 PACKED_FORMAT = 3  # of the bytes of very many keys
@@ -179,7 +179,7 @@ class KeySet:
         """Return the answer to a formula that is always true (all keys) or never true (none). No data is read."""
         size = plan.question.keys.size
         passed, *predicates = (evaluate_formula(one, _no_literal, keys=size) for one in plan.question.formulas)
-        return KeySet.from_passed(plan, passed, predicates, rank_in_public(plan, passed))
+        return KeySet.from_passed(plan, passed, predicates, rank_without_data(plan, passed))
 
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:
@@ -354,7 +354,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRequest:
     """A planned statement: the SQL for the shadow, and the plan by which its answer is released.
 
     `sql` takes the client's parameters under their own numbers, followed by `arrays` parameters of type text[]. Its
@@ -372,7 +372,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedArrays:
-    """The array parameters for `Prepared.sql`, in order, and the sentences that the client gets as NOTICEs."""
+    """The array parameters for `PreparedRequest.sql`, in order, and the sentences that the client gets as NOTICEs."""
 
     arrays: tuple[tuple[str | None, ...], ...]
     notices: tuple[str, ...]

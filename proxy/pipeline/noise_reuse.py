@@ -36,7 +36,7 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
-from proxy.pipeline.claim import Claim, count_losses_in_cell, find_amounts, find_worst_amounts
+from proxy.pipeline.claim import Claim, count_losses_in_cell, find_largest_amounts, find_worst_amounts
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 
 _MOST_IN_FULL = 2
@@ -44,7 +44,7 @@ _MOST_IN_FULL = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoiseMemory:
+class StoredNoise:
     """The stored noise for a question's functionals.
 
     `names` has the name of each functional's noise path, in order, or None if no other question could use the path.
@@ -125,23 +125,23 @@ class QuestionOnPaths:
         )
 
 
-def find_earlier_noise(service: Service, claim: Claim) -> tuple[NoiseMemory, QuestionOnPaths | None]:
+def find_earlier_noise(service: Service, claim: Claim) -> tuple[StoredNoise, QuestionOnPaths | None]:
     """Return the stored noise for a question's functionals, and the question planned on that noise.
 
     The second result is None if no noise is usable, or if its analyst wants new noise. Raise KH502.
     """
-    memory = recall_paths(service, claim)
-    return memory, lay_on_earlier_noise(claim, memory, is_wanted=settings.allows_reuse(claim.asked.settings))
+    memory = find_stored_noise(service, claim)
+    return memory, plan_on_stored_noise(claim, memory, is_wanted=settings.allows_reuse(claim.asked.settings))
 
 
-def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
+def find_stored_noise(service: Service, claim: Claim) -> StoredNoise:
     """Look up the stored noise for a question's functionals on its data version. A ranking has none.
 
     Raise KH502.
     """
     plan, version = claim.plan, claim.version
     if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
-        return NoiseMemory((None,) * len(plan.question.functionals), {})
+        return StoredNoise((None,) * len(plan.question.functionals), {})
     names = identify_paths(plan.question, digest=service.catalog.digest)
     try:
         found = service.ledger.find_paths([name for name in names if name is not None], version)
@@ -151,15 +151,15 @@ def recall_paths(service: Service, claim: Claim) -> NoiseMemory:
     for identity, stored in found.items():
         with suppress(UnknownPath):
             known[identity] = (stored, from_bytes(stored.body))
-    return NoiseMemory(names, known)
+    return StoredNoise(names, known)
 
 
-def recall_for(memory: NoiseMemory, plan: Plan, service: Service) -> NoiseMemory:
+def select_noise_for_plan(memory: StoredNoise, plan: Plan, service: Service) -> StoredNoise:
     """Return the stored noise that a plan with another accuracy can use. Paths that were not looked up are missing."""
     return replace(memory, names=identify_paths(plan.question, digest=service.catalog.digest))
 
 
-def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, is_wanted: bool) -> QuestionOnPaths | None:
+def plan_on_stored_noise(claim: Claim, memory: StoredNoise, *, is_wanted: bool) -> QuestionOnPaths | None:
     """Plan a question on stored noise. Return None if no noise is usable, or its analyst wants new noise.
 
     `claim` is the claim of the question with new noise.
@@ -187,8 +187,8 @@ def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, is_wanted: bool) 
     states = [stored[name][0] for name in used.values()]
     continuing = PathContinuation(
         paths=tuple(sorted(each.state for each in states)),
-        shared=find_amounts(on_paths, continuation.fresh_by_key),
-        known=find_amounts(on_paths, _find_unreserved_loss(continuation, paths, here)),
+        shared=find_largest_amounts(on_paths, continuation.fresh_by_key),
+        known=find_largest_amounts(on_paths, _find_unreserved_loss(continuation, paths, here)),
     )
     charge = replace(
         claim.charge,
@@ -209,7 +209,7 @@ def lay_on_earlier_noise(claim: Claim, memory: NoiseMemory, *, is_wanted: bool) 
     )
 
 
-def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:
+def decide_from_known_values(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:
     """Decide a question from stored values, if all of them are publicly known to exist. Otherwise return None.
 
     If some values may be missing, the data is read, even if the stored values would suffice. Otherwise rates,
@@ -220,7 +220,7 @@ def answer_from_known(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outc
     return decide_on_known_values(on_paths.continuation, noise=noise)
 
 
-def decide(
+def decide_question(
     plan: Plan, on_paths: QuestionOnPaths | None, values: Integers, *, is_drawn_at_once: bool, noise: Noise
 ) -> Outcome:
     """Decide a reserved question from its true aggregates, on noise paths, or with new noise if `on_paths` is None.
@@ -252,8 +252,8 @@ def _may_keep_paths(plan: Plan) -> bool:
     return plan.question.keys.size * fewest <= MOST_VALUES
 
 
-def list_left_paths(
-    plan: Plan, on_paths: QuestionOnPaths | None, outcome: Outcome, memory: NoiseMemory, *, is_drawn_at_once: bool
+def list_paths_to_store(
+    plan: Plan, on_paths: QuestionOnPaths | None, outcome: Outcome, memory: StoredNoise, *, is_drawn_at_once: bool
 ) -> Mapping[str, bytes]:
     """Return the noise paths that the ledger stores after a run of `plan`, by name.
 
@@ -266,7 +266,7 @@ def list_left_paths(
         name = memory.names[functional]
         if path is None or name is None:
             continue
-        body = make_left_path(
+        body = make_path_to_store(
             plan, on_paths, functional, path, memory.stored.get(name), is_drawn_at_once=is_drawn_at_once
         )
         packed = None if body is None else body.to_bytes()
@@ -275,7 +275,7 @@ def list_left_paths(
     return kept
 
 
-def make_left_path(
+def make_path_to_store(
     plan: Plan,
     on_paths: QuestionOnPaths | None,
     functional: int,

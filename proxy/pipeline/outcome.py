@@ -14,7 +14,7 @@ AnswerStage = Callable[[Service, Plan, Asked], Answer]
 _PAID = ("KH307", "KH5", "KH9")
 
 
-def observe(answer: AnswerStage) -> AnswerStage:
+def observe_outcomes(answer: AnswerStage) -> AnswerStage:
     """Return `answer` wrapped so that each question's end is counted and logged. The wrapper changes nothing else."""
 
     @wraps(answer)

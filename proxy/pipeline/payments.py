@@ -22,7 +22,7 @@ _PAYERS = {
 }
 
 
-def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
+def make_payment(claim: Claim, charge: Charge, room: Headroom, *, new_noise_room: Headroom) -> Payment | None:
     """Return the cost of a charge, with the remaining balances. Return None if no balance counts the charge.
 
     Guarantee: EXPLAIN and `keyhole.budget` show the same analyst the same remaining balances. These are for a further
@@ -38,7 +38,7 @@ def make_payment(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom
     counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
     if not counted:
         return None
-    further, scope = _count_further(charge, anew.balances, charge.renyi, most_nano=most_nano)
+    further, scope = _count_further(charge, new_noise_room.balances, charge.renyi, most_nano=most_nano)
     return Payment(
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
@@ -61,13 +61,13 @@ def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment
     another = replace(charge, path_continuation=None)
     try:
         room = service.ledger.find_headroom(another, claim.limits)
-        anew = find_room_for_all(service, another, claim.limits, room=room)
+        anew = find_headroom_of_all(service, another, claim.limits, room=room)
     except LedgerError:
         return None
-    return make_payment(claim, another, room, anew=anew)
+    return make_payment(claim, another, room, new_noise_room=anew)
 
 
-def find_room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
+def find_headroom_of_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
     """Return what remains of all balances for a charge, even of those that do not count it.
 
     Parameters:

@@ -20,7 +20,7 @@ from planner.explain.balances import QuestionBalance
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA
 from planner.question.plan import Plan
 from planner.scope.embedded import EmbeddedQuestion
-from proxy.report.limit_names import name_limit, write_distinguishable
+from proxy.report.limit_names import name_limit, write_distinct_amounts
 from proxy.report.terminal import make_visible
 
 
@@ -110,7 +110,7 @@ def refuse_over_budget(
         is_session_cap: True if the cap on one question is the session's own.
         short: the groups that lack budget, in words, or "".
     """
-    needed, least = write_distinguishable(over.needed_nano, over.left_nano)
+    needed, least = write_distinct_amounts(over.needed_nano, over.left_nano)
     limit = name_limit(over.scope, is_session_cap=is_session_cap)
     keys = f"{over.short_keys} of {over.total_keys} groups"
     amounts = f"(needs {needed}, left {least})"

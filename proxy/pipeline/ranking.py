@@ -9,7 +9,7 @@ from planner.question.plan import Plan
 from planner.rankings.mean_scores import compute_scores
 
 
-def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ranking | None:
+def rank_passed_keys(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ranking | None:
     """Rank the keys that passed, with new noise. Return None if the question has no ranking.
 
     Guarantee: only values of keys that passed are used, and none if the mechanism stopped without an answer. Its noise
@@ -28,7 +28,7 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
     )
 
 
-def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
+def rank_without_data(plan: Plan, passed: Booleans) -> Ranking | None:
     """Return the ranking if no data is needed: of at most one key, or with LIMIT 0. Return None otherwise."""
     if plan.ranking is None:
         return None

@@ -41,10 +41,10 @@ from planner.statements import settings
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.claim import Claim, claim_now
+from proxy.pipeline.claim import Claim, make_current_claim
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.noise_reuse import NoiseMemory, QuestionOnPaths
+from proxy.pipeline.noise_reuse import QuestionOnPaths, StoredNoise
 
 Question: TypeAlias = tuple[Asked, Plan] | KeyholeError
 """A question with its plan, or what it is refused with."""
@@ -103,7 +103,7 @@ class RehearsedList:
 class KnownQuestion:
     """The ledger's stored noise and stored answer for one question."""
 
-    memory: NoiseMemory
+    memory: StoredNoise
     stored: StoredAnswer | None
 
 
@@ -132,7 +132,7 @@ class Rehearsals:
 
     def find_known(self, claim: Claim) -> KnownQuestion:
         """Look up the stored noise and answer of a question in the ledger. Raise KH502."""
-        memory = reuse.recall_paths(self.service, claim)
+        memory = reuse.find_stored_noise(self.service, claim)
         name, fingerprint = claim.asked.analyst.name, claim.charge.question
         try:
             stored = self.service.ledger.find_answer(fingerprint, claim.version, analyst=name)
@@ -179,11 +179,11 @@ class Rehearsals:
         if not plan.reads_data:
             return Quote(plan=plan)
         try:
-            claim = claim_now(self.service, plan, asked)
+            claim = make_current_claim(self.service, plan, asked)
         except KeyholeError as refusal:
             return Quote(plan=plan, refusal=refusal)
         found = known or self.find_known(claim)
-        return run.ask(claim, replace(found, memory=reuse.recall_for(found.memory, plan, self.service)))
+        return run.ask(claim, replace(found, memory=reuse.select_noise_for_plan(found.memory, plan, self.service)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,10 +226,10 @@ class _Run:
         charge = stored.make_reading_charge(claim.asked.analyst.name)
         return self._charge(claim, charge, DecisionBasis.STORED, everybody=NOTHING)
 
-    def _ask(self, claim: Claim, memory: NoiseMemory) -> Quote:
+    def _ask(self, claim: Claim, memory: StoredNoise) -> Quote:
         low = self._recall_noise(memory, claim.version, is_lowest=True)
         wanted = settings.allows_reuse(claim.asked.settings)
-        on_paths = reuse.lay_on_earlier_noise(claim, low, is_wanted=wanted)
+        on_paths = reuse.plan_on_stored_noise(claim, low, is_wanted=wanted)
         if on_paths is not None and on_paths.is_revealed:
             charge = on_paths.reading_claim.charge
             quote = self._quote(on_paths.reading_claim, charge, DecisionBasis.KNOWN, everybody=NOTHING)
@@ -247,14 +247,14 @@ class _Run:
             self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version, is_taken=in_full)
         return quote
 
-    def _continue(self, claim: Claim, memory: NoiseMemory, on_paths: QuestionOnPaths, low: NoiseMemory) -> Quote:
+    def _continue(self, claim: Claim, memory: StoredNoise, on_paths: QuestionOnPaths, low: StoredNoise) -> Quote:
         """Rehearse a question that continues earlier noise.
 
         Its cost to the shared balances is the loss of newly reserved levels. Until it is committed, the ledger charges
         more: all levels that are left to reveal at a key that reached only the lowest level.
         """
         high = self._recall_noise(memory, claim.version, is_lowest=False)
-        charged = reuse.lay_on_earlier_noise(claim, high, is_wanted=True)
+        charged = reuse.plan_on_stored_noise(claim, high, is_wanted=True)
         assert charged is not None, "whether paths are of use follows from their rates"
         charge, most = on_paths.claim.charge, on_paths.claim.charge.shared_amounts
         fresh = charge.known_amounts if claim.limits.separates_analysts else charged.claim.charge.shared_amounts
@@ -324,7 +324,7 @@ class _Run:
                 else _LeftPath(StoredPath(name, state, b"", is_taken=is_taken, questions=questions), *path)
             )
 
-    def _recall_noise(self, memory: NoiseMemory, version: str, *, is_lowest: bool) -> NoiseMemory:
+    def _recall_noise(self, memory: StoredNoise, version: str, *, is_lowest: bool) -> StoredNoise:
         """Return the stored noise for a question's functionals, including noise of earlier questions in the list."""
         stored = dict(memory.stored)
         for name in memory.names:
@@ -382,15 +382,15 @@ def _make_new_noise_charge(charge: Charge, everybody: Amounts) -> Charge:
 def _leave_paths(
     plan: Plan,
     on_paths: tuple[QuestionOnPaths, QuestionOnPaths] | None,
-    low: NoiseMemory,
-    high: NoiseMemory,
+    low: StoredNoise,
+    high: StoredNoise,
     *,
     is_drawn_at_once: bool,
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
     """Return the paths that a run of `plan` would store, by name: each at its lowest, and as charged.
 
     The value is None for a continued path that has become too large to be stored, so the ledger removes it. This is
-    `noise_reuse.list_left_paths` without a run.
+    `noise_reuse.list_paths_to_store` without a run.
     """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
     used = {cut.functional for formula in plan.question.formulas for cut in list_literals(formula)}
@@ -412,7 +412,7 @@ def _leave_paths(
             values = np.broadcast_to(np.int64(0), (len(rates), size))
             mine = None if on_paths is None else on_paths[0 if lowest else 1]
             run = NoisePath(rates=rates, values=values, reached=reached)
-            after = reuse.make_left_path(
+            after = reuse.make_path_to_store(
                 plan, mine, functional, run, memory.stored.get(name), is_drawn_at_once=is_drawn_at_once
             )
             if after is not None:

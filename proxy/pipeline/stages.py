@@ -2,9 +2,9 @@
 
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
-Data is touched in exactly one line, `source.read_aggregates`, and only after the worst case is durably reserved. A question
-with a stored answer, or with noise that earlier questions have publicly revealed, ends before that. The result of
-reading is released at moments that do not depend on any row.
+Data is touched in exactly one line, `source.read_aggregates`, and only after the worst case is durably reserved. A
+question with a stored answer, or with noise that earlier questions have publicly revealed, ends before that. The result
+of reading is released at moments that do not depend on any row.
 """
 
 from contextlib import ExitStack
@@ -17,15 +17,15 @@ from proxy.observe.telemetry import Stage
 from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs, noise_reuse
 from proxy.pipeline.claim import Claim, check_same_data
-from proxy.pipeline.duplicate_wait import WaitPolicy, answer_in_turn
+from proxy.pipeline.duplicate_wait import WaitPolicy, answer_after_duplicates
 from proxy.pipeline.messages import Answer, Asked
-from proxy.pipeline.outcome import observe
+from proxy.pipeline.outcome import observe_outcomes
 from proxy.pipeline.question_refusals import refuse_slow_question
-from proxy.pipeline.ranking import rank
+from proxy.pipeline.ranking import rank_passed_keys
 from proxy.sources.public_moments import PublicMoments
 
 
-def prepare(service: Service, asked: Asked) -> Plan:
+def plan_asked_question(service: Service, asked: Asked) -> Plan:
     """Plan a question from public inputs alone. Nothing is charged. Raise KH1xx to KH4xx."""
     accuracy = asked.read_accuracy(service.catalog)
     with service.measure_stage(Stage.PARSE):
@@ -41,7 +41,7 @@ def check_time(service: Service, plan: Plan) -> None:
         raise refuse_slow_question(expected)
 
 
-@observe
+@observe_outcomes
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     """Answer a planned question, and return its keys.
 
@@ -49,7 +49,7 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     spent. If the mechanism stops without an answer (KH307), the loss of its looks stays spent.
     """
     asked.check_not_withdrawn()
-    return answer_in_turn(service, plan, asked, _answer_from_data)
+    return answer_after_duplicates(service, plan, asked, _answer_from_data)
 
 
 def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> Answer:
@@ -71,7 +71,7 @@ def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> A
             with moments.release():
                 with (
                     service.measure_stage(Stage.AGGREGATE),
-                    ledger_verbs.release_if_unread(service, paid.reservation),
+                    ledger_verbs.release_if_nothing_read(service, paid.reservation),
                     service.failures.count_failure(claim.asked.analyst.name, is_over=moments.is_over),
                 ):
                     read = partial(
@@ -85,14 +85,14 @@ def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> A
                     values = moments.read(read, keeping=reading).values
                 check_same_data(service, claim, is_paid=True)
                 with service.measure_stage(Stage.DECIDE):
-                    outcome = noise_reuse.decide(
+                    outcome = noise_reuse.decide_question(
                         paid.claim.plan,
                         paid.on_paths,
                         values,
                         is_drawn_at_once=paid.is_drawn_at_once,
                         noise=service.noise,
                     )
-                    ranking = rank(paid.claim.plan, outcome, values, noise=service.noise)
+                    ranking = rank_passed_keys(paid.claim.plan, outcome, values, noise=service.noise)
                 result = ledger_verbs.RunResult.from_outcome(paid, outcome, ranking, memory)
                 del values, outcome, ranking  # of very many keys, and the ledger needs room for them
         with service.measure_stage(Stage.COMMIT):

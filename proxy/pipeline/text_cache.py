@@ -13,7 +13,7 @@ SHORT_CHARACTERS = 2048  # texts that may be remembered by the hundred; that man
 _LONG_TEXTS = 4  # a statement, and what is cut out of it, while it is being read
 
 
-def remember_texts(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+def cache_by_text(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Return a decorator that caches a pure function of a text.
 
     The cache keeps the results for the last `entries` short texts, and for the last four texts longer than

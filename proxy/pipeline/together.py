@@ -13,8 +13,8 @@ from accountant.charges import NANO
 from planner.explain.rounded_numbers import write_at_most
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
-from proxy.pipeline.advice.affordable import find_left
-from proxy.pipeline.claim import claim_now
+from proxy.pipeline.advice.affordable import find_question_balance
+from proxy.pipeline.claim import make_current_claim
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.question_refusals import refuse_joint_cost
 from proxy.pipeline.rehearsal import Quote, Rehearsals
@@ -55,7 +55,7 @@ class StatementCost:
         }
 
 
-def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> StatementCost:
+def compute_joint_cost(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> StatementCost:
     """Return the total cost of a statement's questions, if they were asked now. Nothing is charged. Raise KH502."""
     rehearsed = _begin(service, questions).rehearse(questions, {})
     together = rehearsed.total
@@ -69,7 +69,7 @@ def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) 
     )
 
 
-def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> None:
+def check_joint_cost(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> None:
     """Refuse a statement if its questions, each at its worst case, do not all fit one after the other.
 
     Guarantee: the result depends on the questions, the policy and the ledger alone. Nothing is spent.
@@ -104,11 +104,11 @@ def _refuse(
     if quote.short is None or not is_spent:
         return
     asked, plan = questions[number - 1]
-    claim = claim_now(service, plan, asked)
+    claim = make_current_claim(service, plan, asked)
     raise refuse_joint_cost(
         quote.short,
         plan=plan,
-        left=find_left(service, claim),
+        left=find_question_balance(service, claim),
         is_session_cap=claim.is_capped_by_session,
         place=(number, len(questions)),
     )

@@ -30,7 +30,7 @@ from proxy.security.mock_users import MockUsers
 from proxy.security.tls import Tls, list_exposure_warnings
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import find_own_programs
-from proxy.shadow.wheel import describe_older
+from proxy.shadow.wheel import describe_older_release
 
 log = structlog.get_logger("keyhole.serving")
 
@@ -59,7 +59,7 @@ def serve_in_foreground(
     section, tls = policy.server, Tls.open_from_policy(policy)
     exposed = (
         *describe_exposed_files(policy, ledger=find_ledger_url(policy)),
-        *describe_older(find_own_programs(policy)),
+        *describe_older_release(find_own_programs(policy)),
     )
     for warning in (*list_exposure_warnings(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)

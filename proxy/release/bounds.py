@@ -52,7 +52,7 @@ _DOUBLE_STEPS = 1 << 20  # into which the public range of a double without a gri
 
 
 @dataclass(frozen=True, slots=True)
-class BoundsAsked:
+class BoundsRequest:
     """The owner's request for bounds. All of it is public. The order of its parts does not matter.
 
     Parameters:
@@ -160,7 +160,7 @@ class FoundBounds:
 class BoundsRelease:
     """A planned request for bounds, with the counts to read and the decision from these counts."""
 
-    asked: BoundsAsked
+    asked: BoundsRequest
     release: Release[UnitCounts]
 
     @property
@@ -233,7 +233,7 @@ class BoundsRelease:
             ) from None
 
 
-def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
+def plan_bounds(asked: BoundsRequest, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
     """Plan a request for bounds: what it reads and what it costs. Raise KH201, KH202, KH203, KH311 and KH312.
 
     A key may be an expression whose values follow from the policy.
@@ -266,7 +266,7 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
     return planned
 
 
-def _write_promise(asked: BoundsAsked) -> str:
+def _write_promise(asked: BoundsRequest) -> str:
     share = f"{float(100 * asked.cut):g} %"
     if asked.units is None:
         share += " (or the least share that can be told of so few units as are counted)"
@@ -297,7 +297,7 @@ def _add_computed_keys(table: Table, several: Sequence[tuple[str, ...]]) -> Tabl
     return replace(known, columns=(*(one for one in known.columns if one.name not in names), *called))
 
 
-def _list_statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
+def _list_statistics(table: Table, asked: BoundsRequest) -> Iterator[UnitStatistic]:
     if asked.keys and table.is_row_unit:
         raise KeyholeError(
             "KH202",
@@ -310,7 +310,7 @@ def _list_statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic
         yield from _list_value_statistics(table, table.get_column(name), asked)
 
 
-def _list_key_statistics(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterator[UnitStatistic]:
+def _list_key_statistics(table: Table, keys: tuple[str, ...], asked: BoundsRequest) -> Iterator[UnitStatistic]:
     columns = [table.get_column(name) for name in keys]
     without = [one.name for one in columns if not one.domain and (one.domain is None or one.computed)]
     if without:
@@ -336,7 +336,7 @@ def _list_key_statistics(table: Table, keys: tuple[str, ...], asked: BoundsAsked
                 yield UnitStatistic(of, keys, name, step, list_candidates(steps * _MOST_ROWS))
 
 
-def _list_value_statistics(table: Table, column: Column, asked: BoundsAsked) -> Iterator[UnitStatistic]:
+def _list_value_statistics(table: Table, column: Column, asked: BoundsRequest) -> Iterator[UnitStatistic]:
     end = _find_public_end(table, column, asked.most.get(column.name))
     step = _find_step(column, end=end)
     candidates = list_candidates(ceil(end / step))

@@ -33,14 +33,14 @@ from proxy.open_policy.accounts import find_limits
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.claim import find_charged_keys
-from proxy.pipeline.ledger_verbs import release_if_unread
+from proxy.pipeline.ledger_verbs import release_if_nothing_read
 from proxy.pipeline.question_refusals import refuse_changed_data
 from proxy.release.release_refusals import (
     StoppedRelease,
+    make_stopped_release,
+    make_unknown_stopped_release,
     refuse_open_release,
     refuse_over_budget,
-    say_stopped,
-    say_stopped_unknown,
 )
 from proxy.sources.protocol import Counts
 
@@ -155,7 +155,7 @@ def make_release(
             )
         working.enter_context(service.ledger.hold_in_flight(reservation))
         counts = release.counts
-        with release_if_unread(service, reservation):
+        with release_if_nothing_read(service, reservation):
             found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
         check_version(service, release, version, is_paid=True)
         body = decide(found)
@@ -178,8 +178,8 @@ def _describe_stopped(ledger: Ledger, release: Release[CountingStatement], charg
         is_made = ledger.find_answer(release.identity, version, analyst=RELEASED_BY) is not None
         left_open = [one.id for one in ledger.list_open_reservations() if _is_for(one.charge, release, version)]
     except LedgerError:
-        return say_stopped_unknown()
-    return say_stopped(
+        return make_unknown_stopped_release()
+    return make_stopped_release(
         left_open[-1] if left_open else None,
         is_made=is_made,
         epsilon=charge.epsilon_nano / NANO,

@@ -11,7 +11,7 @@ from planner.lower.unit_statistics import LOW_SIDES, BoundKind
 from proxy.release.bounds import FoundBound
 
 
-def find_declared(one: FoundBound, table: Table) -> Decimal | None:
+def find_declared_bound(one: FoundBound, table: Table) -> Decimal | None:
     """Return the policy's declared bound that corresponds to a found bound, or None if it declares none."""
     if one.column is not None and not one.keys:
         ends = table.get_column(one.column).bounds
@@ -28,9 +28,9 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
     return ends[0] if one.kind in LOW_SIDES else ends[1]
 
 
-def is_wider(one: FoundBound, table: Table) -> bool:
+def is_wider_than_declared(one: FoundBound, table: Table) -> bool:
     """Return True if a found bound is wider than the declared one."""
-    declared = find_declared(one, table)
+    declared = find_declared_bound(one, table)
     if declared is None:
         return False
     return one.bound < declared if one.kind in LOW_SIDES else one.bound > declared

@@ -114,7 +114,7 @@ SENTENCES: Mapping[Method, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DiagnosisAsked:
+class DiagnosisRequest:
     """The owner's request for a diagnosis. All of it is public.
 
     Parameters:
@@ -176,7 +176,7 @@ class Diagnosis:
 class DiagnosisRelease:
     """A planned diagnosis, with the counts to read and the noisy values computed from them."""
 
-    asked: DiagnosisAsked
+    asked: DiagnosisRequest
     release: Release[ScoreCounts]
 
     @property
@@ -227,7 +227,7 @@ class DiagnosisRelease:
         return Diagnosis(tuple(draw(self.asked, group.reshape(shape), noise) for group in found.reshape(-1, cells)))
 
 
-def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
+def plan_diagnosis(asked: DiagnosisRequest, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
     """Plan a diagnosis: what it reads and what it costs.
 
     Raise KH311, KH314 and KH315, and KH1xx and KH2xx as for a question.
@@ -277,7 +277,7 @@ def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnos
     return planned.order_groups(Diagnosis.from_bytes(released.body)), released
 
 
-def find_bins(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
+def find_bins(asked: DiagnosisRequest, cells: int) -> tuple[int, ...]:
     """Return the public edges of the bins that the plain method counts, as numbers of cells."""
     bins = asked.bins
     if bins is None:
@@ -285,7 +285,7 @@ def find_bins(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
     return cut_equally(cells, bins=bins)
 
 
-def _make_axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:
+def _make_axes(asked: DiagnosisRequest, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:
     for number in (score, other):
         if number.is_constant:
             raise refuse_constant(number.text)
@@ -314,7 +314,7 @@ def _check_varies(number: RowNumber, text: str, question: Question) -> None:
         raise refuse_always_positive(text)
 
 
-def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
+def _check_drawable(asked: DiagnosisRequest, scored: ScoredRows) -> None:
     """Raise KH311 if the noise of a request cannot be drawn, before anything is charged."""
     nobody = np.zeros(tuple(axis.cells for axis in scored.axes), dtype=np.int64)
     try:
@@ -325,23 +325,23 @@ def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
         raise refuse_undrawable() from None
 
 
-def _write_promise(asked: DiagnosisAsked) -> str:
+def _write_promise(asked: DiagnosisRequest) -> str:
     rows = "row" if asked.most_rows == 1 else f"{asked.most_rows} rows"
     return (
         f"{float(asked.epsilon):g} epsilon a group, of at most {rows} of each privacy unit. {SENTENCES[asked.method]}"
     )
 
 
-_Draw = Callable[[DiagnosisAsked, Integers, Noise], Released]
+_Draw = Callable[[DiagnosisRequest, Integers, Noise], Released]
 
 
-def _draw_plain(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
+def _draw_plain(asked: DiagnosisRequest, counts: Integers, noise: Noise) -> ScoreHistogram:
     edges = find_bins(asked, len(counts))
     return release_scores(counts, edges=edges, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
 
 
 def _make_quantile_method(release: Callable[..., ScoreHistogram]) -> _Draw:
-    def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
+    def draw(asked: DiagnosisRequest, counts: Integers, noise: Noise) -> ScoreHistogram:
         return release(counts, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
 
     return draw
@@ -353,7 +353,7 @@ def _make_row_method(release: Callable[..., Any]) -> _Draw:
     The function uses the declared number of units if there is one, and otherwise a noisy count.
     """
 
-    def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> Released:
+    def draw(asked: DiagnosisRequest, counts: Integers, noise: Noise) -> Released:
         epsilon, rows = asked.epsilon, asked.units
         if rows is None:
             rate = epsilon * _COUNTING / asked.most_rows

@@ -42,7 +42,7 @@ class PolicyWithoutSource:
 
 
 @contextmanager
-def open_policy_alone(path: Path) -> Iterator[PolicyWithoutSource]:
+def open_policy_without_source(path: Path) -> Iterator[PolicyWithoutSource]:
     """Read a policy and open its ledger. Raise KH001 to KH007, KH009 and KH010."""
     policy = Policy.load(path)
     catalog = make_catalog_from_pins(policy)
@@ -71,7 +71,7 @@ class DryRun:
         return {"dry_run": True, "paid_before": self.is_known, "sql": self.sql}
 
 
-def rehearse(accounts: PolicyWithoutSource, release: Release[CountingStatement]) -> DryRun:
+def run_dry(accounts: PolicyWithoutSource, release: Release[CountingStatement]) -> DryRun:
     """Check a release against the balances, and return what it would read. Raise KH310 and KH502."""
     known = find_release(accounts, release) is not None
     if not known:

@@ -64,7 +64,7 @@ class TableMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicationAsked:
+class PublicationRequest:
     """The owner's request for a published table. All of it is public.
 
     Parameters:
@@ -120,7 +120,7 @@ class PublicationAsked:
 class Publication:
     """A planned publication: its cells, and the statement that counts the rows in them."""
 
-    asked: PublicationAsked
+    asked: PublicationRequest
     counts: ScoreCounts
 
     @property
@@ -187,7 +187,7 @@ class Publication:
         return told.transpose(self.places)
 
 
-def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
+def plan_publication(asked: PublicationRequest, catalog: Catalog, dialect: Dialect) -> Publication:
     """Plan a publication: what it reads and what it costs. Raise KH311 and KH315, and KH1xx and KH2xx."""
     table = catalog.find_table(asked.table)
     if table is None:
@@ -217,7 +217,7 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     return Publication(asked, counts)
 
 
-def _order_columns(asked: PublicationAsked) -> tuple[str, ...]:
+def _order_columns(asked: PublicationRequest) -> tuple[str, ...]:
     """Return the columns in one fixed order, so that requests in different orders are one release.
 
     With noise on each count, the sensitive column is treated like the others.

@@ -111,10 +111,10 @@ def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:
     return tuple(PublishedColumn(column.name, column.sql_type, values) for column, values in pairs)
 
 
-def find_name(wanted: str, columns: Collection[str]) -> str:
+def find_unused_name(wanted: str, columns: Collection[str]) -> str:
     """Return `wanted` as a column name, with underscores appended until no other column has it, ignoring case.
 
-    >>> find_name("noisy_count", ("ward", "Noisy_Count"))
+    >>> find_unused_name("noisy_count", ("ward", "Noisy_Count"))
     'noisy_count_'
     """
     taken = {column.casefold() for column in columns}
@@ -133,7 +133,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def find_draft(path: Path) -> Path:
+def make_draft_path(path: Path) -> Path:
     """Return the path of a file's draft. The draft is renamed to the file once it is complete."""
     return path.with_name(f".{path.name}.draft")
 
@@ -152,18 +152,18 @@ def write_released(table: PublishedData, path: Path, statement: str) -> str:
         file_hash = write_draft(table, path, statement)
         try:
             if hash_file(path) != file_hash:
-                place_draft(path, statement)
+                rename_draft(path, statement)
         finally:
-            find_draft(path).unlink(missing_ok=True)
+            make_draft_path(path).unlink(missing_ok=True)
     return file_hash
 
 
 def write_draft(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a table durably to `find_draft(path)`, and return the file's SHA-256. Raise OSError.
+    """Write a table durably to `make_draft_path(path)`, and return the file's SHA-256. Raise OSError.
 
     Call this within `lock_folder`.
     """
-    draft = find_draft(path)
+    draft = make_draft_path(path)
     draft.unlink(missing_ok=True)
     make_private_file(draft)
     if path.suffix == f".{FileForm.CSV}":
@@ -175,9 +175,9 @@ def write_draft(table: PublishedData, path: Path, statement: str) -> str:
     return _hash(draft)
 
 
-def place_draft(path: Path, statement: str) -> None:
+def rename_draft(path: Path, statement: str) -> None:
     """Rename a draft to its file's own name. Raise FileExistsError if another file has that name."""
-    draft = find_draft(path)
+    draft = make_draft_path(path)
     if path.suffix == f".{FileForm.CSV}":
         if path.exists() or path.is_symlink():
             raise FileExistsError(path)  # before what stands beside it is another file's

@@ -86,7 +86,7 @@ class StoppedRelease(KeyboardInterrupt):
     """The error for Ctrl-C during a release. Its text says what is spent and what to do."""
 
 
-def say_stopped(
+def make_stopped_release(
     reservation: str | None, *, is_made: bool, epsilon: float, unit_epsilon: float, minutes: int
 ) -> StoppedRelease:
     """Return the error for a release that its owner stopped with Ctrl-C.
@@ -111,7 +111,7 @@ def say_stopped(
     )
 
 
-def say_stopped_unknown() -> StoppedRelease:
+def make_unknown_stopped_release() -> StoppedRelease:
     """Return the error for a release stopped with Ctrl-C, if the ledger cannot be read."""
     return StoppedRelease(
         "Stopped. The ledger cannot be read, so it is unknown what stays spent: see keyhole ledger list --open."

@@ -32,12 +32,12 @@ from proxy.release.publication import Publication, TableMethod
 from proxy.release.published_file import (
     PublishedColumn,
     PublishedTable,
-    find_draft,
     hash_file,
     list_columns,
     lock_folder,
-    place_draft,
+    make_draft_path,
     read_column_names,
+    rename_draft,
     write_draft,
 )
 from proxy.release.release_refusals import refuse_live_table, refuse_second_draw
@@ -139,10 +139,10 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
                 why=planned.asked.why,
             )
             if not written:  # by another folder's process
-                find_draft(path).unlink()
+                make_draft_path(path).unlink()
                 (first,) = service.ledger.owner.find_published(publication)
                 raise refuse_second_draw(first.file, first.file_hash)
-        place_draft(path, statement)
+        rename_draft(path, statement)
     return UnprotectedFile(file_hash, table.types, table.rows, version, is_repeated=False)
 
 
@@ -188,10 +188,10 @@ def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFi
     if path.name != event.file:
         raise refuse_second_draw(event.file, event.file_hash)
     if hash_file(path) != event.file_hash:
-        if hash_file(find_draft(path)) != event.file_hash:
+        if hash_file(make_draft_path(path)) != event.file_hash:
             raise refuse_second_draw(event.file, event.file_hash)
-        place_draft(path, event.statement)
-    find_draft(path).unlink(missing_ok=True)  # of a process that died when the file had its name
+        rename_draft(path, event.statement)
+    make_draft_path(path).unlink(missing_ok=True)  # of a process that died when the file had its name
     return UnprotectedFile(event.file_hash, _list_types(planned, path), None, event.version, is_repeated=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from planner.bind.grouping_bounds import apply_grouping_bounds
 from planner.catalog.catalog import Budget, Catalog, Column, Table
 from planner.explain.rounded_numbers import write_at_least
-from proxy.report.odometer import say_belief
+from proxy.report.odometer import write_belief
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,14 @@ def describe_odds(catalog: Catalog) -> Iterator[str]:
     """Yield sentences on how sure the caps let an attacker become of one unit, starting from even odds."""
     budget = catalog.budget
     if any(table.is_row_unit for table in catalog.tables):
-        yield f"  all answers about a group together: {_lower_first(say_belief(budget.per_predicate, of='that a row'))}"
+        belief = _lower_first(write_belief(budget.per_predicate, of="that a row"))
+        yield f"  all answers about a group together: {belief}"
     for unit in sorted({table.unit_text for table in catalog.tables if not table.is_row_unit}):
-        told = say_belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
+        told = write_belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
         yield f"  all answers about a group together: {_lower_first(told)}"
     if budget.per_unit is not None and any(not table.is_row_unit for table in catalog.tables):
         units = sorted({table.unit_text for table in catalog.tables if not table.is_row_unit})
-        told = say_belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
+        told = write_belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
         but = "" if budget.delta is None else f", but for a delta of {budget.delta:g}"
         yield f"  all answers of all together: {_lower_first(told)}{but}"
 

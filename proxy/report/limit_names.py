@@ -28,12 +28,12 @@ def name_limit(scope: BalanceScope, *, is_session_cap: bool = False) -> str:
     return "keyhole.max_epsilon" if is_session_cap and scope is BalanceScope.PER_QUERY else _NAMES[scope]
 
 
-def write_distinguishable(needed_nano: int, left_nano: int) -> tuple[str, str]:
+def write_distinct_amounts(needed_nano: int, left_nano: int) -> tuple[str, str]:
     """Return the needed and the remaining epsilon as texts, with enough digits to tell them apart.
 
-    >>> write_distinguishable(1_440_000_000, 120_000_000)
+    >>> write_distinct_amounts(1_440_000_000, 120_000_000)
     ('1.44', '0.12')
-    >>> write_distinguishable(1_000_400_000, 1_000_000_000)
+    >>> write_distinct_amounts(1_000_400_000, 1_000_000_000)
     ('1.0004', '1.0000')
     """
     needed, left = needed_nano * _NANO, left_nano * _NANO

@@ -185,7 +185,7 @@ def _say_table(table: TableReading) -> Iterator[str]:
             f"at most {write_factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
         )
         yield "  Compared are the data as they are, and the same data with that one row added or left out."
-        yield f"  {say_belief(table.epsilon, of='that a row')}"
+        yield f"  {write_belief(table.epsilon, of='that a row')}"
         return
     unit = f"({table.unit.replace(',', ', ')})"
     yield (
@@ -196,7 +196,7 @@ def _say_table(table: TableReading) -> Iterator[str]:
         f"  Compared are the data as they are, and the same data with all that one {unit} has in that group, the "
         "finest that questions distinguish, added or left out."
     )
-    yield f"  {say_belief(table.epsilon, of=f'that a {unit} is in a group')}"
+    yield f"  {write_belief(table.epsilon, of=f'that a {unit} is in a group')}"
 
 
 def _say_unit(epsilon: float, delta: float | None) -> str:
@@ -224,7 +224,7 @@ def write_factor(epsilon: float) -> str:
     return f"a factor of {up:.1f}" if up < 10 else f"a factor of {up:,.0f}"
 
 
-def say_belief(epsilon: float, *, of: str) -> str:
+def write_belief(epsilon: float, *, of: str) -> str:
     """Return in words how sure an attacker can become through this loss, starting from even odds."""
     subject = f"{of} is in the data" if of.endswith("row") else of
     return f"Whoever thought it as likely as not {subject} can now be {_write_certainty(epsilon)} of it."
@@ -240,7 +240,7 @@ def _write_certainty(epsilon: float) -> str:
     return "as good as sure"
 
 
-def say_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
+def write_window_risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
     """Return sentences on the risk of opening budget window number `windows`."""
     total = windows * per_predicate
     return (

@@ -20,7 +20,7 @@ from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
-from proxy.rest.page_cache import KeptKeys
+from proxy.rest.page_cache import KeySetCache
 from proxy.rest.request_refusals import refuse_unknown_cursor, refuse_unknown_form
 from proxy.rest.sorted_keys import LabelledKeys, show_keys
 from proxy.shadow.key_labels import KeyLabels
@@ -116,7 +116,7 @@ def read_order(text: str) -> KeyOrder:
     )
 
 
-def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
+def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeySetCache) -> Reply:
     """Return the stored answer that a cursor names, as a reply.
 
     Raise KH408 unless the analyst has paid for the answer or read it. Raise KH502.
@@ -153,7 +153,7 @@ def _read_keys(stored: StoredAnswer) -> KeySet | None:
     return released if isinstance(released, KeySet) else None
 
 
-def choose_form(accept: Sequence[str]) -> str:
+def choose_media_type(accept: Sequence[str]) -> str:
     """Return the response's media type, chosen by the Accept headers. Raise KH408 if none fits.
 
     The media type with the highest weight is chosen. Among equal weights, the most exactly named one is chosen.

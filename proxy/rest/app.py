@@ -32,7 +32,7 @@ from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.dashboard.plan_report import PlanReport
-from proxy.dashboard.tolerance_split import plan_in_turn
+from proxy.dashboard.tolerance_split import plan_list_in_queue
 from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import CurrentMonitorReader
 from proxy.open_policy.service import Service, Serving
@@ -44,10 +44,10 @@ from proxy.rest.answers import LONGEST_CURSOR, MOST_PAGE_KEYS, KeyRange, PageCur
 from proxy.rest.documentation import BEGIN, REST_PAGE, SITE, add_documentation
 from proxy.rest.field_hints import write_as_fields
 from proxy.rest.gate import Gate
-from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
+from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, HttpMiddleware
 from proxy.rest.models import AnswerOut, Health, PageOut, PlanIn, QuestionIn
 from proxy.rest.monitor_routes import EVENTS, Admission, LetIn, add_monitor_routes
-from proxy.rest.page_cache import KeptKeys
+from proxy.rest.page_cache import KeySetCache
 from proxy.rest.problems import ASKING, READING
 from proxy.rest.readiness import Readiness, make_readiness
 from proxy.rest.request_refusals import refuse_removed_analyst
@@ -151,7 +151,7 @@ def create_app(
             expose_headers=["Idempotency-Replayed", "Link", "Retry-After", "X-Request-Id"],
         )
     app.add_middleware(
-        Shell,
+        HttpMiddleware,
         most_bytes=MOST_BODY_BYTES,
         receive_timeout_ms=limits.receive_timeout_ms,
         pages=_PAGES,
@@ -185,7 +185,7 @@ def _add_routes(
     grammar: GrammarCheck | None,
     labels: LabelReader | None,
 ) -> None:
-    kept = KeptKeys()
+    kept = KeySetCache()
 
     @contextmanager
     def reworded(sql: str, who: str) -> Iterator[None]:
@@ -206,7 +206,7 @@ def _add_routes(
         key: Key = None,
     ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
-        form = answers.choose_form(request.headers.getlist("accept"))
+        form = answers.choose_media_type(request.headers.getlist("accept"))
         with serving.hold_open() as service, reworded(body.sql, who):
             keep_days = limits.idempotency_days
             told = idempotency.ask_once(
@@ -229,7 +229,7 @@ def _add_routes(
         page_size: PageSize = None,
     ) -> Response:
         """Return more keys of an answer, from where a cursor stands. Spends nothing."""
-        form = answers.choose_form(request.headers.getlist("accept"))
+        form = answers.choose_media_type(request.headers.getlist("accept"))
         place = PageCursor.parse(cursor)
         with serving.hold_open() as service:
             reply = answers.find_stored_reply(service, place, find_analyst(service, who), kept=kept)
@@ -253,7 +253,9 @@ def _add_routes(
         with serving.hold_open() as service:
             listed = body.make_list(find_analyst(service, who), service, today=datetime.now(UTC).date())
             most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
-            return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).make_document()
+            return PlanReport(
+                plan_list_in_queue(service, listed, most_nano=most_nano, analyst=who), service
+            ).make_document()
 
     @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.ledger_verbs import answer_again
+from proxy.pipeline.ledger_verbs import restore_answer
 from proxy.pipeline.messages import Asked, KeySet
 from proxy.pipeline.question_refusals import refuse_computed_keys
 from proxy.report.report_refusals import make_internal_error
@@ -125,7 +125,7 @@ def _plan(
 ) -> tuple[Asked, Plan]:
     with read_very_long_alone(body.sql, analyst=analyst.name):
         asked = body.make_asked(analyst, service, today=today, attempt=attempt)
-        return asked, pipeline.prepare(service, asked)
+        return asked, pipeline.plan_asked_question(service, asked)
 
 
 def _answer_first(
@@ -227,7 +227,7 @@ def _find_stored_answer(
         reused = earlier.reservation != reservation
         asked, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
         shown = _read_labels(asked, plan, labels)
-        answer = answer_again(service, plan, asked, stored, reused=reused)
+        answer = restore_answer(service, plan, asked, stored, reused=reused)
     except KeyholeError as refusal:
         return refusal
     if answer is None:

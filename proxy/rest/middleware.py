@@ -43,7 +43,7 @@ _PAGE_HEADERS = _HEADERS | {
 }
 
 
-class Shell:
+class HttpMiddleware:
     """The middleware around an application. It limits requests, adds headers, and handles unexpected errors.
 
     `admitted` is a context manager around each served request, which raises if the request is not served. `refused`

@@ -55,20 +55,20 @@ Most = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class EventPlace:
+class EventPosition:
     """A position in the stream: after all events up to `look`, and after `events` events of the next look."""
 
     look: int
     events: int = 0
 
     @staticmethod
-    def parse(text: str) -> "EventPlace":
+    def parse(text: str) -> "EventPosition":
         """Parse a position from an event's id. Raise KH408."""
         match = _PLACE.fullmatch(text.strip())
         if match is None:
             raise refuse_unknown_event()
         look, events = int(match[1]), int(match[2] or 0)
-        return EventPlace(look - 1, events) if events else EventPlace(look)
+        return EventPosition(look - 1, events) if events else EventPosition(look)
 
 
 def add_monitor_routes(
@@ -126,7 +126,7 @@ def add_monitor_routes(
         last_event_id: Annotated[str | None, Header(description="where to go on; without it, from now on")] = None,
     ) -> Response:
         """Stream the monitor's alerts from now on, as they happen, as server-sent events. Counts as reading it."""
-        place = None if last_event_id is None else EventPlace.parse(last_event_id)
+        place = None if last_event_id is None else EventPosition.parse(last_event_id)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
             readings, hub, name=name, analyst=who, admitted=admission_of(request), place=place, is_headless=headless
@@ -140,7 +140,7 @@ async def open_stream(
     name: str,
     analyst: str,
     admitted: Admission,
-    place: EventPlace | None,
+    place: EventPosition | None,
     is_headless: bool = False,
 ) -> Response:
     """Return the response that streams a monitor's events to one reader, from `place` on, or from now on.
@@ -159,7 +159,7 @@ async def open_stream(
         return Response(media_type=STREAM)
     if state == MonitorState.ENDED and place is not None and place.look >= last:
         return Response(status_code=204)  # which tells a browser not to come again
-    begun = place or EventPlace(last)
+    begun = place or EventPosition(last)
     wanted = NewsRequest(name, analyst, begun.look)
     stream = _Stream(hub, wanted, admitted, skipped=begun.events, state="" if place is None else state)
     return StreamingResponse(stream.stream_events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})

@@ -15,7 +15,7 @@ from proxy.rest.sorted_keys import sort_keys
 MOST_KEPT_KEYS = 250_000  # some 50 MB
 
 
-class KeptKeys:
+class KeySetCache:
     """A cache of the key sets of recently used answers, by reservation and order. It is safe to share among threads.
 
     Guarantee: all key sets together have at most `most_keys` keys, unless the last one alone has more. An answer is

@@ -41,7 +41,7 @@ class HttpRefusal(KeyholeError):
         self.wait_s = wait_s
 
 
-def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
+def refuse_malformed(error: RequestValidationError) -> KeyholeError:
     """Return the refusal for the first fault that pydantic found. It names the field, and never repeats the value."""
     fault = error.errors()[0]
     place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
@@ -61,7 +61,7 @@ def refuse_non_http() -> KeyholeError:
     )
 
 
-def respond_to_unserved(status: int) -> HttpRefusal:
+def refuse_with_status(status: int) -> HttpRefusal:
     """Return the refusal for one of HTTP's own error statuses, such as 404."""
     message, hint = _UNSERVED.get(status, _UNREADABLE)
     return HttpRefusal("KH408", message, hint=hint, status=status)

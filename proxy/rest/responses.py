@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from proxy.rest.middleware import CODE
 from proxy.rest.models import Problem
 from proxy.rest.problems import MEANINGS, PROBLEM, make_problem
-from proxy.rest.request_refusals import HttpRefusal, respond_to_malformed, respond_to_unserved
+from proxy.rest.request_refusals import HttpRefusal, refuse_malformed, refuse_with_status
 
 
 class UnreadableBody(HTTPException):
@@ -43,11 +43,11 @@ def make_response(error: Exception) -> JSONResponse | None:
         case KeyholeError():
             return make_problem_response(error)
         case RequestValidationError():
-            return make_problem_response(respond_to_malformed(error))
+            return make_problem_response(refuse_malformed(error))
         case UnreadableBody(refusal=refusal):
             return make_problem_response(refusal)
         case HTTPException():
-            return make_problem_response(respond_to_unserved(error.status_code), headers=error.headers)
+            return make_problem_response(refuse_with_status(error.status_code), headers=error.headers)
     return None
 
 

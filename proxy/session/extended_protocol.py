@@ -12,7 +12,7 @@ from planner.statements.statement_refusals import refuse_own_name
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.core import SessionCore
-from proxy.session.session_questions import AskingWay
+from proxy.session.session_questions import AskingMode
 from proxy.shadow.answers import AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
 from proxy.shadow.findings import READING_SETTINGS, ShadowFailed, read_described
@@ -180,7 +180,7 @@ class ExtendedProtocol:
         await self._exchange.settle()
         self._held.forget_ended_portals()
         portal = self._held.portals.pop(await self._text.convert_name(message.portal), None)
-        how = AskingWay.PORTAL_AFTER if self._relay.answers.ran else AskingWay.PORTAL_FIRST
+        how = AskingMode.PORTAL_AFTER if self._relay.answers.ran else AskingMode.PORTAL_FIRST
         if portal is None or not await self._core.questions.answer(portal, message, how=how):
             self._core.forward_to_shadow(received)
 

@@ -9,7 +9,7 @@ from planner.parser.lexer import read_tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.parts import SessionParts
-from proxy.session.session_questions import AskingWay, SessionQuestions
+from proxy.session.session_questions import AskingMode, SessionQuestions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import PART
 from proxy.shadow.findings import ShadowFailed, read_described
@@ -74,7 +74,7 @@ class ScriptRunner:
             if _takes_parameters(part):
                 await self._run_failing(part)
             if await self._questions.is_for_keyhole(part):
-                await self._ask_question(part, AskingWay.TOGETHER if several else AskingWay.ALONE)
+                await self._ask_question(part, AskingMode.TOGETHER if several else AskingMode.ALONE)
             else:
                 self._run_part(part)
             ended = part.first_word in _ENDS_TRANSACTION
@@ -102,7 +102,7 @@ class ScriptRunner:
         await self._relay.settle()
         raise ShadowFailed
 
-    async def _ask_question(self, part: StatementPart, how: AskingWay) -> None:
+    async def _ask_question(self, part: StatementPart, how: AskingMode) -> None:
         self._exchange.parse(PART, self._text.encode(part.shadow_text), offset=part.offset)
         expected = self._exchange.describe(b"S", PART)
         await self._exchange.settle()

@@ -13,7 +13,7 @@ from planner.catalog.catalog import Catalog
 from planner.statements.kinds import OWN_NAMES
 from planner.statements.set_reset import check_own_setting
 from planner.values.constant import ParameterCast
-from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
+from proxy.pipeline.messages import PreparedRequest, ReleasedArrays, Request, StatementPart
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.startup import Login
 
@@ -42,10 +42,10 @@ class Asker(Protocol):
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
         """Return the parameter casts in a statement's questions, such as `$1::date`. The shadow must compute them."""
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> PreparedRequest:
         """Plan a statement that Keyhole answers. Charge nothing."""
 
-    def release(self, prepared: Prepared, *, withdrawn: Event) -> ReleasedArrays:
+    def release(self, prepared: PreparedRequest, *, withdrawn: Event) -> ReleasedArrays:
         """Reserve, run, decide and commit the planned questions, and return the keys as arrays.
 
         The call blocks. Once `withdrawn` is set, reserve nothing more and raise KH409.

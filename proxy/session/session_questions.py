@@ -13,7 +13,7 @@ from threading import Event
 from planner.errors import KeyholeError
 from planner.parser.lexer import read_tokens
 from planner.statements.classify import CopiedQuery, ExecuteStatement
-from proxy.pipeline.messages import Prepared, Request, StatementPart
+from proxy.pipeline.messages import PreparedRequest, Request, StatementPart
 from proxy.session.client_statements import Portal
 from proxy.session.error_fields import encode_notice
 from proxy.session.error_reporter import ErrorReporter
@@ -36,7 +36,7 @@ _TOO_LARGE = (
 )
 
 
-class AskingWay(Enum):
+class AskingMode(Enum):
     """The way in which a question is asked: by a simple query or a portal, as the first statement or a later one.
 
     In a simple query the question's columns are described with its rows. Earlier statements of the same batch decide
@@ -75,7 +75,7 @@ class SessionQuestions:
         self._analyst = session.analyst
         self._work = session.work
 
-    async def answer(self, portal: Portal, execute: Execute, *, how: AskingWay) -> bool:
+    async def answer(self, portal: Portal, execute: Execute, *, how: AskingMode) -> bool:
         """Answer a question: read settings, plan, prepare in the shadow, release, run.
 
         Nothing is charged before `release`.
@@ -95,12 +95,14 @@ class SessionQuestions:
     async def answer_fetched(self, portal: Portal, name: bytes) -> None:
         """Answer the question of a portal from which SQL's FETCH is about to read."""
         with self._work.register_question() as withdrawn:
-            await self._bind_answer(portal, name, how=AskingWay.PORTAL_AFTER, withdrawn=withdrawn)
+            await self._bind_answer(portal, name, how=AskingMode.PORTAL_AFTER, withdrawn=withdrawn)
 
-    async def _bind_answer(self, portal: Portal, name: bytes, *, how: AskingWay, withdrawn: Event) -> Prepared | None:
+    async def _bind_answer(
+        self, portal: Portal, name: bytes, *, how: AskingMode, withdrawn: Event
+    ) -> PreparedRequest | None:
         """Release the answer and bind it to the portal `name`. Return None if the shadow has another portal there."""
-        in_query = how in (AskingWay.ALONE, AskingWay.TOGETHER)
-        first_of_batch = how in (AskingWay.ALONE, AskingWay.PORTAL_FIRST) and self._relay.answers.status == b"I"
+        in_query = how in (AskingMode.ALONE, AskingMode.TOGETHER)
+        first_of_batch = how in (AskingMode.ALONE, AskingMode.PORTAL_FIRST) and self._relay.answers.status == b"I"
         bound_to = portal.statement.stand_in_text
         first = portal.statement.part
         if portal.statement.part.executing is not None:
@@ -151,7 +153,7 @@ class SessionQuestions:
 
     async def _plan_and_release(
         self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
-    ) -> tuple[Prepared, _WrittenAnswer]:
+    ) -> tuple[PreparedRequest, _WrittenAnswer]:
         """Plan a question and prepare it in the shadow. Release its answer only if both succeed."""
         part, like = portal.statement.part, portal.statement.described
         try:
@@ -181,7 +183,9 @@ class SessionQuestions:
                 raise error.drop_position() from None
             raise error.shift_position(offset=part.offset) from None
 
-    def _release_written(self, prepared: Prepared, copied: CopiedQuery | None, withdrawn: Event) -> _WrittenAnswer:
+    def _release_written(
+        self, prepared: PreparedRequest, copied: CopiedQuery | None, withdrawn: Event
+    ) -> _WrittenAnswer:
         """Release the answer, and encode its keys for the shadow.
 
         This runs in a thread, as millions of keys take seconds.

@@ -56,7 +56,7 @@ def find_own_programs(policy: Policy) -> PostgresPrograms | None:
     return policy.run_at(("shadow", "bindir"), lambda: _read_programs(policy.directory / bindir))
 
 
-def ask_release(program: Path) -> tuple[int, int]:
+def read_program_release(program: Path) -> tuple[int, int]:
     """Run a PostgreSQL program, and return the major and minor version that it reports. Raise Fault (KH013)."""
     hint = f"Name the programs of a release of PostgreSQL {SUPPORTED} that start on this machine, {_WHERE}"
     try:
@@ -101,7 +101,7 @@ def _read_programs(directory: Path) -> PostgresPrograms:
     except OSError as error:
         hint = "Let the user that Keyhole runs as enter the folder, and read what is in it."
         raise Fault("KH013", f"cannot be read ({type(error).__name__})", hint=hint) from None
-    releases = {ask_release(program) for program in programs}
+    releases = {read_program_release(program) for program in programs}
     if len(releases) > 1:
         raise Fault("KH013", "holds programs of several releases", hint="Install PostgreSQL there again, as a whole.")
     (release,) = releases

@@ -21,12 +21,12 @@ from proxy.shadow.findings import (
     SessionState,
     ShadowFailed,
     StatementDescription,
+    find_reading_settings,
     is_utc,
     read_described,
     read_prepared,
     read_row,
     read_rows,
-    take_read_settings,
 )
 from proxy.shadow.parameter import read_value, write_values_query
 from proxy.shadow.relay import ShadowRelay
@@ -388,7 +388,7 @@ class ShadowExchange:
             wants_notices=wanted,
             is_utc=is_utc(zone),
             portal=running,
-            reading_settings=take_read_settings(found[:-1]),
+            reading_settings=find_reading_settings(found[:-1]),
         )
 
     def decode_encoding(self, expected: ExpectedAnswer) -> str:
@@ -401,7 +401,7 @@ class ShadowExchange:
         self.parse(READING, f"SELECT {columns}".encode())
         answer = self._run(Bind(READING, READING, (), (), ()))
         await self.settle()
-        return take_read_settings(read_row(answer))
+        return find_reading_settings(read_row(answer))
 
     def decode_values(
         self,

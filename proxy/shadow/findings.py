@@ -69,7 +69,7 @@ def read_described(expected: ExpectedAnswer) -> StatementDescription:
     return StatementDescription(types=types, rows=rows)
 
 
-def take_read_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
+def find_reading_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
     """Return the settings of `READING_SETTINGS`, which are the last columns of a row."""
     return tuple(value or b"" for value in found[-len(READING_SETTINGS) :])
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from fasteners import InterProcessLock
 
 from planner.errors import KeyholeError
-from proxy.shadow.binaries import PostgresPrograms, ask_release
+from proxy.shadow.binaries import PostgresPrograms, read_program_release
 
 with warnings.catch_warnings():
     # on import the wheel looks for a runtime folder that machines without a login session do not have
@@ -56,10 +56,10 @@ def find_wheel_programs() -> Path:
 @functools.cache
 def read_wheel_release() -> tuple[int, int]:
     """Return the major and minor version of the wheel's PostgreSQL."""
-    return ask_release(find_wheel_programs() / "postgres")
+    return read_program_release(find_wheel_programs() / "postgres")
 
 
-def describe_older(binaries: PostgresPrograms | None) -> tuple[str, ...]:
+def describe_older_release(binaries: PostgresPrograms | None) -> tuple[str, ...]:
     """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and so lacks fixes."""
     if binaries is None or binaries.release >= read_wheel_release():
         return ()

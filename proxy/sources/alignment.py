@@ -28,10 +28,10 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
     Returns:
         int64 of shape (functionals, keys), keys in row-major order.
     """
-    return spread_groups(groups, sums, keys, into=np.zeros((len(sums), keys.size), dtype=np.int64))
+    return write_groups(groups, sums, keys, into=np.zeros((len(sums), keys.size), dtype=np.int64))
 
 
-def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
+def write_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
     """Write the values of some groups into the array `into`, and return the array.
 
     The array has shape (functionals, keys), and starts with zeros. Groups whose key is not public are dropped.

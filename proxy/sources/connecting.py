@@ -11,7 +11,7 @@ import psycopg
 from accountant.store.deadline import limit_waits
 from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
-from proxy.sources.failures import log_unreached
+from proxy.sources.failures import log_unreachable_source
 from proxy.sources.source_refusals import (
     report_full_postgres,
     report_late_postgres,
@@ -40,7 +40,7 @@ class SourceConnection(PunctualConnection):
         try:
             return super().connect(conninfo, **kwargs)
         except psycopg.OperationalError as error:
-            log_unreached("too many connections" if _lacks_connections(error) else "no answer")
+            log_unreachable_source("too many connections" if _lacks_connections(error) else "no answer")
             raise
 
 
@@ -68,7 +68,7 @@ def try_connecting(url: str) -> None:
         raise report_unknown_encoding()
 
 
-def explain_unreached(url: str) -> KeyholeError:
+def find_connection_error(url: str) -> KeyholeError:
     """Return an error that says why the pool has had no connection for `OPENING_S`.
 
     Connect once more to find the cause. Raise KH008 if the connection fails again.

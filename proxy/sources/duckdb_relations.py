@@ -73,7 +73,7 @@ WHERE NOT internal AND macro_definition IS NOT NULL
 """
 
 
-class DataMoved(Exception):
+class FilesChanged(Exception):
     """The error for a relation whose files changed during reading."""
 
 
@@ -171,7 +171,7 @@ def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: P
     """Check that no file of the relations changes while the block runs several statements.
 
     Stored tables cannot change within the one transaction. Compare the files before and after the block, and raise
-    `DataMoved` if they differ. Otherwise a unit that moved could be counted twice.
+    `FilesChanged` if they differ. Otherwise a unit that moved could be counted twice.
     """
 
     def look() -> list[str]:
@@ -180,17 +180,17 @@ def check_same_files(relations: Sequence[ReadRelation], *, run: Run, database: P
     before = look()
     yield
     if look() != before:
-        raise DataMoved
+        raise FilesChanged
 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
     """Return the name, size and time of each file that the relation reads, and of the database file, as text."""
     return describe_files(
-        find_patterns(relation, run=run, database=database), run=run, database=stat_database(database)
+        find_file_patterns(relation, run=run, database=database), run=run, database=read_file_states(database)
     )
 
 
-def find_patterns(relation: str, *, run: Run, database: Path | None) -> tuple[str, ...]:
+def find_file_patterns(relation: str, *, run: Run, database: Path | None) -> tuple[str, ...]:
     """Return the file names and glob patterns that the relation reads."""
     return tuple(_find_files(relation, run=run, database=database))
 
@@ -207,7 +207,7 @@ def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str
     return str([(os.path.relpath(path, top), *_identify(look)) for path, look in sorted(found.items())])
 
 
-def stat_database(database: Path | None) -> Looks:
+def read_file_states(database: Path | None) -> Looks:
     """Return inode, size and times of a database's file and of its write-ahead log. Raise OSError."""
     if database is None:
         return {}
@@ -217,7 +217,7 @@ def stat_database(database: Path | None) -> Looks:
     return {database: _stat(database)}
 
 
-def stat_open_database(opened: Looks, now: Looks) -> Looks:
+def read_open_file_states(opened: Looks, now: Looks) -> Looks:
     """Return inode, size and times of the files that the open database reads.
 
     DuckDB still reads a file that was renamed or replaced, in its old state. If the file was overwritten in place,

@@ -30,7 +30,7 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import KeyBlock, ReadRelation, Rewritten
 from planner.values.sql_literals import quote_name, quote_text
 from proxy.concurrency.fair_queue import FairTurns
-from proxy.sources.alignment import align_groups, spread_groups
+from proxy.sources.alignment import align_groups, write_groups
 from proxy.sources.duckdb_relations import (
     EXPLAIN_ALL,
     Looks,
@@ -38,16 +38,16 @@ from proxy.sources.duckdb_relations import (
     check_same_types,
     describe_files,
     estimate_rows,
-    find_patterns,
+    find_file_patterns,
     identify_relation,
     read_columns,
+    read_file_states,
     read_keys,
+    read_open_file_states,
     read_state,
-    stat_database,
-    stat_open_database,
 )
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
-from proxy.sources.failures import explain, refuse_unopened, refuse_without_turn
+from proxy.sources.failures import explain_failure, refuse_unopened_source, refuse_without_turn
 from proxy.sources.pinned_relations import DATABASE as PINNED
 from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.protocol import Counts, Row, TrueAggregates, hide_failures, hide_shape_failures, sort_counts
@@ -160,7 +160,7 @@ class DuckDBSource:
             with self._openings.use() as opened:
                 patterns = opened.patterns.get(relation)
                 if patterns is None:
-                    patterns = find_patterns(relation, run=opened.run, database=self._database)
+                    patterns = find_file_patterns(relation, run=opened.run, database=self._database)
                     opened.patterns[relation] = patterns
                 return describe_files(patterns, run=opened.run, database=self._stat_open(opened))
 
@@ -171,7 +171,7 @@ class DuckDBSource:
 
         Questions that are already running finish on the old file. Raise KH008.
         """
-        self._openings.renew(lambda opened: opened.looks != stat_database(self._database))
+        self._openings.renew(lambda opened: opened.looks != read_file_states(self._database))
 
     def estimate_rows(self, relation: str) -> int:
         """Return DuckDB's own estimate of the relation's number of rows. Raise KH006."""
@@ -234,7 +234,7 @@ class DuckDBSource:
                 block, found = read
                 groups = [found[f"k{i}"] for i in range(len(keys.columns))]
                 sums = [found[f"f{i}"] for i in range(functionals)]
-                spread_groups(groups, sums, block.keys, into=values[:, block.start : block.start + block.keys.size])
+                write_groups(groups, sums, block.keys, into=values[:, block.start : block.start + block.keys.size])
 
             with (
                 opened.cursor() as cursor,
@@ -293,7 +293,7 @@ class DuckDBSource:
         self._openings.close()
 
     def _stat_open(self, opened: "_OpenDatabase") -> Looks:
-        return stat_open_database(opened.looks, stat_database(self._database)) if opened.looks else {}
+        return read_open_file_states(opened.looks, read_file_states(self._database)) if opened.looks else {}
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         with self._open_cursor() as cursor:
@@ -436,7 +436,7 @@ class _DatabaseHandle:
                         raise
                     unopened = error
             if time.monotonic() + _PAUSE_S > until:
-                raise refuse_unopened(unopened)
+                raise refuse_unopened_source(unopened)
             time.sleep(_PAUSE_S)
 
     def close(self) -> None:
@@ -531,7 +531,7 @@ def _open_database(
 
 
 def _explain_unopened(error: Exception) -> str:
-    return "another process has the file open for writing" if _IN_USE in str(error) else explain(error)
+    return "another process has the file open for writing" if _IN_USE in str(error) else explain_failure(error)
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str, Looks]:
@@ -539,12 +539,12 @@ def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str,
     name = "memory_db" if database.stem == "memory" else None  # that one is the instance's own
     attach = f"ATTACH {quote_text(str(database))}{'' if name is None else f' AS {name}'} (READ_ONLY)"
     while True:
-        before = stat_database(database) if database.exists() else {}
+        before = read_file_states(database) if database.exists() else {}
         connection.execute(attach)
         ((attached,),) = connection.execute(
             "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL"
         ).fetchall()
-        if stat_database(database) == before:
+        if read_file_states(database) == before:
             return f"{quote_name(attached)}.main", before
         connection.execute(f"DETACH {quote_name(attached)}")  # replaced at this moment: which of both is open?
 

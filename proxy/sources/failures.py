@@ -31,9 +31,9 @@ _STATES = {
 """By SQLSTATE or its first two characters."""
 _CLASSES = {
     "TypesChanged": "a column is of another type",
-    "ColumnGone": "a column is gone",
-    "KeyGone": "what kept a key unique is gone: reload",
-    "DataMoved": "files were replaced meanwhile",
+    "MissingColumn": "a column is gone",
+    "MissingKey": "what kept a key unique is gone: reload",
+    "FilesChanged": "files were replaced meanwhile",
     "InterruptException": TIME_OVER,
     "OutOfMemoryException": "the source ran out of memory",
     "IOException": "a file cannot be read",
@@ -50,7 +50,7 @@ _CLASSES = {
 """By the class of an engine's error."""
 
 
-def explain(error: BaseException) -> str:
+def explain_failure(error: BaseException) -> str:
     """Return a text for the log that says why the source failed.
 
     The text names only the kind of failure. The engine's own text may contain values.
@@ -95,20 +95,20 @@ class _Notice:
 _notice = _Notice()
 
 
-def log_unreached(why: str) -> None:
+def log_unreachable_source(why: str) -> None:
     """Log why a question cannot reach the source, at most once a minute for each cause."""
     _notice.say(why)
 
 
-def refuse_unopened(error: KeyholeError) -> KeyholeError:
+def refuse_unopened_source(error: KeyholeError) -> KeyholeError:
     """Return the refusal of a question whose source is not open, and log why. A stored answer needs no source."""
-    log_unreached(getattr(error, "why", "") or explain(error))
+    log_unreachable_source(getattr(error, "why", "") or explain_failure(error))
     return report_unreachable_source()
 
 
 def refuse_without_turn() -> KeyholeError:
     """Return the refusal of a question that got no turn at the source in time, and log that."""
-    log_unreached("as many questions are under way as the source is asked at once")
+    log_unreachable_source("as many questions are under way as the source is asked at once")
     return report_unreachable_source()
 
 

@@ -95,11 +95,11 @@ def open_source(
             scratch=scratch,
         )
     if url.startswith(_SPARK):
-        from proxy.sources.spark.sessions import SparkPlace
+        from proxy.sources.spark.sessions import SparkServer
         from proxy.sources.spark.spark_source import SparkSource
 
         spark = spark or SparkLogin()
-        place = SparkPlace(
+        place = SparkServer(
             address=parse_address(url, token=spark.token, authority=None if spark.ca is None else directory / spark.ca),
             engine=spark.engine,
             catalog=spark.catalog,

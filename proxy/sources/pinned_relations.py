@@ -38,7 +38,7 @@ _CHUNKED = 170_000  # the libpq that hands on rows in pieces
 _OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of text, text[]
 
 
-def embed_pinned(
+def embed_pinned_rows(
     sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str], *, is_inlined: bool = False
 ) -> str:
     """Return the SQL of a statement in which these relations are read from the SQL that `rows` returns for them.
@@ -203,7 +203,7 @@ class PostgresPins:
             typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
             return f"SELECT {typed} FROM unnest({given}) AS given({names})"
 
-        return embed_pinned(sql, pinned, rows), arrays
+        return embed_pinned_rows(sql, pinned, rows), arrays
 
 
 class DuckDBPins:
@@ -232,7 +232,7 @@ class DuckDBPins:
                 self._make(relation)
             self._read.update(names)
         try:
-            yield embed_pinned(sql, pinned, lambda one: f"SELECT * FROM {_quote_place(one.name)}", is_inlined=True)
+            yield embed_pinned_rows(sql, pinned, lambda one: f"SELECT * FROM {_quote_place(one.name)}", is_inlined=True)
         finally:
             with self._lock:
                 self._read.subtract(names)

@@ -167,14 +167,16 @@ def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]])
 
 
 @contextmanager
-def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
+def check_keys_stay_unique(
+    relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]
+) -> Iterator[None]:
     """Check that unique keys, on which the statement relies, stay unique while the block reads the relations.
 
     PostgreSQL locks a relation that a transaction has read. Until the transaction ends, no constraint can be dropped,
     and an index that is dropped concurrently is still maintained. New child tables may appear, so the keys are checked
     again after the block.
 
-    Raise `KeyGone` before the block and `TypesChanged` after it.
+    Raise `MissingKey` before the block and `TypesChanged` after it.
     """
     counted_on = [relation for relation in relations if relation.keys]
 

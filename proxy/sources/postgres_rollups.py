@@ -16,7 +16,7 @@ from planner.question.plan import Rollup
 from planner.values.sql_literals import quote_name
 from proxy.sources.connecting import OPENING_S, SourceConnection, limit_statements
 from proxy.sources.pinned_relations import PostgresPins
-from proxy.sources.postgres_relations import check_locked_types, hold_keys
+from proxy.sources.postgres_relations import check_keys_stay_unique, check_locked_types
 from proxy.sources.rollups import RollupBusy, RollupTooLarge, limit_rows
 
 _PREFIX = "keyhole_rollup"
@@ -74,7 +74,7 @@ class PostgresStore:
             with (
                 limit_statements(after_ms=_STATEMENTS * timeout_ms),
                 connection.transaction(),
-                hold_keys(rollup.relations, connection),
+                check_keys_stay_unique(rollup.relations, connection),
             ):
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
                 relation = self._make_name()

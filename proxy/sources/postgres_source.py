@@ -18,11 +18,24 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
 from planner.question.plan import PinnedRelation, ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import FairTurns
-from proxy.sources.alignment import spread_groups
-from proxy.sources.connecting import OPENING_S, SourceConnection, explain_unreached, limit_statements, try_connecting
+from proxy.sources.alignment import write_groups
+from proxy.sources.connecting import (
+    OPENING_S,
+    SourceConnection,
+    find_connection_error,
+    limit_statements,
+    try_connecting,
+)
 from proxy.sources.failures import refuse_without_turn
 from proxy.sources.pinned_relations import PostgresPins
-from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, hold_keys, make_identity, read_columns
+from proxy.sources.postgres_relations import (
+    RELATION,
+    STATE,
+    check_keys_stay_unique,
+    check_locked_types,
+    make_identity,
+    read_columns,
+)
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Counts, Row, TrueAggregates, hide_failures, hide_shape_failures, sort_counts
 from proxy.sources.public_tables import read_public_rows
@@ -112,7 +125,7 @@ class PostgresSource:
             name="keyhole-source",
         )
         if not self._is_ready():
-            raise explain_unreached(url)
+            raise find_connection_error(url)
         self._pins = PostgresPins()
         self._store = PostgresStore(
             url, scratch=scratch, settings=self._settings, pins=self._pins, most_rows=rollup_rows
@@ -146,7 +159,7 @@ class PostgresSource:
             except PoolTimeout:
                 connection = None
             if connection is None:
-                raise explain_unreached(self._url)
+                raise find_connection_error(self._url)
             yield connection
 
     def list_relations(self) -> tuple[str, ...]:
@@ -278,7 +291,7 @@ class PostgresSource:
             with (
                 self._check_missing_column(rewritten.relations, left_ms=left_ms),
                 self._store.borrow_connection(timeout_ms=left_ms) if own else self._limit_time(left_ms) as connection,
-                hold_keys(rewritten.relations if statement.is_scan else (), connection),
+                check_keys_stay_unique(rewritten.relations if statement.is_scan else (), connection),
             ):
                 pinned = rewritten.pinned if statement.is_scan else ()
                 values = self._read_values(connection, statement.sql, pinned, keys, functionals=functionals)
@@ -292,7 +305,7 @@ class PostgresSource:
 
     @contextmanager
     def _check_missing_column(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
-        """Raise `ColumnGone` if the block fails for a missing column that the relations themselves lack.
+        """Raise `MissingColumn` if the block fails for a missing column that the relations themselves lack.
 
         No row was read in that case. If a view fails for a missing column while it computes rows, the error stays.
         """
@@ -326,7 +339,7 @@ class PostgresSource:
         for rows in pieces:
             if rows and functionals:
                 columns = list(zip(*rows, strict=True))
-                spread_groups(columns[:split], columns[split : split + functionals], keys, into=values)
+                write_groups(columns[:split], columns[split : split + functionals], keys, into=values)
         return values
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
@@ -336,7 +349,7 @@ class PostgresSource:
             with (
                 self._check_missing_column(relations, left_ms=timeout_ms),
                 self._limit_time(timeout_ms) as connection,
-                hold_keys(relations, connection),
+                check_keys_stay_unique(relations, connection),
             ):
                 found = sort_counts(_run(connection, sql))
                 check_locked_types(relations, connection)

@@ -15,8 +15,8 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
-from proxy.sources.failures import explain
-from proxy.sources.read_types import ColumnGone
+from proxy.sources.failures import explain_failure
+from proxy.sources.read_types import MissingColumn
 from proxy.sources.source_refusals import SourceFailed, report_unknown_relation
 
 Row = tuple[Value | None, ...]
@@ -157,7 +157,7 @@ def hide_failures(query: Callable[[], _Result]) -> _Result:
     try:
         return query()
     except Exception as error:
-        failure = SourceFailed(explain(error), is_unread=isinstance(error, ColumnGone))
+        failure = SourceFailed(explain_failure(error), is_unread=isinstance(error, MissingColumn))
     # outside the handler, so that the engine's error does not become this one's context
     raise failure
 

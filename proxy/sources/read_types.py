@@ -16,11 +16,11 @@ class TypesChanged(Exception):
     """The error for a column that is missing, or has another type than when the policy was opened."""
 
 
-class ColumnGone(TypesChanged):
+class MissingColumn(TypesChanged):
     """The error for a missing column. A statement that names the column fails before any row is read."""
 
 
-class KeyGone(ColumnGone):
+class MissingKey(MissingColumn):
     """The error for a key that the source no longer keeps unique. It is found before any row is read."""
 
 
@@ -28,11 +28,11 @@ def check_keys(relations: Sequence[ReadRelation], read_keys: Callable[[str], Ite
     """Compare the source's unique keys now with those that a statement relies on.
 
     Raises:
-        KeyGone: if one is missing, and whatever `read_keys` raises.
+        MissingKey: if one is missing, and whatever `read_keys` raises.
     """
     for relation in relations:
         if relation.keys and not relation.keys <= frozenset(read_keys(relation.relation)):
-            raise KeyGone
+            raise MissingKey
 
 
 def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], Iterable[SourceColumn]]) -> None:
@@ -68,16 +68,16 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
                     was=pinned,
                     now=now,
                 )
-            raise ColumnGone if column is None else TypesChanged
+            raise MissingColumn if column is None else TypesChanged
 
 
 @contextmanager
 def check_after_reading() -> Iterator[None]:
-    """Turn a `ColumnGone` raised in the block into `TypesChanged`.
+    """Turn a `MissingColumn` raised in the block into `TypesChanged`.
 
     Rows were read by then, so the loss stays charged.
     """
     try:
         yield
-    except ColumnGone:
+    except MissingColumn:
         raise TypesChanged from None

@@ -17,7 +17,7 @@ from planner.parser import lexer
 from planner.policy.sections import ServerLimitsSection
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, read_very_long_alone
 from proxy.endpoint.connection_limits import choose_sessions_to_end
-from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, cache_by_text
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
 from proxy.wire.frontend import Close, Flush, Parse, Query, Startup, Sync
@@ -196,7 +196,7 @@ def test_comments_that_would_hold_the_shadow_never_reach_it(running: Running, pr
 def test_of_long_texts_only_the_last_are_remembered() -> None:
     asked: list[str] = []
 
-    @remember_texts(3)
+    @cache_by_text(3)
     def length(text: str) -> int:
         asked.append(text)
         return len(text)

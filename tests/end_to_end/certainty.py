@@ -42,7 +42,7 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     A literal is taken to be unknown at a key where its chance to go the other way is not negligible. A formula is
     monotone in its literals, so keys are certain where all unknowns true and all unknowns false decide alike.
     """
-    plan = pipeline.prepare(service, question)
+    plan = pipeline.plan_asked_question(service, question)
     found = service.source.read_aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values

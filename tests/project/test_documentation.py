@@ -100,7 +100,7 @@ def test_an_example_is_refused_with_its_code(service: Service, code: str) -> Non
         settings[set_one[1]] = set_one[2]
         del lines[0]
     with pytest.raises(KeyholeError) as caught:
-        pipeline.prepare(
+        pipeline.plan_asked_question(
             service,
             Asked(
                 question=read_bare_question("\n".join(lines), service.catalog),

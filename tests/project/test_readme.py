@@ -54,7 +54,7 @@ def test_the_first_question_is_the_demos_and_costs_what_is_said(service: Service
     assert all(f"   {line}\n" in SHOWN for line in first["sql"].strip().splitlines())
     settings: dict[str, str | None] = {f"keyhole.{name}": value for name, value in first["settings"].items()}
     assert all(f"   SET {name} = '{value}';\n" in SHOWN for name, value in settings.items())
-    plan = stages.prepare(service, asked(service, first["sql"], settings))
+    plan = stages.plan_asked_question(service, asked(service, first["sql"], settings))
     said = re.search(r"Reserved: ([\d.]+) epsilon a group \(ProBE ([\d.]+), equal split ([\d.]+)\)", SHOWN)
     assert said is not None
     assert f"at most {said[1]} epsilon" in SHOWN
@@ -88,7 +88,7 @@ def test_the_refusal_is_printed_as_it_is_shown(service: Service) -> None:
     sql = "SELECT country, count(*) FROM sales GROUP BY country"
     assert f"   {sql}\n{shown}" in SHOWN
     with pytest.raises(KeyholeError) as caught:
-        stages.prepare(service, asked(service, sql, {}))
+        stages.plan_asked_question(service, asked(service, sql, {}))
     assert report_refusals.write_as_psql(caught.value, sql=sql) == shown.strip()
 
 

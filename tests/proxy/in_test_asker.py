@@ -13,8 +13,8 @@ from planner.statements.classify import classify, classify_prepared
 from planner.statements.settings import ALL_SETTINGS, read_accuracy
 from planner.values.constant import ParameterCast, ParameterValue
 from planner.values.parameter_casts import find_parameter_casts
-from proxy.pipeline.answering import read_part
-from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
+from proxy.pipeline.answering import make_statement_part
+from proxy.pipeline.messages import PreparedRequest, ReleasedArrays, Request, StatementPart
 from tests.effort import PATIENCE_S
 from tests.worlds.countries import endpoint_catalog
 
@@ -50,7 +50,7 @@ class FixedAsker:
                 statement = classify(part.text, self.catalog)
             except KeyholeError as error:
                 raise error.shift_position(offset=part.offset) from None
-            parts.append(read_part(part.text, part.offset, statement))
+            parts.append(make_statement_part(part.text, part.offset, statement))
         return tuple(parts)
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
@@ -64,7 +64,7 @@ class FixedAsker:
             case _:
                 return ()
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> PreparedRequest:
         assert isinstance(request.is_utc, bool)
         read_accuracy(request.settings, self.catalog.defaults)
         if "/* crash */" in request.statement:
@@ -79,12 +79,12 @@ class FixedAsker:
                     self.keys if isinstance(asking.embedded[array.embedded], EmbeddedQuestion) else ()
                     for array in outer.arrays
                 )
-                return Prepared(outer.sql, arrays=len(released), tag=None, plan=released)
+                return PreparedRequest(outer.sql, arrays=len(released), tag=None, plan=released)
             case _:
                 sql = f'SELECT u.line AS "QUERY PLAN" FROM unnest(${first}::text[]) AS u(line)'
-                return Prepared(sql, arrays=1, tag="EXPLAIN", plan=(LINES,))
+                return PreparedRequest(sql, arrays=1, tag="EXPLAIN", plan=(LINES,))
 
-    def release(self, prepared: Prepared, *, withdrawn: threading.Event) -> ReleasedArrays:
+    def release(self, prepared: PreparedRequest, *, withdrawn: threading.Event) -> ReleasedArrays:
         self.begun.release()
         if self.gate is not None:
             assert self.gate.wait(PATIENCE_S)

@@ -44,14 +44,14 @@ def _asked(service: Service, sql: str) -> Asked:
 
 def _planned(service: Service, sql: str) -> tuple[Plan, charging.Claim]:
     asked = _asked(service, sql)
-    plan = pipeline.prepare(service, asked)
+    plan = pipeline.plan_asked_question(service, asked)
     version = service.find_version(plan.question.table)
     return plan, charging.make_claim(plan, service.catalog, asked=asked, version=version)
 
 
 def _answer(service: Service, sql: str) -> Answer:
     asked = _asked(service, sql)
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def test_hours_of_one_group_share_its_budget(service: Service) -> None:

@@ -103,7 +103,7 @@ def _asked(service: Service, sql: str) -> Asked:
 
 def _claim(service: Service, sql: str) -> tuple[Plan, charging.Claim]:
     asked = _asked(service, sql)
-    plan = pipeline.prepare(service, asked)
+    plan = pipeline.plan_asked_question(service, asked)
     return plan, charging.make_claim(
         plan, service.catalog, asked=asked, version=service.find_version(plan.question.table)
     )
@@ -214,7 +214,7 @@ def test_wards_asked_one_by_one_add_up_on_a_day_of_tests(service: Service) -> No
 def test_what_a_run_cost_is_charged_by_the_same_rule(service: Service) -> None:
     """Ex post, too, a cell bears its unit's groups, and a question over both is answered and refused like any other."""
     asked = _asked(service, BY_WARD.format("WHERE ward IN ('A', 'B')"))
-    plan = pipeline.prepare(service, asked)
+    plan = pipeline.plan_asked_question(service, asked)
     answer = pipeline.answer(service, plan, asked)
     assert answer.keys.keys == (("A",), ("B",))
     assert answer.payment is not None
@@ -224,7 +224,7 @@ def test_what_a_run_cost_is_charged_by_the_same_rule(service: Service) -> None:
     for threshold in range(50, 90):
         again = _asked(service, BY_WARD.format("WHERE ward IN ('A', 'B')").replace("> 40", f"> {threshold}"))
         try:
-            pipeline.answer(service, pipeline.prepare(service, again), again)
+            pipeline.answer(service, pipeline.plan_asked_question(service, again), again)
         except KeyholeError as refusal:
             refused = refusal
             break

@@ -34,7 +34,7 @@ def _planned(service: Service, sql: str, catalog: Catalog | None = None) -> tupl
         analyst=service.find_analyst(None),
         today=date(2012, 1, 1),
     )
-    plan = pipeline.prepare(service, asked)
+    plan = pipeline.plan_asked_question(service, asked)
     version = service.find_version(plan.question.table)
     return plan, charging.make_claim(plan, service.catalog, asked=asked, version=version)
 

@@ -27,14 +27,14 @@ from proxy.release.charged import check_affordable, find_release
 from proxy.release.diagnosis import (
     METHODS,
     SENTENCES,
-    DiagnosisAsked,
     DiagnosisKind,
     DiagnosisRelease,
+    DiagnosisRequest,
     Method,
     make_diagnosis,
     plan_diagnosis,
 )
-from proxy.release.dry_run import open_policy_alone, rehearse
+from proxy.release.dry_run import open_policy_without_source, run_dry
 from proxy.release.published_file import FileForm, write_released
 from proxy.report.section import show_lines, show_page
 from proxy.report.terminal import write_row_count
@@ -106,7 +106,7 @@ def diagnose(
     columns = tuple(part.strip() for part in by.split(",")) if by else ()
     if len(set(columns)) < len(columns):
         raise typer.BadParameter("every column once", param_hint="--by")
-    asked = DiagnosisAsked(
+    asked = DiagnosisRequest(
         kind=plot,
         table=table,
         score=score,
@@ -189,11 +189,11 @@ def _check_method(plot: DiagnosisKind, method: Method, bins: int | None) -> None
         raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
 
 
-def _rehearse_without_source(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, as_json: bool) -> None:
+def _rehearse_without_source(policy: Path, asked: DiagnosisRequest, place: FilePlace | None, *, as_json: bool) -> None:
     """Print the cost and the statement about privacy, without opening the source."""
-    with open_policy_alone(policy) as alone:
+    with open_policy_without_source(policy) as alone:
         planned = plan_diagnosis(asked, alone.catalog, alone.dialect)
-        rehearsed = rehearse(alone, planned.release)
+        rehearsed = run_dry(alone, planned.release)
     if place is not None and not rehearsed.is_known:
         place.check_new()
     if as_json:

@@ -10,7 +10,7 @@ from planner.catalog.key_space import format_value
 from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc
 from proxy.cli.diagnose.residuals import GroupResiduals
 from proxy.release.diagnosis import DiagnosisKind, DiagnosisRelease
-from proxy.release.published_file import PublishedRows, find_name, list_columns
+from proxy.release.published_file import PublishedRows, find_unused_name, list_columns
 
 _NUMBER = "double precision"
 Group: TypeAlias = GroupRoc | GroupCalibration | GroupResiduals
@@ -48,7 +48,7 @@ def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRow
     """Return the table of some groups, which are in the release's order."""
     columns = {column.name: column.type_name for column in list_columns(planned.scored.question.keys)}
     by = planned.asked.by
-    own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.kind])
+    own = ((find_unused_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.kind])
     rows = (
         (*map(format_value, keys), *map(_write_cell, point))
         for keys, group in zip(planned.groups, groups, strict=True)

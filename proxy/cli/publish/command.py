@@ -23,9 +23,9 @@ from proxy.cli.publish.report import PublishedReport, describe_offer, make_offer
 from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
-from proxy.release.dry_run import DryRun, open_policy_alone, rehearse
-from proxy.release.publication import Publication, PublicationAsked, TableMethod, plan_publication, publish_counts
-from proxy.release.published_file import FileForm, PublishedTable, find_name, write_released
+from proxy.release.dry_run import DryRun, open_policy_without_source, run_dry
+from proxy.release.publication import Publication, PublicationRequest, TableMethod, plan_publication, publish_counts
+from proxy.release.published_file import FileForm, PublishedTable, find_unused_name, write_released
 from proxy.release.release_refusals import refuse_unprotected
 from proxy.release.unprotected import find_publication, publish_unprotected
 
@@ -118,7 +118,7 @@ def publish(
     columns = tuple(part.strip() for part in public.split(","))
     if len({*columns, sensitive}) != len(columns) + 1:
         raise typer.BadParameter("every column once, and the sensitive one not among them", param_hint="--public")
-    asked = PublicationAsked(
+    asked = PublicationRequest(
         table=table,
         public=columns,
         sensitive=sensitive,
@@ -178,14 +178,14 @@ def _check_possible(service: Service, planned: Publication, place: FilePlace) ->
         check_affordable(service, planned.release)
 
 
-def _rehearse_without_source(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_json: bool) -> None:
+def _rehearse_without_source(policy: Path, asked: PublicationRequest, place: FilePlace, *, as_json: bool) -> None:
     """Print the cost and the statement about privacy, without opening the source."""
-    with open_policy_alone(policy) as alone:
+    with open_policy_without_source(policy) as alone:
         planned = plan_publication(asked, alone.catalog, alone.dialect)
         if asked.epsilon is None:
             found = DryRun(is_known=find_publication(alone, planned) is not None, sql=planned.counts.sql)
         else:
-            found = rehearse(alone, planned.release)
+            found = run_dry(alone, planned.release)
     if not found.is_known:
         place.check_new()
     if as_json:
@@ -213,7 +213,7 @@ def _charge_and_write(service: Service, planned: Publication, place: FilePlace) 
     place.check_folder()
     counts, released = publish_counts(service, planned)
     of_rows = planned.asked.method is TableMethod.ROWS
-    count_name = None if of_rows else find_name("noisy_count", planned.question.keys.names)
+    count_name = None if of_rows else find_unused_name("noisy_count", planned.question.keys.names)
     table = PublishedTable(planned.columns, counts, count_name)
     with place.explain_write_errors():
         file_hash = write_released(table, place.path, state_charged(planned))

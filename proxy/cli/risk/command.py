@@ -32,10 +32,10 @@ from proxy.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from proxy.owner.risk.attacker_section import AttackersAsked
+    from proxy.owner.risk.attacker_section import AttackersInput
     from proxy.owner.risk.open_keys import OpenKeys, Prior
     from proxy.owner.risk.question_risks import RiskQuestion
-    from proxy.owner.risk.risk_sections import RiskAsked
+    from proxy.owner.risk.risk_sections import RiskInput
     from proxy.report.section import ReportSection
 
 _Read = TypeVar("_Read")
@@ -112,7 +112,7 @@ def risk(
     from proxy.cli.owner import find_pinned_knowledge
     from proxy.cli.simulate import read_alone
     from proxy.owner.risk.groups import DeclaredSizes
-    from proxy.owner.risk.risk_sections import RiskAsked, write_sections
+    from proxy.owner.risk.risk_sections import RiskInput, write_sections
     from proxy.owner.risk.sensitive import check_columns, parse_sensitive
     from proxy.owner.risk.targets import parse_target
     from proxy.report.odometer import read_odometer
@@ -138,7 +138,7 @@ def risk(
         except SizeMissing as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
-        asked = RiskAsked(loaded, questions, spent, wish, simulate, DeclaredSizes(units, rows), values)
+        asked = RiskInput(loaded, questions, spent, wish, simulate, DeclaredSizes(units, rows), values)
         if usual is not None:
             asked = replace(asked, attackers=_make_attack_section(_make_attackers(questions, usual, known)))
         if private:
@@ -217,36 +217,36 @@ def _plan_without_source(policy: Policy, pins: Pins, texts: _Texts, *, keys: int
 
 def _make_attackers(
     questions: "Sequence[RiskQuestion]", prior: "Prior", attackers: "tuple[OpenKeys, ...]"
-) -> "AttackersAsked":
-    from proxy.owner.risk.attacker_section import find_under_study
+) -> "AttackersInput":
+    from proxy.owner.risk.attacker_section import find_attacked_question
 
-    return _parse_flag(lambda: find_under_study(questions, prior, attackers), "--prior")
+    return _parse_flag(lambda: find_attacked_question(questions, prior, attackers), "--prior")
 
 
-def _make_attack_section(asked: "AttackersAsked") -> "ReportSection":
+def _make_attack_section(asked: "AttackersInput") -> "ReportSection":
     from mechanisms.noise.exact import make_system_noise
-    from proxy.owner.risk.attacker_section import say_attackers
+    from proxy.owner.risk.attacker_section import write_attackers_section
 
     with show_work("holding attackers against it"):
-        return _parse_flag(lambda: say_attackers(asked, seed=_SEED, noise=make_system_noise()), "--prior")
+        return _parse_flag(lambda: write_attackers_section(asked, seed=_SEED, noise=make_system_noise()), "--prior")
 
 
 def _read_private(
-    path: Path, texts: _Texts, asked: "RiskAsked", prior: "Prior | None", attackers: "tuple[OpenKeys, ...]"
+    path: Path, texts: _Texts, asked: "RiskInput", prior: "Prior | None", attackers: "tuple[OpenKeys, ...]"
 ) -> "tuple[ReportSection, ...]":
     """Return the sections from private data, for questions planned as analysts would ask them."""
-    from proxy.owner.risk.private import read_for_owner, say_bounding, say_true_shares
+    from proxy.owner.risk.private import open_owner_source, write_bounding_section, write_shares_section
     from proxy.owner.risk.question_risks import plan_questions
 
-    with read_for_owner(Policy.load(path)) as reading:
+    with open_owner_source(Policy.load(path)) as reading:
         planned = [
             question
             for name, text, _ in texts
             for question in plan_questions(name, text, reading.catalog, reading.source.dialect)
         ]
         sections = [
-            say_true_shares(reading, planned, asked.sensitive, epsilon=asked.epsilon),
-            say_bounding(reading, planned),
+            write_shares_section(reading, planned, asked.sensitive, epsilon=asked.epsilon),
+            write_bounding_section(reading, planned),
         ]
         if prior is not None:
             held = _make_attackers(planned, prior, attackers)

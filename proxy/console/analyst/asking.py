@@ -72,7 +72,7 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
         with parts.serving.hold_open() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             analyst = find_analyst(service, request.state.analyst)
             asked = body.make_asked(analyst, service, today=_get_today())
-            plan = pipeline.prepare(service, asked)
+            plan = pipeline.plan_asked_question(service, asked)
             document = describe_plan(service, asked, plan) | {"picture": _draw_plan(plan)}
             hint = document.get("hint")
             return document | ({"hint": write_as_fields(hint)} if isinstance(hint, str) else {})
@@ -114,7 +114,9 @@ def _list_cheaper_settings(service: Service, body: QuestionIn, who: str) -> list
     analyst, usual = find_analyst(service, who), service.catalog.defaults
 
     def cost(changed: QuestionIn) -> float:
-        return pipeline.prepare(service, changed.make_asked(analyst, service, today=_get_today())).worst_case_epsilon
+        return pipeline.plan_asked_question(
+            service, changed.make_asked(analyst, service, today=_get_today())
+        ).worst_case_epsilon
 
     now = cost(body)
     tolerance = _convert_to_percent(body.tolerance if body.tolerance is not None else usual.tolerance)

@@ -10,7 +10,7 @@ from proxy.console.page import render_page
 from proxy.console.parts import ConsoleParts
 from proxy.monitors.alert_json import make_alert_document, make_clearing_document
 from proxy.rest.middleware import HEAD
-from proxy.rest.monitor_routes import MOST_ALERTS, EventPlace, open_stream
+from proxy.rest.monitor_routes import MOST_ALERTS, EventPosition, open_stream
 
 
 def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
@@ -46,7 +46,7 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
         after: str | None = None,
     ) -> Response:
         said = last_event_id if last_event_id is not None else after
-        place = None if said is None else EventPlace.parse(said)
+        place = None if said is None else EventPosition.parse(said)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
             parts.monitor_reader,

@@ -18,7 +18,7 @@ MOST_COLUMNS = 16  # of the same, as many as a wide window shows
 
 
 @dataclass(frozen=True, slots=True)
-class MapWish:
+class MapRequest:
     """The view of the map that a request asks for.
 
     An empty or unknown part is replaced by the one with the highest loss.
@@ -71,7 +71,7 @@ class BudgetMap:
         return None if self.shown is None else self.shown.cut(rows=MOST_ROWS, columns=MOST_COLUMNS)
 
 
-def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
+def choose_map(report: BudgetReport, wish: MapRequest) -> BudgetMap:
     """Return the requested map. Replace each unknown part of the request."""
     families = report.families
     if not families:

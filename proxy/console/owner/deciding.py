@@ -64,7 +64,7 @@ class DecisionForm:
     decide: Callable[[Service, Fields], str]
 
 
-def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
+def add_decision_forms(router: APIRouter, parts: ConsoleParts) -> None:
     """Add the forms to the owner's router. They are handled one at a time, since each may read the whole ledger."""
     at_once = asyncio.Lock()
     for form in (

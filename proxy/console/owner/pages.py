@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.policy.rules.document import describe_warnings
 from proxy.console.console_refusals import refuse_missing_page
 from proxy.console.login import read_form
-from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, describe_share
+from proxy.console.owner.budget_map import EVERY_FILTER, MapRequest, choose_map, describe_share
 from proxy.console.owner.burn_lines import list_burn_rows, make_burn_document
 from proxy.console.owner.overview import describe_parts, read_overview
 from proxy.console.owner.question_pages import list_facts_and_losses, list_question_rows, list_waiting_rows
@@ -112,7 +112,7 @@ def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
     ) -> Response:
         with parts.serving.hold_open() as service:
             report = service.report_balances(None)
-            found = choose_map(report, MapWish(table, keys, condition, find))
+            found = choose_map(report, MapRequest(table, keys, condition, find))
             try:
                 burning = service.ledger.report_burn_down(find_limits(service.catalog, OWNER))
             except LedgerError:

@@ -13,11 +13,11 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
 from proxy.open_policy.service import Service
 from proxy.owner.mistyped import Mistyped
-from proxy.owner.risk.attacker_section import OUTSIDER, AttackTooLarge, find_under_study, say_attackers
+from proxy.owner.risk.attacker_section import OUTSIDER, AttackTooLarge, find_attacked_question, write_attackers_section
 from proxy.owner.risk.groups import DeclaredSizes
 from proxy.owner.risk.open_keys import CsvText, OpenKeys, Prior, read_open_keys, read_prior
 from proxy.owner.risk.question_risks import RiskQuestion, plan_questions
-from proxy.owner.risk.risk_sections import RiskAsked, write_sections
+from proxy.owner.risk.risk_sections import RiskInput, write_sections
 from proxy.owner.risk.sensitive import SensitiveValue, check_columns, parse_sensitive
 from proxy.owner.risk.targets import parse_target
 from proxy.report.html.page import Drawing, PageTable, Part, Verbatim
@@ -68,7 +68,7 @@ class RiskForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplanned:
+class UnplannedQuestion:
     """A stored question that the report leaves out, with the refusal that asking it would get."""
 
     name: str
@@ -101,7 +101,7 @@ class RiskReport:
     """The sections of the report, and the stored questions that it leaves out."""
 
     sections: tuple[ShownSection, ...]
-    unplanned: tuple[Unplanned, ...] = field(default=())
+    unplanned: tuple[UnplannedQuestion, ...] = field(default=())
 
 
 def read_risk(service: Service, wish: RiskForm) -> RiskReport:
@@ -112,11 +112,11 @@ def read_risk(service: Service, wish: RiskForm) -> RiskReport:
     prior, known = _read_attackers(wish)
     spent = read_odometer(service.policy, service.ledger) if wish.from_ledger else None
     questions, unplanned = _plan_questions(service, wish.sql)
-    asked = RiskAsked(service.policy, questions, spent, target, _NO_RUNS, sizes, values)
+    asked = RiskInput(service.policy, questions, spent, target, _NO_RUNS, sizes, values)
     if prior is not None:
-        held = _parse_field("prior", lambda: find_under_study(questions, prior, known))
+        held = _parse_field("prior", lambda: find_attacked_question(questions, prior, known))
         try:
-            section = say_attackers(held, seed=_SEED, noise=make_system_noise(), most_work=_MOST_WORK)
+            section = write_attackers_section(held, seed=_SEED, noise=make_system_noise(), most_work=_MOST_WORK)
         except AttackTooLarge as error:
             raise Mistyped("prior", f"{error}; keyhole risk --prior works out fifty times as many") from None
         asked = replace(asked, attackers=section)
@@ -168,11 +168,11 @@ def _read_attackers(wish: RiskForm) -> tuple[Prior | None, tuple[OpenKeys, ...]]
     return prior, tuple(read)
 
 
-def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ...], tuple[Unplanned, ...]]:
+def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ...], tuple[UnplannedQuestion, ...]]:
     """Return the planned questions, typed ones before stored ones, and the stored ones that cannot be planned."""
     catalog, dialect = service.catalog, service.source.dialect
     found: list[RiskQuestion] = []
-    unplanned: list[Unplanned] = []
+    unplanned: list[UnplannedQuestion] = []
     if text.strip():
         try:
             found += plan_questions("the question", text, catalog, dialect)
@@ -184,7 +184,7 @@ def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ..
         try:
             found += plan_questions(name, f"SELECT * FROM {quote_identifier(name)}", catalog, dialect)
         except KeyholeError as error:
-            unplanned.append(Unplanned(make_visible(name), error.code, make_visible(error.message)))
+            unplanned.append(UnplannedQuestion(make_visible(name), error.code, make_visible(error.message)))
     return tuple(found), tuple(unplanned)
 
 

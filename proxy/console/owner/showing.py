@@ -89,7 +89,7 @@ def show_grants(request: Request, service: Service, told: DecisionResult) -> Res
 def show_windows(request: Request, service: Service, told: DecisionResult) -> Response:
     """Return the page of the budget windows, and of the risk of opening another one."""
     report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
-    warned = odometer.say_window_risk(
+    warned = odometer.write_window_risk(
         windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate
     )
     since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")

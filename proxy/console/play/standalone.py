@@ -33,7 +33,7 @@ from proxy.play.own_streams import OwnStreams
 from proxy.report.report_refusals import make_internal_error
 from proxy.rest import uvicorn_server
 from proxy.rest.app import StrictRequest
-from proxy.rest.middleware import Shell
+from proxy.rest.middleware import HttpMiddleware
 from proxy.rest.request_refusals import HttpRefusal
 from proxy.rest.responses import make_problem_response, make_response
 
@@ -57,7 +57,7 @@ def make_play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None
     _add_rest(router)
     app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
     app.add_middleware(
-        Shell,
+        HttpMiddleware,
         most_bytes=MOST_BODY_BYTES,
         receive_timeout_ms=_RECEIVE_TIMEOUT_MS,
         pages=(),

@@ -36,7 +36,7 @@ class AttackTooLarge(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class AttackersAsked:
+class AttackersInput:
     """The input of the section: one question, the prior of where people usually are, and the attackers.
 
     `counts` are the true counts, by key, for the owner alone. If None, the counts of each day are drawn from the prior.
@@ -47,7 +47,7 @@ class AttackersAsked:
     attackers: tuple[OpenKeys, ...]
     counts: Mapping[Key, int] | None = None
 
-    def with_counts(self, counts: Mapping[Key, int]) -> "AttackersAsked":
+    def with_counts(self, counts: Mapping[Key, int]) -> "AttackersInput":
         """Return the same input with true counts, by key in the question's order of columns.
 
         Raises:
@@ -89,9 +89,9 @@ def counts_people(question: RiskQuestion) -> bool:
     )
 
 
-def find_under_study(
+def find_attacked_question(
     questions: Sequence[RiskQuestion], prior: Prior, attackers: tuple[OpenKeys, ...]
-) -> AttackersAsked:
+) -> AttackersInput:
     """Return the section's input with the first question for which attacks can be computed.
 
     Such a question compares one count of people, grouped by exactly the prior's columns.
@@ -101,7 +101,7 @@ def find_under_study(
     """
     for question in questions:
         if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
-            return AttackersAsked(question, prior, attackers)
+            return AttackersInput(question, prior, attackers)
     columns = ", ".join(map(quote_identifier, prior.names))
     raise ValueError(
         f"give a question that compares one count of people with a number by {columns}: SELECT {columns} "
@@ -109,7 +109,9 @@ def find_under_study(
     )
 
 
-def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: int = MOST_WORK) -> ReportSection:
+def write_attackers_section(
+    asked: AttackersInput, *, seed: int, noise: Noise, most_work: int = MOST_WORK
+) -> ReportSection:
     """Return the report's section on how sure each attacker becomes of each person's place.
 
     Parameters:
@@ -150,7 +152,7 @@ def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: 
 _Day = Mapping[Key, Integers]
 
 
-def _list_days(asked: AttackersAsked, chosen: np.random.Generator) -> Iterator[_Day]:
+def _list_days(asked: AttackersInput, chosen: np.random.Generator) -> Iterator[_Day]:
     """Yield the places' counts for each day: the true counts each time, or counts drawn from the prior."""
     prior = asked.prior
     for _ in range(_DAYS):
@@ -174,7 +176,7 @@ def _find_usual(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.f
 _ABSENT = 1e-6  # people at a place that the file does not list at that time
 
 
-def _check_size(asked: AttackersAsked, day: _Day, *, most_work: int) -> None:
+def _check_size(asked: AttackersInput, day: _Day, *, most_work: int) -> None:
     places, attackers = len(asked.prior.places), 1 + len(asked.attackers)
     if sum(places * int(counts.sum()) for counts in day.values()) * attackers > most_work:
         raise AttackTooLarge(
@@ -193,7 +195,7 @@ def _attack(
     return add_confidences(parts, divisor=len(days))
 
 
-def _introduce(asked: AttackersAsked, day: _Day) -> Iterator[Part]:
+def _introduce(asked: AttackersInput, day: _Day) -> Iterator[Part]:
     prior, question = asked.prior, asked.question
     accuracy = question.plan.question.accuracy
     many = "one time" if len(prior.times) == 1 else f"{len(prior.times):,} times"
@@ -228,7 +230,7 @@ def _make_table(attacker: OpenKeys, found: Mapping[View, Confidences], known: in
     return PageTable(columns, rows, title=f"{attacker.name} knows {knows}; {hidden:,.1f} people elsewhere")
 
 
-def _explain(asked: AttackersAsked, epsilon: float) -> Iterator[Part]:
+def _explain(asked: AttackersInput, epsilon: float) -> Iterator[Part]:
     yield (
         "A row has, for each class of confidence, how many people are really at a place where the attacker believes "
         "them to be with that probability; found better are those who come into a higher class than by the prior. He "

@@ -33,7 +33,7 @@ class DeclaredSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupsAsked:
+class GroupsInput:
     """The input of the section. `epsilon` is the spent loss if `is_spent`, and otherwise the largest possible one."""
 
     policy: Policy
@@ -54,7 +54,7 @@ class GroupsAsked:
         return SharePair.HOLDERS_AND_OTHERS if self.has_row_unit else SharePair.GROUP_AND_HOLDERS
 
 
-def say_groups(asked: GroupsAsked) -> ReportSection:
+def write_groups_section(asked: GroupsInput) -> ReportSection:
     """Return the report's section on the smallest groups whose shares can be learned, and on the asked groups."""
     title, epsilon = "Groups whose shares anybody can learn", asked.epsilon
     source = "the group that lost most has lost" if asked.is_spent else "a group may lose"
@@ -96,7 +96,7 @@ def say_groups(asked: GroupsAsked) -> ReportSection:
     return ReportSection("groups", title, tuple(parts), figures)
 
 
-def _find_least(asked: GroupsAsked, width: float, part: float) -> int:
+def _find_least(asked: GroupsInput, width: float, part: float) -> int:
     return find_least_group(part, width=width, certainty=_SURELY, epsilon=asked.epsilon, pair=asked.pair)
 
 
@@ -118,18 +118,18 @@ def _find_units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float
     return units * count_unit_groups(made) / made.keys.size
 
 
-def _list_chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
+def _list_chances(asked: GroupsInput, size: float) -> list[dict[str, float]]:
     """Return, for each share, the probability that an attacker learns it within a fifth, in a group of that size."""
     group = max(2, ceil(size))
     return [{"share": part, "chance": _find_chance(asked, group, part)} for part in _SHARES]
 
 
-def _find_chance(asked: GroupsAsked, group: int, part: float) -> float:
+def _find_chance(asked: GroupsInput, group: int, part: float) -> float:
     holders = min(group, max(1, round(part * group)))
     return compute_chance(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.pair)
 
 
-def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:
+def _say_sizes(asked: GroupsInput, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:
     rows = tuple(
         (question.name, f"{size:,.1f}", *(write_probability(one["chance"]) for one in _list_chances(asked, size)))
         for question, size in sized

@@ -45,7 +45,7 @@ _MOST_LISTED = 20  # groups of a table that a person reads; a program gets all
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerReading:
+class OwnerSource:
     """The open source and pinned catalog of a policy, for exact figures that only the owner may see."""
 
     source: Source
@@ -79,11 +79,11 @@ class OwnerReading:
 
 
 @contextmanager
-def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
+def open_owner_source(policy_path: Policy) -> Iterator[OwnerSource]:
     """Open a policy's source for the owner. Raise KH002 to KH010."""
     source = open_policy_source(policy_path)
     try:
-        yield OwnerReading(source, read_pinned_catalog(policy_path, source))
+        yield OwnerSource(source, read_pinned_catalog(policy_path, source))
     finally:
         source.close()
 
@@ -104,8 +104,8 @@ class TrueShare:
         return self.chance >= SURELY and self.jump >= JUMP * (1 - _ROUNDING)
 
 
-def say_true_shares(
-    reading: OwnerReading, questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue], *, epsilon: float
+def write_shares_section(
+    reading: OwnerSource, questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue], *, epsilon: float
 ) -> ReportSection:
     """Return the report's section on disclosures, for each question.
 
@@ -167,7 +167,7 @@ class CountedShare:
 
 
 def _list_shares(
-    reading: OwnerReading, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
+    reading: OwnerSource, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
 ) -> Iterator[CountedShare]:
     """Yield the shares to judge: first those that the question compares, then those of declared values."""
     made = question.plan.question
@@ -182,7 +182,7 @@ def _list_shares(
             yield _count_value(reading, made, one)
 
 
-def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, base_rate: float | None) -> CountedShare:
+def _count_said(reading: OwnerSource, made: Question, said: ShareThreshold, base_rate: float | None) -> CountedShare:
     """Count the members and holders of a share that the question compares.
 
     They are sums over rows, each alone and unclipped, or over units.
@@ -214,7 +214,7 @@ def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, bas
     return CountedShare(said.text, "units" if of_units else "rows", most, whole, holders, base_rate or everywhere)
 
 
-def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -> CountedShare:
+def _count_value(reading: OwnerSource, made: Question, value: SensitiveValue) -> CountedShare:
     """Count the units of each group, and those with a sensitive value.
 
     A unit is one row, or has the value if one of its rows in the group has it. Raise KH1xx and KH2xx if no question can
@@ -285,7 +285,7 @@ def _make_document(question: RiskQuestion, true: CountedShare, found: Sequence[T
     }
 
 
-def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> ReportSection:
+def write_bounding_section(reading: OwnerSource, questions: Sequence[RiskQuestion]) -> ReportSection:
     """Return the report's section on the units and rows of each question that contribution bounds leave out."""
     rows: list[tuple[str, ...]] = []
     figures: list[dict[str, object]] = []

@@ -11,7 +11,7 @@ from mechanisms.risk.reconstruction import reconstruct_bits, single_out_victim, 
 from planner.functionals.said_shares import ShareThreshold
 from planner.policy.file import Policy
 from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, write_loss, write_probability
-from proxy.owner.risk.groups import JUMP, DeclaredSizes, GroupsAsked, say_groups
+from proxy.owner.risk.groups import JUMP, DeclaredSizes, GroupsInput, write_groups_section
 from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.owner.risk.targets import RiskTarget
@@ -26,7 +26,7 @@ _EITHER = "this group rather than that"
 
 
 @dataclass(frozen=True, slots=True)
-class RiskAsked:
+class RiskInput:
     """The input of the whole report. If `spent` is given, sections are about the losses that the ledger has recorded.
 
     `runs` is the number of simulated cells for attacks with random counts. `attackers` is the section on attackers who
@@ -51,7 +51,7 @@ class RiskAsked:
         return max((table.epsilon for table in self.spent.tables), default=0.0)
 
 
-def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
+def write_sections(asked: RiskInput) -> tuple[ReportSection, ...]:
     """Return all sections of the report, in order. Sections from private data come just before the last one."""
     found = [_say_promise(asked.policy)]
     if asked.spent is not None:
@@ -59,8 +59,8 @@ def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
     if asked.questions:
         found.append(_say_questions(asked.questions, asked.sensitive))
     spent = asked.spent is not None
-    held = GroupsAsked(asked.policy, asked.questions, asked.epsilon, asked.sizes, asked.sensitive, is_spent=spent)
-    found.append(say_groups(held))
+    held = GroupsInput(asked.policy, asked.questions, asked.epsilon, asked.sizes, asked.sensitive, is_spent=spent)
+    found.append(write_groups_section(held))
     if asked.attackers is not None:
         found.append(asked.attackers)
     found.append(_say_attacks(asked))
@@ -220,7 +220,7 @@ def _list_said_shares(question: RiskQuestion) -> list[dict[str, object]]:
     ]
 
 
-def _say_attacks(asked: RiskAsked) -> ReportSection:
+def _say_attacks(asked: RiskInput) -> ReportSection:
     title, epsilon = "Attacks that were tried, beside the bound", asked.epsilon
     if epsilon <= 0:
         return ReportSection("attacks", title, ("Nothing was told, so there is nothing to attack.",), {"epsilon": 0.0})
@@ -277,11 +277,11 @@ def _say_target(target: RiskTarget, policy: Policy) -> ReportSection:
     return ReportSection("target", "Budgets for a wanted risk", parts, figures)
 
 
-def _say_omissions(asked: RiskAsked) -> ReportSection:
+def _say_omissions(asked: RiskInput) -> ReportSection:
     return ReportSection("silent", "What this does not say", tuple(_list_omissions(asked)))
 
 
-def _list_omissions(asked: RiskAsked) -> Iterator[Part]:
+def _list_omissions(asked: RiskInput) -> Iterator[Part]:
     if asked.private:
         yield (
             "Private rows were read, for the sections on true shares, bounding and true attackers alone: no other "

@@ -22,11 +22,11 @@ from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.advice.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
-from proxy.pipeline.advice.other_groups import find_short, find_units
+from proxy.pipeline.advice.levers import ALL, Offer, find_offers, find_tolerance, raise_group_minimum
+from proxy.pipeline.advice.other_groups import find_short_groups, find_unit_question
 from proxy.pipeline.claim import Claim, count_groups_of_unit, count_losses_in_cell, find_worst_amounts
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.payments import find_room_for_all, make_payment
+from proxy.pipeline.payments import find_headroom_of_all, make_payment
 
 _CAPS = {
     BalanceScope.PER_PREDICATE: "predicate",
@@ -48,7 +48,7 @@ class _Advice:
     short_groups: str = ""
 
 
-def find_left(service: Service, claim: Claim) -> QuestionBalance:
+def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
     """Return the remaining budget for a question. If the question does not fit, add advice on what would fit."""
     plan = claim.plan
     room = _find_room(service, claim)
@@ -58,7 +58,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     least = max(_find_least(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.allows_reuse(claim.asked.settings)
-    memory = reuse.recall_paths(service, claim)
+    memory = reuse.find_stored_noise(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
         """Return the noise that the question would share with earlier ones. Return None if it would draw new noise."""
@@ -70,8 +70,10 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
             unit_epsilon_nano=amounts.unit_epsilon_nano,
             renyi=None,
         )
-        found = reuse.lay_on_earlier_noise(
-            replace(claim, plan=other, charge=charge), reuse.recall_for(memory, other, service), is_wanted=wanted
+        found = reuse.plan_on_stored_noise(
+            replace(claim, plan=other, charge=charge),
+            reuse.select_noise_for_plan(memory, other, service),
+            is_wanted=wanted,
         )
         if found is None:
             return None
@@ -99,7 +101,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         hint=advice.hint,
         short_groups=advice.short_groups,
         noise=noise,
-        payment=make_payment(claim, claim.charge, room, anew=room) if plan.reads_data else None,
+        payment=make_payment(claim, claim.charge, room, new_noise_room=room) if plan.reads_data else None,
         stored=stored,
     )
 
@@ -113,10 +115,10 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
             return None if found is None else StoredPayment(payment=None)
         reading = found.make_reading_charge(name)
         own = service.ledger.find_headroom(reading, claim.limits)
-        anew = find_room_for_all(service, reading, claim.limits, room=own)
+        anew = find_headroom_of_all(service, reading, claim.limits, room=own)
     except LedgerError:
         raise report_unavailable_ledger() from None
-    payment = make_payment(claim, reading, own, anew=anew)
+    payment = make_payment(claim, reading, own, new_noise_room=anew)
     return StoredPayment(payment=payment, is_affordable=own.admits(reading))
 
 
@@ -143,7 +145,7 @@ def _advise(service: Service, claim: Claim, target: CostLimit) -> _Advice:
     """
     plan, asked, catalog = claim.plan, claim.asked, service.catalog
     shortage = _find_shortage(service, claim)
-    short = None if shortage is None else find_short(service, claim, shortage)
+    short = None if shortage is None else find_short_groups(service, claim, shortage)
     offers = (
         *_offer_without_own_cap(service, claim),
         *_offer_separate_noise(plan, target.epsilon),
@@ -153,8 +155,8 @@ def _advise(service: Service, claim: Claim, target: CostLimit) -> _Advice:
     ways = [
         *_spell_offers(asked, service, offers, target, left=_find_least(_find_room(service, lasting), lasting) / NANO)
     ]
-    units = find_units(service, claim)
-    others = [raise_guard(asked, catalog, plan, target), units and f"Instead you can ask: {units}"]
+    units = find_unit_question(service, claim)
+    others = [raise_group_minimum(asked, catalog, plan, target), units and f"Instead you can ask: {units}"]
     lossless = sum(not offer.is_less_accurate for offer in offers)
     ways[lossless:lossless] = [way for way in others if way is not None]
     if short is not None and short.question is not None:

@@ -249,7 +249,7 @@ def _find_percentage(tolerance: str) -> Decimal:
     return max((one.number for one in amounts if one.is_percent or one.refers_to_bounds), default=Decimal(0))
 
 
-def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -> str | None:
+def raise_group_minimum(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -> str | None:
     """Return the question's text with a higher minimum in its condition on group size.
 
     Return None if no minimum makes the question fit, or if the text does not write the minimum as one number.

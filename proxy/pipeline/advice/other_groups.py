@@ -33,7 +33,7 @@ class ShortGroups:
     question: str | None
 
 
-def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
+def find_short_groups(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
     """Return the groups whose balances do not cover a question. Raise KH502.
 
     Return None if no group's balance covers it, or if all groups share one balance.
@@ -44,7 +44,7 @@ def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortG
     return ShortGroups(names=_spell_groups(refused, short), question=_ask_about_others(service, refused, short))
 
 
-def find_units(service: Service, refused: Claim) -> str | None:
+def find_unit_question(service: Service, refused: Claim) -> str | None:
     """Return a question that counts privacy units instead of rows, if that one fits. Return None otherwise.
 
     One unit changes a count of units by at most one, however many rows it has. Raise KH502.
@@ -56,7 +56,7 @@ def find_units(service: Service, refused: Claim) -> str | None:
     return text if text is not None and _fits(service, refused, text, groups=question.keys.size) else None
 
 
-def name_short(refused: Claim, shortage: OverBudget) -> str:
+def name_short_groups(refused: Claim, shortage: OverBudget) -> str:
     """Return the groups that lack budget, in words. Return "" if all do, or if all groups share one balance."""
     short = _list_short(refused, shortage)
     return "" if short is None else _spell_groups(refused, short)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from proxy.sources.spark.spark_refusals import refuse_malformed_url, refuse_plain_token, report_unusable_authority
+from proxy.sources.spark.spark_refusals import refuse_malformed_url, refuse_plain_token, report_unreadable_certificates
 
 SCHEME = "sc://"
 _PORT = 15002  # where Spark Connect is served unless somebody says otherwise
@@ -74,7 +74,7 @@ def parse_address(url: str, *, token: str | None = None, authority: Path | None 
         try:
             content = authority.read_bytes()
         except OSError as error:
-            raise report_unusable_authority(authority.name, detail=error.strerror or "") from None
+            raise report_unreadable_certificates(authority.name, detail=error.strerror or "") from None
     address = SparkAddress(
         host=host,
         port=port or _PORT,

@@ -16,7 +16,7 @@ from proxy.sources.spark.spark_refusals import (
     refuse_other_engine,
     refuse_unkept_meaning,
     refuse_unkept_setting,
-    report_missing_place,
+    report_missing_namespace,
     report_unreachable_spark,
 )
 
@@ -38,7 +38,7 @@ told, known to it or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkPlace:
+class SparkServer:
     """A Spark server with its expected engine (None: any), and the catalog and database for unqualified names.
 
     `settings` were chosen by the owner. `required` are settings on which the meaning of Keyhole's SQL depends.
@@ -52,7 +52,7 @@ class SparkPlace:
     required: Mapping[str, str]
 
 
-def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
+def open_session(place: SparkServer, *, seconds: float) -> SparkSession:
     """Open and test a new session within `seconds`.
 
     Raises:
@@ -112,14 +112,14 @@ def _try_constants(session: SparkSession) -> tuple[object, ...] | KeyholeError:
     return row
 
 
-def _use(session: SparkSession, place: SparkPlace) -> None:
+def _use(session: SparkSession, place: SparkServer) -> None:
     for what, name in (("catalog", place.catalog), ("database", place.database)):
         if name is None:
             continue
         try:
             session.set_place(**{what: name})
         except Exception:
-            failure = report_missing_place(name, what=what)
+            failure = report_missing_namespace(name, what=what)
         else:
             continue
         raise failure

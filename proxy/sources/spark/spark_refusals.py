@@ -22,7 +22,7 @@ def refuse_malformed_url(problem: str) -> KeyholeError:
     )
 
 
-def report_unusable_authority(name: str, *, detail: str) -> KeyholeError:
+def report_unreadable_certificates(name: str, *, detail: str) -> KeyholeError:
     """Return the error for a certificate file that cannot be read."""
     return KeyholeError(
         "KH008",
@@ -85,7 +85,7 @@ def refuse_unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError
     )
 
 
-def report_missing_place(name: str, *, what: str) -> KeyholeError:
+def report_missing_namespace(name: str, *, what: str) -> KeyholeError:
     """Return the error for a catalog or database that the server does not have."""
     return KeyholeError(
         "KH008",

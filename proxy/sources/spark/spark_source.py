@@ -15,8 +15,8 @@ from planner.lower.dialects.dialect import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import FairTurns
-from proxy.sources.alignment import spread_groups
-from proxy.sources.failures import refuse_unopened, refuse_without_turn
+from proxy.sources.alignment import write_groups
+from proxy.sources.failures import refuse_unopened_source, refuse_without_turn
 from proxy.sources.protocol import Counts, Row, TrueAggregates, convert_value, hide_failures, sort_counts
 from proxy.sources.protocol import hide_shape_failures as hide_shapes
 from proxy.sources.read_types import check_after_reading, check_types
@@ -24,7 +24,7 @@ from proxy.sources.source_refusals import report_unknown_relation
 from proxy.sources.spark.arrow_columns import read_integers, read_key_column
 from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.public_rows import read_public_rows
-from proxy.sources.spark.sessions import SparkPlace, find_engine, open_session
+from proxy.sources.spark.sessions import SparkServer, find_engine, open_session
 from proxy.sources.spark.spark_pins import SparkPins
 from proxy.sources.spark.spark_refusals import refuse_unknown_engine
 from proxy.sources.spark.spark_relations import (
@@ -59,7 +59,7 @@ class SparkSource:
         KeyholeError: KH008 if it cannot be reached, or its SQL would have another meaning.
     """
 
-    def __init__(self, place: SparkPlace, *, dialects: Mapping[str, Dialect], questions: int) -> None:
+    def __init__(self, place: SparkServer, *, dialects: Mapping[str, Dialect], questions: int) -> None:
         self._place = place
         self._turns = FairTurns(questions)
         self._pins = SparkPins()
@@ -146,7 +146,7 @@ class SparkSource:
         try:
             return open_session(self._place, seconds=seconds)
         except KeyholeError as error:
-            failure = refuse_unopened(error)
+            failure = refuse_unopened_source(error)
         raise failure
 
     def read_aggregates(
@@ -181,7 +181,7 @@ class SparkSource:
                 groups = [read_key_column(part.column(f"k{i}")) for i in range(len(keys.columns))]
                 sums = [read_integers(part.column(f"f{i}")) for i in range(functionals)]
                 if sums:  # else a formula of public columns alone
-                    spread_groups(groups, sums, keys, into=found)
+                    write_groups(groups, sums, keys, into=found)
             if not keeps_types:
                 check_late()
             return TrueAggregates(found)

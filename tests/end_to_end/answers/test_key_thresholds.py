@@ -88,7 +88,7 @@ def _share(rooms: House, place: str, having: str, seed: int, mechanism: str) -> 
     before, service.noise = service.noise, SeededNoise(seed)
     sql = f"SELECT bucket FROM edge WHERE place = '{place}' GROUP BY bucket HAVING {having}"
     question = asked(service, sql, mechanism=mechanism)
-    found = pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys
+    found = pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys.keys
     service.noise = before
     return len(found) / KEYS
 

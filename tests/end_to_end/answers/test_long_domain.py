@@ -56,7 +56,7 @@ def test_texts_and_gaps_of_a_long_domain_are_computed_for_the_first_question_alo
         found = []
         for threshold in (5000, 5001, 5002, 5001):
             question = asked(service, f"SELECT day FROM seen GROUP BY day HAVING count(*) > {threshold}")
-            answer = stages.answer(service, stages.prepare(service, question), question)
+            answer = stages.answer(service, stages.plan_asked_question(service, question), question)
             assert ("2005-05-05",) in answer.keys.keys  # of thousands of others one may be wrong
             found.append(called.copy())
             called.clear()

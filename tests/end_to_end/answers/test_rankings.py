@@ -8,8 +8,8 @@ from psycopg import errors
 
 from proxy.pipeline import noise_reuse
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.claim import claim_now, find_spent
-from proxy.pipeline.ranking import rank
+from proxy.pipeline.claim import find_run_loss, make_current_claim
+from proxy.pipeline.ranking import rank_passed_keys
 from tests.effort import cases
 from tests.end_to_end.certainty import asked, truth
 from tests.end_to_end.plain_sql import both_answers
@@ -158,7 +158,7 @@ def test_the_limit_may_be_a_parameter(house: House) -> None:
 
 
 def test_a_row_pays_once_and_a_patient_for_as_many_groups_as_are_returned(house: House) -> None:
-    rows = pipeline.prepare(
+    rows = pipeline.plan_asked_question(
         house.service,
         asked(house.service, "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2", tolerance="223"),
     )
@@ -167,7 +167,7 @@ def test_a_row_pays_once_and_a_patient_for_as_many_groups_as_are_returned(house:
     sql = "SELECT ward FROM visits GROUP BY ward ORDER BY count(DISTINCT patient_id) DESC LIMIT {}"
     for limit, groups in ((1, 1), (2, 2), (3, 2)):
         question = asked(house.service, sql.format(limit), tolerance="53")
-        plan = pipeline.prepare(house.service, question)
+        plan = pipeline.plan_asked_question(house.service, question)
         assert plan.ranking is not None
         assert (not plan.ranking.looks) is (limit == 1)  # a patient counts in two wards
         before = house.most_spent("visits")
@@ -234,7 +234,7 @@ def test_what_a_ranking_would_show_beside_its_first_groups_is_refused(house: Hou
 def test_without_a_tolerance_the_price_is_fixed_and_the_sharpness_told(house: House) -> None:
     sql = "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2"
     quarter = house.service.catalog.budget.per_query / 4
-    plan = pipeline.prepare(house.service, asked(house.service, sql))
+    plan = pipeline.plan_asked_question(house.service, asked(house.service, sql))
     assert plan.ranking is not None
     assert plan.question.ranked is not None
     assert 0 < plan.ranking.worst_case_epsilon <= quarter
@@ -274,20 +274,20 @@ def test_groups_that_having_leaves_out_lose_nothing_to_the_ranking(house: House)
     sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1907 ORDER BY sum(amount) DESC LIMIT 2"
     question = asked(house.service, sql, tolerance="6, sum(amount)=157")
     assert truth(house.service, sql, tolerance="6, sum(amount)=157") == [("north", "1"), ("south", "2")]
-    plan = pipeline.prepare(house.service, question)
+    plan = pipeline.plan_asked_question(house.service, question)
     assert plan.ranking is not None
     values = house.service.source.read_aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values
-    outcome = noise_reuse.decide(plan, None, values, is_drawn_at_once=False, noise=house.service.noise)
-    ranking = rank(plan, outcome, values, noise=house.service.noise)
+    outcome = noise_reuse.decide_question(plan, None, values, is_drawn_at_once=False, noise=house.service.noise)
+    ranking = rank_passed_keys(plan, outcome, values, noise=house.service.noise)
     assert ranking is not None
     assert ranking.epsilon[~outcome.passed].tolist() == [0.0] * 3
     assert (ranking.epsilon[outcome.passed] > 0).all()
-    claim = claim_now(house.service, plan, question)
-    spent = find_spent(claim, outcome, ranking)
+    claim = make_current_claim(house.service, plan, question)
+    spent = find_run_loss(claim, outcome, ranking)
     assert spent.epsilon_nano <= claim.charge.epsilon_nano
-    decided = find_spent(claim, outcome)
+    decided = find_run_loss(claim, outcome)
     assert spent.epsilon_nano > decided.epsilon_nano
 
 
@@ -295,7 +295,7 @@ def test_equal_questions_are_one_and_others_are_not(house: House) -> None:
     base = "SELECT store FROM sales GROUP BY store ORDER BY {} LIMIT {}"
 
     def fingerprint(by: str, limit: str, tolerance: str = "239") -> str:
-        return pipeline.prepare(
+        return pipeline.plan_asked_question(
             house.service, asked(house.service, base.format(by, limit), tolerance=tolerance)
         ).fingerprint
 

@@ -97,7 +97,7 @@ def test_a_select_list_over_rest_is_postgresqls(on_duckdb: House, shown: str) ->
     """Names and values, of the same answer: a stored one, so that nothing is left to chance."""
     service, sql = on_duckdb.service, f"SELECT {shown} FROM sales GROUP BY store"
     asked_ = asked(service, sql)
-    answer = pipeline.answer(service, pipeline.prepare(service, asked_), asked_)
+    answer = pipeline.answer(service, pipeline.plan_asked_question(service, asked_), asked_)
     read = read_select_list(asked_.question)
     assert read is not None
     with on_duckdb.connect() as connection:

@@ -282,7 +282,9 @@ def test_the_promised_rates_hold_at_the_worst_case(
         service.noise = SeededNoise(seed)
         sql = f"SELECT bucket FROM edge WHERE place = '{place}' GROUP BY bucket HAVING {having}"
         question = asked(service, sql, mechanism=mechanism)
-        return len(pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys) / BUCKETS
+        return (
+            len(pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys.keys) / BUCKETS
+        )
 
     def at_most(rate: float) -> float:
         return float(binom.isf(FALSE_ALARM, BUCKETS, rate)) / BUCKETS

@@ -80,7 +80,7 @@ class Shop:
     def ask(self, service: Service, sql: str = shop.BUSY, who: str = "ada") -> Asker:
         withdrawn = Withdrawn()
         question = replace(asked(service, sql), analyst=service.find_analyst(who), withdrawn=withdrawn)
-        plan = pipeline.prepare(service, question)
+        plan = pipeline.plan_asked_question(service, question)
         return Asker(withdrawn, self.threads.submit(pipeline.answer, service, plan, question))
 
     @property
@@ -358,7 +358,7 @@ def test_what_was_reserved_in_a_process_that_died_is_waited_for_no_longer_than_i
     policy = write_policy(tmp_path, source=source_url, ledger=ledger_url, timeout_ms=2000)
     with Service.open(policy) as service:
         question = asked(service, shop.BUSY)
-        plan = pipeline.prepare(service, question)
+        plan = pipeline.plan_asked_question(service, question)
         with Service.open(policy) as dying:
             claim = charging.make_claim(
                 plan, dying.catalog, asked=question, version=dying.find_version(plan.question.table)
@@ -375,7 +375,7 @@ def test_an_answer_that_is_found_as_time_is_up_is_told(policy: Path, source_url:
         here.lock.release()
         adas = here.ask(here.here).answer.result()
         question = replace(asked(here.here, shop.BUSY), analyst=here.here.find_analyst("bob"))
-        plan = pipeline.prepare(here.here, question)
+        plan = pipeline.plan_asked_question(here.here, question)
         claim = charging.make_claim(plan, here.here.catalog, asked=question, version=adas.version)
         patience = WaitPolicy(question, timeout_ms=0)
         told = None

@@ -40,7 +40,7 @@ def inside(service: Service, sql: str) -> str:
     """How a question ends in another service, as in another process over the same ledger."""
     question = asked(service, sql)
     try:
-        keys = pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys
+        keys = pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys.keys
     except KeyholeError as error:
         return error.code
     return "answered" if list(keys) == shop.BUSY_STORES else "wrong"

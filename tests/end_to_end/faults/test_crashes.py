@@ -180,7 +180,7 @@ def test_connections_that_the_source_dropped_are_not_an_outage(
         question = asked(service, shop.BUSY)
         with psycopg.connect(postgres_url, autocommit=True) as owner:
             owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-        keys = pipeline.answer(service, pipeline.prepare(service, question), question).keys
+        keys = pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys
         assert list(keys.keys) == shop.BUSY_STORES
         assert service.ledger.verify() == 2
 

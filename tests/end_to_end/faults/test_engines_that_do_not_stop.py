@@ -64,7 +64,7 @@ def ask(service: Service, threshold: int) -> Answer:
         today=date(2026, 1, 1),
         is_utc=True,
     )
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def test_who_waits_for_an_engine_is_told_at_the_timeout_and_the_engine_keeps_its_turn(house: House) -> None:

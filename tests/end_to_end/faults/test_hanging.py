@@ -190,7 +190,7 @@ def answer(service: Service) -> Answer:
         today=date(2026, 1, 1),
         is_utc=True,
     )
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def cut_once_an_answer_is_written(service: Service, way: Partition) -> None:

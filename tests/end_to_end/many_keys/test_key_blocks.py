@@ -17,7 +17,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages
 from proxy.pipeline.key_rows import KeyRows
 from proxy.pipeline.messages import Answer, KeySet
-from proxy.sources.duckdb_relations import DataMoved, check_same_files
+from proxy.sources.duckdb_relations import FilesChanged, check_same_files
 from tests.effort import rounds
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION, lay_out
@@ -37,7 +37,7 @@ def _opened(path: Path, *, keys_at_once: int | None) -> Iterator[Service]:
 
 def _answer(service: Service, sql: str = QUESTION) -> Answer:
     question = asked(service, sql, tolerance="50%")
-    return stages.answer(service, stages.prepare(service, question), question)
+    return stages.answer(service, stages.plan_asked_question(service, question), question)
 
 
 def _find_answer(directory: Path, *, keys_at_once: int | None) -> tuple[KeySet, object, int]:
@@ -45,7 +45,7 @@ def _find_answer(directory: Path, *, keys_at_once: int | None) -> tuple[KeySet, 
     path = lay_out(directory, places=PLACES, products=PRODUCTS, rows=9_000)
     with _opened(path, keys_at_once=keys_at_once) as service:
         question = asked(service, QUESTION, tolerance="50%")
-        assert bool(stages.prepare(service, question).rewritten.blocks) == (keys_at_once is not None)
+        assert bool(stages.plan_asked_question(service, question).rewritten.blocks) == (keys_at_once is not None)
         answer = _answer(service)
         again = _answer(service)
         assert again.reused
@@ -92,7 +92,7 @@ def test_a_file_that_changes_between_blocks_is_no_answer(tmp_path: Path) -> None
         with check_same_files([relation], run=run, database=None):
             pass
         with (
-            pytest.raises(DataMoved),
+            pytest.raises(FilesChanged),
             check_same_files([relation], run=run, database=None),
         ):
             (tmp_path / "seen").write_text("xy", encoding="utf-8")

@@ -20,7 +20,7 @@ from proxy.sources import duckdb_source
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION
 
-spread, blocks = duckdb_source.spread_groups, []
+spread, blocks = duckdb_source.write_groups, []
 
 def spread_or_die(*given, **more):
     blocks.append(None)
@@ -28,7 +28,7 @@ def spread_or_die(*given, **more):
         os.kill(os.getpid(), 9)
     return spread(*given, **more)
 
-duckdb_source.spread_groups = spread_or_die
+duckdb_source.write_groups = spread_or_die
 with Service.open(Path(sys.argv[1])) as service:
     service.source.dialect = replace(DUCKDB, keys_at_once=100)
     question = asked(service, QUESTION, tolerance="50%")
@@ -45,9 +45,9 @@ def test_dying_between_blocks_leaves_the_worst_case_spent_and_no_answer(tmp_path
     with Service.open(path) as service:
         assert service.ledger.verify() == 1  # the reservation alone
         question = asked(service, QUESTION, tolerance="50%")
-        plan = stages.prepare(service, question)
+        plan = stages.plan_asked_question(service, question)
         families = service.report_balances(None).families
         assert [round(max(one.spent_nano) / 1e9, 6) for one in families] == [round(plan.worst_case_epsilon, 6)]
         other = asked(service, QUESTION.replace("> 9", "> 8"), tolerance="50%")  # the same waits for who may be at work
-        assert not stages.answer(service, stages.prepare(service, other), other).reused
+        assert not stages.answer(service, stages.plan_asked_question(service, other), other).reused
         assert service.ledger.verify() == 3

@@ -16,7 +16,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.advice import affordable
 from proxy.pipeline.answering import explain_question
-from proxy.pipeline.claim import claim_now
+from proxy.pipeline.claim import make_current_claim
 from proxy.pipeline.messages import Answer, Asked
 from tests.end_to_end.certainty import asked
 from tests.worlds import shop
@@ -39,7 +39,7 @@ def poor(
 
 
 def ask(service: Service, question: Asked) -> Answer:
-    return pipeline.answer(service, pipeline.prepare(service, question), question)
+    return pipeline.answer(service, pipeline.plan_asked_question(service, question), question)
 
 
 def refused(service: Service, question: Asked) -> KeyholeError:
@@ -69,14 +69,14 @@ def follow(service: Service, question: Asked, way: str) -> Asked:
 
 
 def cost(service: Service, question: Asked) -> float:
-    return pipeline.prepare(service, question).worst_case_epsilon
+    return pipeline.plan_asked_question(service, question).worst_case_epsilon
 
 
 def left(service: Service, question: Asked) -> float:
     """The most that one more question about the same groups may cost, whatever one question may."""
-    made = claim_now(service, pipeline.prepare(service, question), question)
+    made = make_current_claim(service, pipeline.plan_asked_question(service, question), question)
     lasting = replace(made, limits=replace(made.limits, per_query_nano=None))
-    return affordable.find_left(service, lasting).epsilon
+    return affordable.find_question_balance(service, lasting).epsilon
 
 
 def check_ways(service: Service, question: Asked, error: KeyholeError) -> list[str]:
@@ -85,8 +85,8 @@ def check_ways(service: Service, question: Asked, error: KeyholeError) -> list[s
     found = ways(error)
     for way in found:
         followed = follow(service, question, way)
-        plan = pipeline.prepare(service, followed)
-        made = claim_now(service, plan, followed)
+        plan = pipeline.plan_asked_question(service, followed)
+        made = make_current_claim(service, plan, followed)
         assert service.ledger.find_shortage(made.charge, made.limits) is None, way
         assert all(float(percent) <= 50 for percent in re.findall(r"([\d.]+)%", way)), way
         assert all(float(rate) <= 0.2 for rate in re.findall(r"keyhole\.fnr = ([\d.]+);", way)), way

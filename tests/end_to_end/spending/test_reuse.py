@@ -56,7 +56,7 @@ class Room:
 
     def ask(self, sql: str, who: str = "ada", **settings: str) -> Answer:
         asked = self.asked(sql, who, **settings)
-        return pipeline.answer(self.service, pipeline.prepare(self.service, asked), asked)
+        return pipeline.answer(self.service, pipeline.plan_asked_question(self.service, asked), asked)
 
     def explain(self, sql: str, who: str = "ada", **settings: str) -> tuple[str, ...]:
         return explain_question(self.service, self.asked(sql, who, **settings), form="text")
@@ -268,7 +268,7 @@ def test_live_tables_never_share_noise(tmp_path: Path) -> None:
     ) as here:
         for threshold in (1000, 1100):
             asked = here.asked(BUSY.format(threshold))
-            plan = pipeline.prepare(here.service, asked)
+            plan = pipeline.plan_asked_question(here.service, asked)
             assert pipeline.answer(here.service, plan, asked).noise is None
             names = identify_paths(plan.question, digest=here.service.catalog.digest)
             version = here.last.charge.family.version
@@ -292,7 +292,9 @@ def test_hints_count_what_everybody_pays(tmp_path: Path) -> None:
     with room(tmp_path) as here:
         here.ask(BUSY.format(1000))
         first = here.last.charge.epsilon_nano / 1e9
-        worst = pipeline.prepare(here.service, here.asked(BUSY.format(1000), tolerance="2%")).worst_case_epsilon
+        worst = pipeline.plan_asked_question(
+            here.service, here.asked(BUSY.format(1000), tolerance="2%")
+        ).worst_case_epsilon
     another = tmp_path / "another"
     another.mkdir()
     with room(another, per_predicate=first + 0.9 * worst) as here:
@@ -314,10 +316,10 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
     with room(tmp_path) as here:
         here.ask(BUSY.format(1000))
         asked = here.asked(BUSY.format(1000), tolerance="2%")
-        plan = pipeline.prepare(here.service, asked)
+        plan = pipeline.plan_asked_question(here.service, asked)
         claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
-        memory = reuse.recall_paths(here.service, claim)
-        paid = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, is_wanted=True))
+        memory = reuse.find_stored_noise(here.service, claim)
+        paid = spending.reserve(here.service, claim, reuse.plan_on_stored_noise(claim, memory, is_wanted=True))
         assert paid.on_paths is not None
         with pytest.raises(ZeroDivisionError), here.service.ledger.hold_in_flight(paid.reservation):
             raise ZeroDivisionError
@@ -326,7 +328,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
         assert here.last.charge.path_continuation is None
         # whoever did not notice in time draws noise of its own, too
-        late = spending.reserve(here.service, claim, reuse.lay_on_earlier_noise(claim, memory, is_wanted=True))
+        late = spending.reserve(here.service, claim, reuse.plan_on_stored_noise(claim, memory, is_wanted=True))
         assert late.on_paths is None
         here.service.ledger.verify()
 
@@ -337,14 +339,14 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
     with room(tmp_path, mechanism="progressive") as here:
         here.ask(BUSY.format(1000))
         asked = here.asked(BUSY.format(1001))
-        plan = pipeline.prepare(here.service, asked)
+        plan = pipeline.plan_asked_question(here.service, asked)
         claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=here.last.charge.family.version)
-        memory = reuse.recall_paths(here.service, claim)
-        on_paths = reuse.lay_on_earlier_noise(claim, memory, is_wanted=True)
+        memory = reuse.find_stored_noise(here.service, claim)
+        on_paths = reuse.plan_on_stored_noise(claim, memory, is_wanted=True)
         assert on_paths is not None
         assert on_paths.are_paths_free
         assert not on_paths.is_revealed
-        assert reuse.answer_from_known(on_paths, noise=here.service.noise) is None
+        assert reuse.decide_from_known_values(on_paths, noise=here.service.noise) is None
         assert decide_on_known_values(on_paths.continuation, noise=here.service.noise) is not None
         here.service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
         answer = here.ask(BUSY.format(1002))
@@ -408,17 +410,17 @@ def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: P
                 view.append(document)
                 view.append([line[:5] + line[6:] for line in _budget(here)])
                 asked = here.asked(sql, "bob", **settings)
-                plan = pipeline.prepare(here.service, asked)
+                plan = pipeline.plan_asked_question(here.service, asked)
                 claim = charging.make_claim(
                     plan, here.service.catalog, asked=asked, version=here.service.find_version(plan.question.table)
                 )
-                memory = reuse.recall_paths(here.service, claim)
-                found = reuse.lay_on_earlier_noise(claim, memory, is_wanted=True)
+                memory = reuse.find_stored_noise(here.service, claim)
+                found = reuse.plan_on_stored_noise(claim, memory, is_wanted=True)
                 assert found is not None
                 view.append(
                     (found.shared_cost, found.claim.charge.own_amounts, found.earlier_questions, found.is_continued)
                 )
-                assert reuse.answer_from_known(found, noise=here.service.noise) is None
+                assert reuse.decide_from_known_values(found, noise=here.service.noise) is None
             seen.append(view)
     assert hers[0] != hers[1]
     assert seen[0] == seen[1]
@@ -460,11 +462,11 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
             known: list[bool] = []
             for sql, chosen in CHAIN:
                 asked = here.asked(sql, **chosen)
-                plan = pipeline.prepare(here.service, asked)
+                plan = pipeline.plan_asked_question(here.service, asked)
                 version = here.service.find_version(plan.question.table)
                 claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=version)
-                memory = reuse.recall_paths(here.service, claim)
-                found = reuse.lay_on_earlier_noise(claim, memory, is_wanted=True)
+                memory = reuse.find_stored_noise(here.service, claim)
+                found = reuse.plan_on_stored_noise(claim, memory, is_wanted=True)
                 if found is not None:
                     known.append(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)
                     seen.append(
@@ -511,10 +513,10 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             here.service.noise = SeededNoise(seed)
             here.ask(BUSY.format(27), tolerance="6")
             asked = here.asked(BUSY_NORTH.format(20), mechanism="keyhole", tolerance="6")
-            plan = pipeline.prepare(here.service, asked)
+            plan = pipeline.plan_asked_question(here.service, asked)
             version = here.last.charge.family.version
             claim = charging.make_claim(plan, here.service.catalog, asked=asked, version=version)
-            found = reuse.lay_on_earlier_noise(claim, reuse.recall_paths(here.service, claim), is_wanted=True)
+            found = reuse.plan_on_stored_noise(claim, reuse.find_stored_noise(here.service, claim), is_wanted=True)
             assert found is not None
             assert found.is_continued
             settled.add(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)

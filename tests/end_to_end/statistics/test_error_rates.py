@@ -101,7 +101,7 @@ def returned(service: Service, sql: str, seed: int, **settings: str) -> float:
     """The share of groups that a question returns."""
     service.noise = SeededNoise(seed)
     question = asked(service, sql, **settings)
-    return len(pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys) / KEYS
+    return len(pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys.keys) / KEYS
 
 
 def at_most(rate: float) -> float:
@@ -190,7 +190,7 @@ def shown(service: Service, place: str, seed: int, *, having: str = "", **settin
     question = asked(
         service, f"SELECT bucket, {listed} FROM edge WHERE place = '{place}' GROUP BY bucket {having}", **settings
     )
-    keys = pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys
+    keys = pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys.keys
     truths = zip(*(key[1:] for key in keys), strict=True)
     return len(keys) / KEYS, [column.count("true") / KEYS for column in truths]
 
@@ -225,7 +225,7 @@ def test_the_sharpest_band_spends_its_error_rates_to_the_full(service: Service) 
     def shown_true(place: str, seed: int) -> float:
         service.noise = SeededNoise(seed)
         question = asked(service, bands.format(place), mechanism="keyhole")
-        keys = pipeline.answer(service, pipeline.prepare(service, question), question).keys.keys
+        keys = pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys.keys
         return [first for _, first, _ in keys].count("true") / KEYS
 
     assert at_least(0.05) <= 1 - shown_true("qualifies", 30) <= at_most(0.05)

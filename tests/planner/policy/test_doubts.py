@@ -82,7 +82,7 @@ def test_a_units_column_is_not_proposed_as_a_key(tmp_path: Path) -> None:
     with Service.open(path) as service:
         for column, proposes in (("patient_id", False), ("cost", True)):
             with pytest.raises(KeyholeError, match="KH202") as refused:
-                stages.prepare(
+                stages.plan_asked_question(
                     service, asked(service, f"SELECT {column} FROM visits GROUP BY {column} HAVING count(*) > 9")
                 )
             assert ("Declare" in (refused.value.hint or "")) is proposes

@@ -19,7 +19,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan_question
 from planner.statements.settings import read_accuracy
-from proxy.pipeline.claim import Claim, find_spent, make_claim
+from proxy.pipeline.claim import Claim, find_run_loss, make_claim
 from proxy.pipeline.messages import Asked
 from tests.effort import rounds
 from tests.in_turn import in_turn
@@ -208,7 +208,7 @@ def test_classes_are_charged_to_every_value_of_their_key() -> None:
 def test_what_was_spent_on_a_class_is_spent_on_each_of_its_values() -> None:
     losses = np.array([[10 * place + ward for ward in range(3)] for place in range(4)], dtype=np.float64).reshape(-1)
     what = _claim("SELECT hour / 6, ward FROM visits GROUP BY 1, 2 HAVING count(*) > 40")
-    told = find_spent(what, Outcome(passed=np.zeros(12, dtype=np.bool_), epsilon=losses)).read_amounts(
+    told = find_run_loss(what, Outcome(passed=np.zeros(12, dtype=np.bool_), epsilon=losses)).read_amounts(
         what.charge.cells
     )
     (first, hours), (second, wards) = what.charge.cells.columns

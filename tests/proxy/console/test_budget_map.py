@@ -7,7 +7,7 @@ import pytest
 from accountant.charges import NANO
 from accountant.ledger import Ledger
 from accountant.reports.balance_report import BudgetReport
-from proxy.console.owner.budget_map import EVERY_FILTER, MOST_DRAWN, BudgetMap, MapWish, choose_map, describe_share
+from proxy.console.owner.budget_map import EVERY_FILTER, MOST_DRAWN, BudgetMap, MapRequest, choose_map, describe_share
 from proxy.console.owner.burn_lines import list_burn_rows, make_burn_document
 from proxy.report.heat_map import NEVER, make_heat_maps
 from tests.accountant.conftest import now
@@ -42,7 +42,7 @@ def chosen(found: BudgetMap) -> list[list[str]]:
 
 
 def test_what_is_most_spent_is_shown_where_nothing_is_wished_for(report: BudgetReport) -> None:
-    found = choose_map(report, MapWish())
+    found = choose_map(report, MapRequest())
     assert chosen(found) == [["sales"], ["country"], ["whatever the filter"]]
     (same,) = make_heat_maps([one for one in report.families if one.family.columns == ("country",)])
     assert found.shown is not None
@@ -51,40 +51,42 @@ def test_what_is_most_spent_is_shown_where_nothing_is_wished_for(report: BudgetR
 
 
 def test_one_filter_shows_its_own_groups_alone(report: BudgetReport) -> None:
-    found = choose_map(report, MapWish("sales", "country", "age > 60"))
+    found = choose_map(report, MapRequest("sales", "country", "age > 60"))
     assert chosen(found)[2] == ["age > 60"]
     assert found.make_document()["rows"] == ["DE"]
 
 
-@pytest.mark.parametrize("wish", [MapWish("nowhere"), MapWish("sales", "no key"), MapWish("", "", "no filter")])
-def test_what_is_not_there_becomes_what_is_most_spent(report: BudgetReport, wish: MapWish) -> None:
-    assert chosen(choose_map(report, wish)) == chosen(choose_map(report, MapWish()))
+@pytest.mark.parametrize(
+    "wish", [MapRequest("nowhere"), MapRequest("sales", "no key"), MapRequest("", "", "no filter")]
+)
+def test_what_is_not_there_becomes_what_is_most_spent(report: BudgetReport, wish: MapRequest) -> None:
+    assert chosen(choose_map(report, wish)) == chosen(choose_map(report, MapRequest()))
 
 
 def test_a_text_narrows_rows_or_else_columns(report: BudgetReport) -> None:
-    by_both = MapWish("sales", "country, month", EVERY_FILTER)
+    by_both = MapRequest("sales", "country, month", EVERY_FILTER)
     whole = choose_map(report, by_both).make_document()
     assert (whole["rows"], whole["columns"]) == (["2011-01", "2011-02"], ["FR"])
-    narrowed = choose_map(report, MapWish("sales", "country, month", EVERY_FILTER, " -02 "))
+    narrowed = choose_map(report, MapRequest("sales", "country, month", EVERY_FILTER, " -02 "))
     assert narrowed.make_document()["rows"] == ["2011-02"]
-    across = choose_map(report, MapWish("sales", "country, month", EVERY_FILTER, "fr"))
+    across = choose_map(report, MapRequest("sales", "country, month", EVERY_FILTER, "fr"))
     assert across.make_document()["percent"] == whole["percent"]
-    nothing = choose_map(report, MapWish("sales", "country, month", EVERY_FILTER, "nothing"))
+    nothing = choose_map(report, MapRequest("sales", "country, month", EVERY_FILTER, "nothing"))
     assert not nothing.found
     assert nothing.make_document() == whole
 
 
 def test_a_large_map_says_what_is_left_out_and_finds_it_by_its_name(report: BudgetReport) -> None:
-    found = choose_map(report, MapWish("visits"))
+    found = choose_map(report, MapRequest("visits"))
     assert found.shown is not None
     assert len(found.shown.rows) == MOST_DRAWN
     assert "20 rows" in found.shown.remark
-    assert choose_map(report, MapWish("visits", find="w119")).make_document()["rows"] == ["w119"]
+    assert choose_map(report, MapRequest("visits", find="w119")).make_document()["rows"] == ["w119"]
 
 
 def test_a_ledger_without_questions_has_no_map(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/empty.db", clock=now) as empty:
-        found = choose_map(empty.report_balances(CAPS), MapWish("sales"))
+        found = choose_map(empty.report_balances(CAPS), MapRequest("sales"))
         assert (found.shown, found.table, found.make_document()) == (None, None, {})
         (everybody,) = list_burn_rows(empty.report_burn_down(CAPS))
         assert (everybody.everybody, everybody.cap, everybody.left) == (True, "4", "4.0000")

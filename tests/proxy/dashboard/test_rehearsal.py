@@ -43,7 +43,7 @@ def ask(service: Service, one: ListedQuestion) -> bool:
     """Whether it is answered."""
     assert one.asked is not None
     try:
-        pipeline.answer(service, pipeline.prepare(service, one.asked), one.asked)
+        pipeline.answer(service, pipeline.plan_asked_question(service, one.asked), one.asked)
     except KeyholeError as refusal:
         if refusal.code not in OVER_BUDGET:
             raise

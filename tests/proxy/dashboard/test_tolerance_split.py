@@ -9,7 +9,7 @@ from planner.errors import KeyholeError
 from proxy.concurrency.fair_queue import FairTurns
 from proxy.dashboard import tolerance_split
 from proxy.dashboard.plan_report import PlanReport, write_tolerances
-from proxy.dashboard.tolerance_split import FACTORS, plan_in_turn, plan_list, rehearse_list
+from proxy.dashboard.tolerance_split import FACTORS, plan_list, plan_list_in_queue, rehearse_list
 from proxy.open_policy.service import Service
 from proxy.pipeline.rehearsal import DecisionBasis
 from tests.proxy.dashboard.test_rehearsal import ask, put
@@ -143,9 +143,9 @@ def test_a_list_that_takes_too_long_ends_and_so_does_waiting_for_others(
     listed, turns = put(service, DEAR), FairTurns(1)
     monkeypatch.setattr(tolerance_split, "_PLANNING", turns)
     with pytest.raises(KeyholeError, match="KH430: the list takes too long to plan"):
-        plan_in_turn(service, listed, most_nano=None, analyst="ada", longest_ms=0)
+        plan_list_in_queue(service, listed, most_nano=None, analyst="ada", longest_ms=0)
     with turns.take_turn("bob", timeout_ms=60_000) as free_again:
         assert free_again
         with pytest.raises(KeyholeError, match="KH430: other lists are being planned"):
-            plan_in_turn(service, listed, most_nano=None, analyst="ada", longest_wait_ms=0)
-    assert plan_in_turn(service, (), most_nano=None, analyst="ada").listed == ()
+            plan_list_in_queue(service, listed, most_nano=None, analyst="ada", longest_wait_ms=0)
+    assert plan_list_in_queue(service, (), most_nano=None, analyst="ada").listed == ()

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from proxy.cli.main import app
-from proxy.monitors.places import CellPlaces
+from proxy.monitors.places import CellMapping
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
 from proxy.report.budget import make_document
@@ -113,7 +113,7 @@ def test_each_value_of_a_class_is_charged(wings: Wings) -> None:
     assert sorted(len(values) for _, values in run.charge.cells.columns) == [3, 3, 3]
     spent = most_spent(make_document(wings.clinic.service, None), "visits")
     assert spent == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
-    places = CellPlaces.find_for_run(plan, run)
+    places = CellMapping.find_for_run(plan, run)
     marked = np.zeros(plan.keys.size, dtype=np.bool_)
     for group in range(plan.keys.size):
         marked[:] = False

@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from proxy.monitors.places import CellPlaces
+from proxy.monitors.places import CellMapping
 
 # the question's keys b, a; the ledger's columns a, b, and c, which WHERE narrows to three values
-_PLACES = CellPlaces(shape=(2, 4, 3), axes=(1, 0), sizes=(4, 2))
+_PLACES = CellMapping(shape=(2, 4, 3), axes=(1, 0), sizes=(4, 2))
 
 
 def test_a_key_is_told_by_the_first_of_its_cells() -> None:
@@ -28,12 +28,12 @@ def test_what_a_key_lost_all_its_cells_lost() -> None:
 
 
 def test_losses_are_rounded_up() -> None:
-    assert CellPlaces((1,), (0,), (1,)).expand_to_cells(np.array([1e-9 + 1e-15])).tolist() == [2]
+    assert CellMapping((1,), (0,), (1,)).expand_to_cells(np.array([1e-9 + 1e-15])).tolist() == [2]
 
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_without_keys_the_whole_table_is_one(marked: bool) -> None:
-    places = CellPlaces(shape=(), axes=(), sizes=())
+    places = CellMapping(shape=(), axes=(), sizes=())
     assert places.find_places(np.array([marked])) == ((0,) if marked else ())
     assert places.mark_keys([0] if marked else []).tolist() == [marked]
     assert places.expand_to_cells(np.array([0.5])).tolist() == [500_000_000]

@@ -42,7 +42,7 @@ def claimed(service: Service, sql: str) -> charging.Claim:
         analyst=service.find_analyst(None),
         today=date(2012, 1, 1),
     )
-    plan = pipeline.prepare(service, asked)
+    plan = pipeline.plan_asked_question(service, asked)
     return charging.make_claim(plan, service.catalog, asked=asked, version=service.find_version(plan.question.table))
 
 

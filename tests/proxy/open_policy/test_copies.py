@@ -33,7 +33,7 @@ BLUNT, SHARPER = {"tolerance": "6%"}, {"tolerance": "2%"}
 
 def ask(service: Service, **settings: str) -> Answer:
     question = asked(service, QUESTION, **settings)
-    return stages.answer(service, stages.prepare(service, question), question)
+    return stages.answer(service, stages.plan_asked_question(service, question), question)
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def test_a_running_keyhole_says_so_once_and_answers_as_before(world: World) -> N
             return [line.get("table") for line in lines if line["event"] == "data moved within a version"]
 
         question = asked(service, shop.BUSY)
-        plan = stages.prepare(service, question)
+        plan = stages.plan_asked_question(service, question)
         first = stages.answer(service, plan, question)
         assert logged() == logged() == []
         assert watch.find_moved(service.catalog) == {"sales": 0, "visits": 0}

@@ -197,7 +197,7 @@ def ask(policy: Path, name: str) -> None:
 
     with Service.open(policy) as service:
         question = asked(service, f"SELECT ward FROM {name} GROUP BY ward HAVING count(*) > 1000")
-        stages.answer(service, stages.prepare(service, question), question)
+        stages.answer(service, stages.plan_asked_question(service, question), question)
 
 
 def test_a_file_by_its_name_asks_for_no_functions_of_the_engine(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def asking(service: Service) -> Ask:
             analyst=service.find_analyst(analyst),
             today=datetime.now(UTC).date(),
         )
-        return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+        return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
     return ask
 

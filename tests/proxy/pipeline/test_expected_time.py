@@ -66,7 +66,7 @@ def asking(service: Service, least: int = 1500) -> Asked:
 def test_a_question_that_takes_too_long_is_refused_and_spends_nothing(tmp_path: Path) -> None:
     with Service.open(installed(tmp_path, seconds=SLOW)) as service:
         asked = asking(service)
-        planned = pipeline.prepare(service, asked)
+        planned = pipeline.plan_asked_question(service, asked)
         with pytest.raises(KeyholeError) as caught:
             pipeline.answer(service, planned, asked)
         assert caught.value.code == "KH319"
@@ -83,7 +83,7 @@ def test_what_is_expected_beyond_the_timeout_is_refused(tmp_path: Path) -> None:
     limit_s = 60.0
     with Service.open(installed(tmp_path, seconds=SLOW)) as service:
         asked, catalog = asking(service), service.catalog
-        planned = pipeline.prepare(service, asked)
+        planned = pipeline.plan_asked_question(service, asked)
         for share in (2.9, 1.01, 0.99, 1.01 / UNCERTAINTY_FACTOR, 0.99 / UNCERTAINTY_FACTOR):
             pace = Pace("the test's", EngineWork(statements=share * limit_s))
             service.catalog = replace(catalog, pace=pace)
@@ -136,7 +136,7 @@ def test_rows_of_the_table_do_not_decide_what_is_expected(tmp_path: Path) -> Non
         file = path.parent / "visits.csv"
         file.write_text("\n".join(file.read_text().split("\n")[: rows + 1]) + "\n")
         with Service.open(path) as service:
-            found.append(expect_time(pipeline.prepare(service, asking(service)), service.catalog))
+            found.append(expect_time(pipeline.plan_asked_question(service, asking(service)), service.catalog))
     assert found[0] == found[1]
     assert found[0] is not None
     assert found[0].seconds == pytest.approx(1.0 + 3e-3)

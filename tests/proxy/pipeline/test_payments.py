@@ -17,7 +17,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_as_document, explain_question
 from proxy.pipeline.messages import Answer, Asked, read_bare_question
-from proxy.report.limit_names import write_distinguishable
+from proxy.report.limit_names import write_distinct_amounts
 from tests.worlds.house import VERIFIER, check_once
 
 POLICY = """
@@ -80,7 +80,7 @@ def put(service: Service, sql: str, *, analyst: str = "ada", **settings: str) ->
 
 def ask(service: Service, sql: str, *, analyst: str = "ada", **settings: str) -> Answer:
     asked = put(service, sql, analyst=analyst, **settings)
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def paid(answer: Answer) -> Payment:
@@ -138,9 +138,9 @@ def test_more_fit_only_where_the_shared_balance_has_room_for_them(service: Servi
 
 
 def test_figures_show_what_rounding_hides() -> None:
-    assert write_distinguishable(1_440_000_000, 120_000_000) == ("1.44", "0.12")
-    assert write_distinguishable(1_000_400_000, 1_000_000_000) == ("1.0004", "1.0000")
-    assert write_distinguishable(1_000_000_001, 1_000_000_000) == ("1.000000001", "1.000000000")
+    assert write_distinct_amounts(1_440_000_000, 120_000_000) == ("1.44", "0.12")
+    assert write_distinct_amounts(1_000_400_000, 1_000_000_000) == ("1.0004", "1.0000")
+    assert write_distinct_amounts(1_000_000_001, 1_000_000_000) == ("1.000000001", "1.000000000")
 
 
 def test_a_unit_pays_for_every_group_that_it_can_be_in_and_the_ledger_agrees(service: Service) -> None:

@@ -19,7 +19,7 @@ from proxy.dashboard.tolerance_split import rehearse_list
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_as_document, explain_question
-from proxy.pipeline.claim import claim_now
+from proxy.pipeline.claim import make_current_claim
 from proxy.pipeline.messages import Answer, Asked, read_bare_question
 from proxy.report import budget
 from proxy.report.odometer import read_odometer
@@ -85,7 +85,7 @@ def put(service: Service, number: int, threshold: int = 700, *, analyst: str = "
 
 
 def ask(service: Service, asked: Asked) -> Answer:
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def count_answered(service: Service, *, most: int) -> int:
@@ -150,7 +150,12 @@ def test_without_a_delta_nothing_changes(opened: Open) -> None:
     with opened("") as service:
         document = explain_as_document(service, put(service, 1))
         assert "Rényi" not in json.dumps(document, ensure_ascii=False)
-        assert claim_now(service, pipeline.prepare(service, put(service, 1)), put(service, 1)).charge.renyi is None
+        assert (
+            make_current_claim(
+                service, pipeline.plan_asked_question(service, put(service, 1)), put(service, 1)
+            ).charge.renyi
+            is None
+        )
         ask(service, put(service, 1))
         (question,) = service.ledger.read_history()
         assert question.charge.renyi is None
@@ -197,7 +202,7 @@ def test_pure_noise_is_refined_as_before(opened: Open) -> None:
 def test_a_question_that_died_stays_spent_by_its_curve(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         asked = put(service, 1)
-        made = claim_now(service, pipeline.prepare(service, asked), asked)
+        made = make_current_claim(service, pipeline.plan_asked_question(service, asked), asked)
         told = explained_further(service, asked)
         reserved = service.ledger.reserve(made.charge, made.limits)
         assert reserved.charge.renyi is not None

@@ -37,7 +37,7 @@ def ask(service: Service, sql: str, *, analyst: str = "ada", **settings: str) ->
         analyst=service.find_analyst(analyst),
         today=datetime.now(UTC).date(),
     )
-    pipeline.answer(service, pipeline.prepare(service, asked), asked)
+    pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
 def bytes_of_ledger(directory: Path) -> bytes:

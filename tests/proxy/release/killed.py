@@ -20,10 +20,10 @@ import sqlalchemy as sa
 
 from proxy.cli.main import app
 from proxy.open_policy.service import Service
-from proxy.release.publication import PublicationAsked, TableMethod, plan_publication
+from proxy.release.publication import PublicationRequest, TableMethod, plan_publication
 from proxy.release.unprotected import publish_unprotected
 
-ASKED = PublicationAsked(
+ASKED = PublicationRequest(
     table="taken",
     public=("ward",),
     sensitive="drug",

@@ -24,9 +24,9 @@ from planner.lower.unit_statistics import BoundKind, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
 from proxy.open_policy.service import Service
-from proxy.release.bounds import BoundsAsked, FoundBound, FoundBounds, find_bounds, plan_bounds
+from proxy.release.bounds import BoundsRequest, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable
-from proxy.release.declared_bounds import find_declared
+from proxy.release.declared_bounds import find_declared_bound
 from proxy.report.section import show_page
 from proxy.sources.protocol import Counts
 from tests.in_turn import in_turn
@@ -148,8 +148,8 @@ def unasked(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield opened
 
 
-def _asked(**changes: Any) -> BoundsAsked:
-    plain = BoundsAsked(
+def _asked(**changes: Any) -> BoundsRequest:
+    plain = BoundsRequest(
         table="baskets",
         keys=(("week",),),
         totals=("amount",),
@@ -162,7 +162,7 @@ def _asked(**changes: Any) -> BoundsAsked:
     return replace(plain, **changes)
 
 
-def _find(service: Service, asked: BoundsAsked) -> tuple[FoundBounds, PaidRelease]:
+def _find(service: Service, asked: BoundsRequest) -> tuple[FoundBounds, PaidRelease]:
     return find_bounds(service, plan_bounds(asked, service.catalog, service.source.dialect))
 
 
@@ -232,7 +232,7 @@ def test_keys_may_be_expressions(unasked: Service) -> None:
         assert beyond == tuple(sum(number > one for number in per_unit) for one in statistic.candidates)
     declared = Grouping(("week",), 3, 2, (), ("amount >= 5", "extract(dow FROM bought)"))
     one = next(one for one in planned.decide((*found,), unasked.noise).bounds if one.kind is BoundKind.GROUPS)
-    assert find_declared(one, replace(counts.table, groupings=(declared,))) == 3
+    assert find_declared_bound(one, replace(counts.table, groupings=(declared,))) == 3
 
 
 def test_nothing_but_counts_of_units_leaves_the_source(unasked: Service) -> None:

@@ -28,9 +28,9 @@ from proxy.release.charged import PaidRelease
 from proxy.release.diagnosis import (
     METHODS,
     Diagnosis,
-    DiagnosisAsked,
     DiagnosisKind,
     DiagnosisRelease,
+    DiagnosisRequest,
     Method,
     make_diagnosis,
     plan_diagnosis,
@@ -179,8 +179,8 @@ def by_row(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         yield opened
 
 
-def _asked(**changes: Any) -> DiagnosisAsked:
-    plain = DiagnosisAsked(
+def _asked(**changes: Any) -> DiagnosisRequest:
+    plain = DiagnosisRequest(
         kind=DiagnosisKind.ROC,
         table="scored",
         score="score",
@@ -196,15 +196,15 @@ def _asked(**changes: Any) -> DiagnosisAsked:
     return replace(plain, **changes)
 
 
-def _plan(service: Service, asked: DiagnosisAsked) -> DiagnosisRelease:
+def _plan(service: Service, asked: DiagnosisRequest) -> DiagnosisRelease:
     return plan_diagnosis(asked, service.catalog, service.source.dialect)
 
 
-def _make(service: Service, asked: DiagnosisAsked) -> tuple[Diagnosis, PaidRelease]:
+def _make(service: Service, asked: DiagnosisRequest) -> tuple[Diagnosis, PaidRelease]:
     return make_diagnosis(service, _plan(service, asked))
 
 
-def _count(service: Service, asked: DiagnosisAsked) -> Counter[tuple[str, int, int]]:
+def _count(service: Service, asked: DiagnosisRequest) -> Counter[tuple[str, int, int]]:
     """By model, hundredth and outcome, as the source counts."""
     counts = _plan(service, asked).release.counts
     found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)

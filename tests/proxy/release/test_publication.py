@@ -19,14 +19,14 @@ from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
-from proxy.release.publication import Publication, PublicationAsked, TableMethod, plan_publication, publish_counts
+from proxy.release.publication import Publication, PublicationRequest, TableMethod, plan_publication, publish_counts
 from proxy.release.published_file import (
     PublishedColumn,
     PublishedTable,
-    find_draft,
     hash_file,
     lock_folder,
-    place_draft,
+    make_draft_path,
+    rename_draft,
     write_draft,
 )
 from proxy.release.unprotected import describe_disclosure, perturb_counts, publish_unprotected
@@ -119,8 +119,8 @@ def by_person(source: str, tmp_path: Path) -> Iterator[Service]:
         yield opened
 
 
-def _asked(**changes: Any) -> PublicationAsked:
-    plain = PublicationAsked(
+def _asked(**changes: Any) -> PublicationRequest:
+    plain = PublicationRequest(
         table="taken",
         public=("ward",),
         sensitive="drug",
@@ -137,11 +137,11 @@ def _asked(**changes: Any) -> PublicationAsked:
     return replace(plain, **changes)
 
 
-def _plan(service: Service, asked: PublicationAsked) -> Publication:
+def _plan(service: Service, asked: PublicationRequest) -> Publication:
     return plan_publication(asked, service.catalog, service.source.dialect)
 
 
-def _count(service: Service, asked: PublicationAsked) -> Counter[tuple[str, str]]:
+def _count(service: Service, asked: PublicationRequest) -> Counter[tuple[str, str]]:
     planned = _plan(service, asked)
     counts = planned.counts
     found = planned.read(service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000))
@@ -274,15 +274,15 @@ def test_more_cells_than_a_table_has_are_refused(source: str, tmp_path: Path) ->
         _plan(service, _asked(method=TableMethod.SPS, epsilon=None))
 
 
-def _written(service: Service, tmp_path: Path, asked: PublicationAsked, *, ending: str) -> Path:
+def _written(service: Service, tmp_path: Path, asked: PublicationRequest, *, ending: str) -> Path:
     planned = _plan(service, asked)
     counts, _ = publish_counts(service, planned)
     name = None if asked.method is TableMethod.ROWS else "noisy_count"
     table = PublishedTable(planned.columns, counts, name)
     path = tmp_path / "releases" / f"published.{ending}"
     with lock_folder(path.parent):
-        assert write_draft(table, path, "it's <all> of it") == hash_file(find_draft(path))
-        place_draft(path, "it's <all> of it")
+        assert write_draft(table, path, "it's <all> of it") == hash_file(make_draft_path(path))
+        rename_draft(path, "it's <all> of it")
     return path
 
 
@@ -320,13 +320,13 @@ def test_no_file_is_ever_replaced_and_no_link_followed(tmp_path: Path) -> None:
         path.symlink_to(outside)
         write_draft(table, path, "")
         with pytest.raises(FileExistsError):
-            place_draft(path, "")
+            rename_draft(path, "")
         assert hash_file(path) is None
         path.unlink()
-        find_draft(path).unlink()
-        find_draft(path).symlink_to(outside)
+        make_draft_path(path).unlink()
+        make_draft_path(path).symlink_to(outside)
         write_draft(table, path, "")
-        place_draft(path, "")
+        rename_draft(path, "")
     assert outside.read_text() == "mine"
     with duckdb.connect() as connection:
         assert connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall() == [(1, 3), (2, 4)]
@@ -370,7 +370,7 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
     assert by_person.report_balances(None).unit_spent_nano == 0
     assert publish_unprotected(by_person, planned, path, by="owner").is_repeated
     assert made.types == (("ward", "text"), ("drug", "text"))
-    path.rename(find_draft(path))  # as a process leaves it that dies between the event and the file's name
+    path.rename(make_draft_path(path))  # as a process leaves it that dies between the event and the file's name
     assert publish_unprotected(by_person, planned, path, by="owner").file_hash == hash_file(path) == made.file_hash
     with pytest.raises(KeyholeError, match="KH317: the same was published before"):
         publish_unprotected(by_person, planned, path.with_name("other.parquet"), by="owner")
@@ -384,10 +384,10 @@ def test_a_draft_without_an_event_is_written_anew(by_person: Service, tmp_path: 
     """As a process leaves it that dies before the event."""
     planned, path = _plan(by_person, _asked(**PERTURBED)), tmp_path / "releases" / "published.parquet"
     with lock_folder(path.parent):
-        find_draft(path).write_bytes(b"half of a file")
+        make_draft_path(path).write_bytes(b"half of a file")
     made = publish_unprotected(by_person, planned, path, by="owner")
     assert made.file_hash == hash_file(path)
-    assert not find_draft(path).exists()
+    assert not make_draft_path(path).exists()
 
 
 def test_a_live_table_is_not_perturbed(source: str, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_factor_is_never_understated(epsilon: float) -> None:
 
 @given(st.floats(0, 40))
 def test_a_chance_is_never_understated_nor_certain(epsilon: float) -> None:
-    told = odometer.say_belief(epsilon, of="that a row")
+    told = odometer.write_belief(epsilon, of="that a row")
     found = re.search(r"at most ([\d.]+) %", told)
     true = 100 * math.exp(epsilon) / (1 + math.exp(epsilon))
     if found is None:
@@ -50,8 +50,8 @@ def test_words_for_what_is_usual() -> None:
     assert odometer.write_factor(math.log(2)) == "a factor of 2.0"
     assert odometer.write_factor(math.log(9.96)) == "a factor of 10"
     assert odometer.write_factor(30) == "a factor of more than a million"
-    assert "at most 81.8 % sure" in odometer.say_belief(1.5, of="that a row")
-    assert "at most 99.97 % sure" in odometer.say_belief(8, of="that a row")
+    assert "at most 81.8 % sure" in odometer.write_belief(1.5, of="that a row")
+    assert "at most 99.97 % sure" in odometer.write_belief(8, of="that a row")
 
 
 def charge(number: int, *, table: str, unit: str, analyst: str = "ada", key: str = "A") -> Charge:

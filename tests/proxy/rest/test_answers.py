@@ -22,9 +22,9 @@ from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Denial, KeySet, from_bytes
 from proxy.rest import page_cache as rest_kept
-from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, KeyRange, Reply, choose_form, make_response
+from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, KeyRange, Reply, choose_media_type, make_response
 from proxy.rest.app import create_app
-from proxy.rest.page_cache import KeptKeys
+from proxy.rest.page_cache import KeySetCache
 from tests.accountant.verbs.test_idempotency import CHARGE
 from tests.effort import rounds
 from tests.in_turn import in_turn
@@ -99,7 +99,7 @@ def stored(reservation: str, keys: int) -> StoredAnswer:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40))
 def test_of_kept_key_sets_there_are_never_too_many(reads: list[tuple[int, int]]) -> None:
-    kept, sizes = KeptKeys(most_keys=8), dict(reads)
+    kept, sizes = KeySetCache(most_keys=8), dict(reads)
     for number, _ in reads:
         found = kept.find_keys(stored(str(number), sizes[number]))
         assert found is not None
@@ -210,7 +210,7 @@ def test_nothing_is_asked_for_a_form_that_there_is_not(app: FastAPI, service: Se
     ],
 )
 def test_the_form_that_is_wanted_most(accept: str | None, form: str) -> None:
-    assert choose_form([] if accept is None else [accept]) == form
+    assert choose_media_type([] if accept is None else [accept]) == form
 
 
 def test_a_constant_answer_comes_whole(app: FastAPI) -> None:

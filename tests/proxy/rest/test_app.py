@@ -26,7 +26,7 @@ from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.process.serve import serve_in_background
 from proxy.rest.app import create_app
-from proxy.rest.middleware import MOST_BODY_BYTES, Shell
+from proxy.rest.middleware import MOST_BODY_BYTES, HttpMiddleware
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
 from proxy.rest.problems import PROBLEM, choose_http_status
 from tests.effort import PATIENCE_S
@@ -548,7 +548,7 @@ def test_the_shell_ends_what_breaks_after_the_answer_began() -> None:
     def never() -> Any:
         raise HTTPException(500)
 
-    shell = Shell(
+    shell = HttpMiddleware(
         inner,
         most_bytes=10,
         receive_timeout_ms=1000,

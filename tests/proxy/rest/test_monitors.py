@@ -13,7 +13,7 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.rest import monitor_routes
 from proxy.rest.gate import MOST_STREAMS
-from proxy.rest.monitor_routes import EventPlace
+from proxy.rest.monitor_routes import EventPosition
 from tests.effort import PATIENCE_S
 from tests.worlds.alerted import TOKENS, Watch, alerted, start
 from tests.worlds.house import House, eventually, new_database
@@ -177,7 +177,7 @@ def test_an_id_that_no_event_had_is_refused(house: House, crowded: Watch, sent: 
         reply = ada.get("/v1/monitors/crowded/events", headers={"Last-Event-ID": sent})
     assert (reply.status_code, reply.json()["code"]) == (400, "KH408")
     with pytest.raises(KeyholeError, match="KH408"):
-        EventPlace.parse(sent)
+        EventPosition.parse(sent)
 
 
 def test_a_stream_without_an_id_tells_what_happens_from_now_on(postgres_url: str, tmp_path: Any) -> None:

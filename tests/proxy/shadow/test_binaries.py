@@ -17,7 +17,7 @@ from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.binaries import PROGRAMS, SUPPORTED, find_own_programs
 from proxy.shadow.embedded import CONFIGURATION, EmbeddedShadow
 from proxy.shadow.reviewed import check_functions_reviewed
-from proxy.shadow.wheel import describe_older, read_wheel_release
+from proxy.shadow.wheel import describe_older_release, read_wheel_release
 from tests.worlds.own_postgresql import own_postgresql, policy_with, replace_programs
 
 
@@ -200,11 +200,11 @@ def test_a_distributions_release_is_taken_and_an_older_one_told(folder: Path) ->
     write_programs(folder, f"(PostgreSQL) {SUPPORTED}.0 (Debian {SUPPORTED}.0-1.pgdg13+1)")
     binaries = find_own_programs(policy_with(folder))
     assert binaries is not None
-    (said,) = describe_older(binaries)
+    (said,) = describe_older_release(binaries)
     assert f"PostgreSQL {SUPPORTED}.0 is older than" in said
     write_programs(folder, f"(PostgreSQL) {SUPPORTED}.99")
-    assert describe_older(find_own_programs(policy_with(folder))) == ()
-    assert describe_older(None) == ()
+    assert describe_older_release(find_own_programs(policy_with(folder))) == ()
+    assert describe_older_release(None) == ()
 
 
 def test_the_other_postgresql_of_the_wheel_is_not_supported(folder: Path) -> None:

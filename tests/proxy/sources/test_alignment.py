@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from proxy.sources.alignment import align_groups, spread_groups
+from proxy.sources.alignment import align_groups, write_groups
 from tests.in_turn import in_turn
 
 _DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {
@@ -40,14 +40,14 @@ def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
     assert align_groups(found, [list(sums.values())], keys).tolist() == [expected]
     in_pieces = np.zeros((1, keys.size), dtype=np.int64)
     for one, total in sums.items():
-        spread_groups([[value] for value in one], [[total]], keys, into=in_pieces)
+        write_groups([[value] for value in one], [[total]], keys, into=in_pieces)
     assert in_pieces.tolist() == [expected]
 
 
 def test_groups_of_which_nothing_is_summed_have_no_sums() -> None:
     keys = KeySpace(columns=(Column("c", SqlType.TEXT, "text"),), values=(("a", "b"),))
     nothing = np.zeros((0, 2), dtype=np.int64)
-    assert align_groups([["b"]], [], keys).shape == spread_groups([["b"]], [], keys, into=nothing).shape == (0, 2)
+    assert align_groups([["b"]], [], keys).shape == write_groups([["b"]], [], keys, into=nothing).shape == (0, 2)
 
 
 @pytest.mark.parametrize("kind", ["datetime64[D]", "datetime64[us]", "datetime64[s]"])

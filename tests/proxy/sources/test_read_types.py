@@ -16,7 +16,7 @@ from planner.question.plan import Plan, ReadRelation
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.release.bounds import BoundsAsked, find_bounds, plan_bounds
+from proxy.release.bounds import BoundsRequest, find_bounds, plan_bounds
 from proxy.sources.read_types import TypesChanged, check_types
 from tests.end_to_end.certainty import asked
 from tests.worlds.house import eventually, hurried, new_database
@@ -58,7 +58,7 @@ grid = 0.01
 per_unit = [0, 100]
 """
 QUESTION = "SELECT ward FROM visits WHERE age > 30 AND seen > '2026-01-01' GROUP BY ward HAVING sum(cost) > 500"
-BOUNDS = BoundsAsked("visits", (), (), ("age",), epsilon=Fraction(1), cut=Fraction(1, 20), units=10_000, most={})
+BOUNDS = BoundsRequest("visits", (), (), ("age",), epsilon=Fraction(1), cut=Fraction(1, 20), units=10_000, most={})
 ROWS = (
     "SELECT i::integer AS id, 'A'::varchar(10) AS ward, 40::integer AS age, "
     "'2026-05-01'::timestamp AS seen, 50::numeric(6,2) AS cost"
@@ -92,7 +92,7 @@ class World:
     change: Callable[[str], None]
 
     def plan(self, question: str = QUESTION) -> Plan:
-        return stages.prepare(self.service, asked(self.service, question))
+        return stages.plan_asked_question(self.service, asked(self.service, question))
 
     def read(self, question: str = QUESTION, *, version: str = "1") -> list[int]:
         """The first functional's true aggregates, key by key."""
@@ -200,7 +200,7 @@ def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(
     question = asked(table.service, QUESTION, tolerance="90%")
     with capture_logs() as logs:
         with pytest.raises(KeyholeError) as refused:
-            stages.answer(table.service, stages.prepare(table.service, question), question)
+            stages.answer(table.service, stages.plan_asked_question(table.service, question), question)
         eventually(lambda: bool(_differing(logs)))  # a slow engine is not waited for
     told = f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
     assert refused.value.code == "KH501"
@@ -223,7 +223,7 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
     question = asked(table.service, QUESTION, tolerance="90%")
     # time for a slow engine: what it says after the limit gives nothing back
     with capture_logs() as logs, pytest.raises(KeyholeError) as refused, hurried(table.service, limit_ms=3_000):
-        stages.answer(table.service, stages.prepare(table.service, question), question)
+        stages.answer(table.service, stages.plan_asked_question(table.service, question), question)
     assert refused.value.code == "KH501"
     assert refused.value.detail == "No row was read. Nothing was spent."
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
@@ -245,7 +245,7 @@ def test_a_file_that_was_replaced_without_a_word_is_not_read(files: World, chang
     files.change(change)
     question = asked(files.service, QUESTION, tolerance="90%")
     with pytest.raises(KeyholeError, match="KH501: the data version changed") as refused:
-        stages.answer(files.service, stages.prepare(files.service, question), question)
+        stages.answer(files.service, stages.plan_asked_question(files.service, question), question)
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
     assert files.service.report_balances(None).unit_spent_nano == 0
     assert files.service.ledger.list_open_reservations() == ()
@@ -262,5 +262,5 @@ def test_a_column_that_a_function_of_a_view_misses_is_paid(table: World) -> None
         owner.execute("CREATE VIEW visits AS SELECT id, ward, failing(age) AS age, seen, cost FROM stored")
     question = asked(table.service, QUESTION, tolerance="90%")
     with pytest.raises(KeyholeError, match="KH501: the source could not answer"):
-        stages.answer(table.service, stages.prepare(table.service, question), question)
+        stages.answer(table.service, stages.plan_asked_question(table.service, question), question)
     assert table.service.report_balances(None).unit_spent_nano > 0

@@ -60,7 +60,9 @@ def test_sums_and_means_alone_are_of_clipped_values(tmp_path: Path) -> None:
     check(path, confirm=False)
     with Service.open(path) as service:
         for clauses, expected in CASES:
-            plan = stages.prepare(service, asked(service, f"SELECT ward FROM visits {clauses}", tolerance="50%"))
+            plan = stages.plan_asked_question(
+                service, asked(service, f"SELECT ward FROM visits {clauses}", tolerance="50%")
+            )
             read = service.source.read_aggregates(
                 plan.rewritten,
                 plan.question.keys,

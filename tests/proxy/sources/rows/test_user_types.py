@@ -72,7 +72,7 @@ def test_user_types(postgres_url: str, tmp_path: Path) -> None:
                 ("SELECT m FROM special WHERE m <> 'gone' GROUP BY m HAVING count(*) > 30", {"sad": 25, "ok": 75}),
                 ("SELECT f FROM special WHERE p > 1 AND m = 'sad' GROUP BY f HAVING count(*) > 9", {"ok": 25}),
             ):
-                plan = stages.prepare(service, asked(service, question))
+                plan = stages.plan_asked_question(service, asked(service, question))
                 for _ in range(2):  # the second from a rollup
                     found = service.source.read_aggregates(
                         plan.rewritten,
@@ -86,4 +86,4 @@ def test_user_types(postgres_url: str, tmp_path: Path) -> None:
                     assert got == expected, question
                     service.source.wait_for_rollups()
             with pytest.raises(KeyholeError, match="KH205"):
-                stages.prepare(service, asked(service, UNUSABLE))
+                stages.plan_asked_question(service, asked(service, UNUSABLE))

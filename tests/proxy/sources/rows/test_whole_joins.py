@@ -24,7 +24,7 @@ from planner.plan.build import plan_question
 from planner.policy.sections import SourceSection
 from planner.question.plan import Rewritten
 from proxy.sources.engine_settings import make_engine_settings
-from proxy.sources.pinned_relations import embed_pinned
+from proxy.sources.pinned_relations import embed_pinned_rows
 from tests.planner.asked import asked
 from tests.proxy.sources.test_work_of_a_row import walk
 from tests.proxy.sources.unit_paths.shop import TYPES, compiled
@@ -145,7 +145,7 @@ def write(dialect: Dialect, *, keys: bool) -> Iterator[tuple[str, str, str]]:
 
 
 def _with_articles(rewritten: Rewritten) -> str:
-    return embed_pinned(rewritten.sql, rewritten.pinned, lambda _: "TABLE pinned_articles")
+    return embed_pinned_rows(rewritten.sql, rewritten.pinned, lambda _: "TABLE pinned_articles")
 
 
 def _keep_keys(table: Table) -> Table:

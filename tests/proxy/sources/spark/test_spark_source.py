@@ -25,7 +25,7 @@ from proxy.sources.protocol import TrueAggregates
 from proxy.sources.spark import sessions
 from proxy.sources.spark.address import parse_address
 from proxy.sources.spark.connection import SparkSession
-from proxy.sources.spark.sessions import SparkPlace, check_session, open_session
+from proxy.sources.spark.sessions import SparkServer, check_session, open_session
 from proxy.sources.spark.spark_source import SparkSource
 from tests.proxy.certificates import Authority
 from tests.proxy.sources.spark.engines import Sail, gate_before, sail_running
@@ -53,8 +53,8 @@ _ENDLESS = "SELECT 'a' AS k0, sum(id % 7) AS f0 FROM range(100000000000000)"
 
 def place(
     url: str, *, engine: str | None = "sail", token: str | None = None, authority: Path | None = None
-) -> SparkPlace:
-    return SparkPlace(
+) -> SparkServer:
+    return SparkServer(
         address=parse_address(url, token=token, authority=authority),
         engine=engine,
         catalog=None,

@@ -14,9 +14,9 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import list_relations
 from planner.plan.build import plan_question
 from planner.question.plan import Plan
-from proxy.sources.postgres_relations import hold_keys
+from proxy.sources.postgres_relations import check_keys_stay_unique
 from proxy.sources.postgres_source import PostgresSource
-from proxy.sources.read_types import ColumnGone, TypesChanged
+from proxy.sources.read_types import MissingColumn, TypesChanged
 from proxy.sources.source_refusals import SourceFailed
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import TYPES, compiled
@@ -116,7 +116,7 @@ def test_a_key_stays_as_long_as_a_statement_reads(shop: tuple[psycopg.Connection
     owner.execute("SET lock_timeout = '10ms'")
 
     def read() -> None:
-        with psycopg.connect(owner.info.dsn) as reader, hold_keys(counted_on, reader):
+        with psycopg.connect(owner.info.dsn) as reader, check_keys_stay_unique(counted_on, reader):
             for dropped in ("ALTER TABLE customers DROP CONSTRAINT customers_pkey", "DROP INDEX by_key"):
                 with pytest.raises(psycopg.errors.LockNotAvailable):
                     owner.execute(dropped.encode())
@@ -124,7 +124,7 @@ def test_a_key_stays_as_long_as_a_statement_reads(shop: tuple[psycopg.Connection
 
     with pytest.raises(TypesChanged) as noticed:
         read()
-    assert not isinstance(noticed.value, ColumnGone), "rows were read"
+    assert not isinstance(noticed.value, MissingColumn), "rows were read"
 
 
 def test_keys_are_known_of_single_tables_and_of_columns_that_are_read_as_they_are_stored() -> None:
