@@ -24,7 +24,7 @@ _PART = 4  # a look after every quarter of the time waited so far
 def answer_after_duplicates(
     service: Service, plan: Plan, asked: Asked, answer_from_data: Callable[[Service, Claim, "WaitPolicy"], Answer]
 ) -> Answer:
-    """Return the constant answer or the stored answer, if there is one. Otherwise return the result of `answer_from_data`.
+    """Return the constant or the stored answer, if there is one. Otherwise call `answer_from_data`.
 
     If the same analyst's equal question is being answered, wait for its answer. If the data version changes meanwhile,
     the question counts as a different one.
