@@ -32,7 +32,7 @@ def make_payment(claim: Claim, charge: Charge, room: Headroom, *, new_noise_room
     Parameters:
         claim: the question as it was asked, with the limits in force.
         room: what remains of the balances that count the charge.
-        anew: what remains of all balances, for a further question with new noise.
+        new_noise_room: what remains of all balances, for a further question with new noise.
     """
     plan, most_nano = claim.plan, claim.limits.per_query_nano
     counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
