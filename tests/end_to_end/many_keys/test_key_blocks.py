@@ -115,7 +115,7 @@ def peak() -> int:
 with Service.open(Path(sys.argv[1])) as service:
     before = peak()
     question = asked(service, QUESTION, tolerance="3")
-    plan = stages.prepare(service, question)
+    plan = stages.plan_asked_question(service, question)
     answer = stages.answer(service, plan, question)
     print(len(plan.rewritten.blocks), plan.question.keys.size, peak() - before)
 """

@@ -32,7 +32,7 @@ duckdb_source.write_groups = spread_or_die
 with Service.open(Path(sys.argv[1])) as service:
     service.source.dialect = replace(DUCKDB, keys_at_once=100)
     question = asked(service, QUESTION, tolerance="50%")
-    stages.answer(service, stages.prepare(service, question), question)
+    stages.answer(service, stages.plan_asked_question(service, question), question)
 """
 
 
