@@ -44,11 +44,7 @@ def _write_opening(about: About) -> str:
 The experiments are those of MIDE (section 5.5), ProBE (section 6, appendix F) and MiM (section 4), on data of the same
 shapes. Every mechanism answers the same questions. A group that qualifies is missed with probability `beta` at most. A
 group that fails even with the tolerance is returned with probability `alpha` at most. **Epsilon** is the loss after the
-run, for each key; lower is better.
-
-See also [streams](results/streams.md), [alarms](results/alarms.md),
-[scores and outcomes](results/diagnostics.md), [what attackers learn](results/risk.md),
-[bounds found privately](results/bounds.md)."""
+run, for each key; lower is better."""
 
 
 def _write_summary(measured: Sequence[Measured]) -> str:
