@@ -50,7 +50,7 @@ REFUSED = [
     "SELECT * FROM sales FOR UPDATE",
     "SELECT * FROM sales FOR SHARE",
     "SELECT * INTO x FROM sales",
-    "SELECT store FROM sales GROUP BY store HAVING count(*) > (SELECT count(*) FROM sales WHERE amount > 5)",
+    "SELECT store FROM sales GROUP BY store HAVING count(*) > (SELECT max(amount) FROM sales WHERE amount > 5)",
     "SELECT store FROM sales GROUP BY store HAVING count(*) > 1 ORDER BY (SELECT max(note) FROM sales)",
     "SELECT store FROM sales GROUP BY store HAVING count(*) > 1 LIMIT (SELECT count(*) FROM sales)",
     f"SELECT (SELECT note FROM sales LIMIT 1) FROM ({shop.BUSY}) t",
