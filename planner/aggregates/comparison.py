@@ -123,6 +123,11 @@ class Comparison(_HavingTree):
     base: str = ""
 
     @property
+    def reads_other_groups(self) -> bool:
+        """True if it compares sums or means of other groups."""
+        return bool(self.cell_sums) or (self.other_mean is not None and self.other_mean.reads_groups)
+
+    @property
     def may_lack_groups(self) -> bool:
         """True if it is NULL for some groups because they lack a neighbour."""
         other = self.other_mean

@@ -106,10 +106,10 @@ def _check_cells(
 ) -> None:
     """Refuse comparisons with other groups where these are not all groups of one SELECT. Raise KH204."""
     compared = [leaf for one in _list_formulas(said) for leaf in _list_compared(one)]
-    beside = next((leaf for leaf in compared if leaf.cell_sums), None)
+    beside = next((leaf for leaf in compared if leaf.reads_other_groups), None)
     if beside is None:
         return
-    in_predicates = any(leaf.cell_sums for one in said.predicates for leaf in _list_compared(one))
+    in_predicates = any(leaf.reads_other_groups for one in said.predicates for leaf in _list_compared(one))
     places = {
         "beside UNION, INTERSECT or EXCEPT": embedded.set_operation is not None,
         "beside HAVING, which leaves some of them out": in_predicates and said.formula != HOLDS,
