@@ -5,6 +5,7 @@
 them of the groups that have rows; here they are of all listed groups, of which those without rows count as 0.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -16,14 +17,16 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import Aggregate, GroupScope
+from planner.aggregates.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 from planner.catalog.catalog import Column, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
+from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import find_column
-from planner.values.constant import Constant, ConstantContext, Interval, NotConstant, Number
-from planner.values.datetimes import move_to_midnight, shift_moment
+from planner.values.constant import ConstantContext, NotConstant, Number
+from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import fold_constant
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
@@ -91,8 +94,8 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
         key, whole = window.calendar, window.rest
         taken: _Places = () if key is None else window.peers()
     else:
-        key, falling = _order_key(order, node, within)
-        taken, whole = _read_ordered(node, called, window, key, descending=falling)
+        taken, whole = _read_ordered(node, called, window, order, within)
+        key = window.calendar
     if sum(map(len, taken)) > MOST_TAKEN:
         raise refuse_long_calendar(node)
     sizes = dict(within.values)
@@ -127,8 +130,8 @@ class _Partition:
         self._labels: list[Sequence[object]] = []
         fixed: set[str] = set()
         for item in node.args.get("partition_by") or ():
-            column = find_column(strip_parentheses(item), within.scope)
-            if column is not None and column in within.keys:
+            column = _find_key(item, within)
+            if column is not None:
                 fixed.add(column.name)
             else:
                 self._take_expression(item)
@@ -164,7 +167,8 @@ class _Partition:
         found: dict[tuple[object, ...], list[int]] = {}
         for place, part in enumerate(parts):
             found.setdefault(part, []).append(place)
-        return tuple(tuple(found[part]) for part in parts)
+        made = {part: tuple(places) for part, places in found.items()}  # of which every value of a part has the same
+        return tuple(made[part] for part in parts)
 
     def _take_expression(self, item: exp.Expr) -> None:
         """Part a key by an expression of it, such as its year. Raise KH204 for any other expression."""
@@ -194,27 +198,71 @@ def _find_part(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...
     raise refuse_missing_key(node)
 
 
-def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, bool]:
-    """Return the one key that a window is ordered by, and if it falls. Raise KH204."""
+def _find_key(item: exp.Expr, within: GroupScope) -> Column | None:
+    """Return the key of the question that an expression is, by its name or as GROUP BY computes it."""
+    column = find_column(strip_parentheses(item), within.scope)
+    if column is not None:
+        return column if column in within.keys else None
+    identity = write_identity(item, within.scope)
+    return next((key for key in within.keys if key.name == identity), None)
+
+
+def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, tuple[Value, ...], bool]:
+    """Return the one key that a window is ordered by, what it compares of each value, and if it falls. Raise KH204."""
     items = order.expressions
-    column = find_column(strip_parentheses(items[0].this), within.scope) if len(items) == 1 else None
-    if column is None or column not in within.keys:
+    found = _find_compared(items[0].this, within) if len(items) == 1 else None
+    if found is None:
         raise refuse_missing_key(node)
-    values = dict(within.values)[column.name]
-    ordered = all(isinstance(value, int | date) and not isinstance(value, bool) for value in values)
-    if not ordered or not all(before < after for before, after in pairwise(values)):  # type: ignore[operator]
+    column, compared = found
+    ordered = all(isinstance(value, int | date) and not isinstance(value, bool) for value in compared)
+    if not ordered or not all(before < after for before, after in pairwise(compared)):  # type: ignore[operator]
         raise refuse_missing_key(node)
-    return column, bool(items[0].args.get("desc"))
+    return column, compared, bool(items[0].args.get("desc"))
+
+
+def _find_compared(item: exp.Expr, within: GroupScope) -> tuple[Column, tuple[Value, ...]] | None:
+    """Return the key that an expression orders, and the expression of each of its values. Return None for others.
+
+    A group of times has the first listed of them as its value, which need not be where its period starts.
+    """
+    item, values = strip_parentheses(item), dict(within.values)
+    column = find_column(item, within.scope)
+    if column is not None:
+        return (column, values[column.name]) if column in within.keys else None
+    called = strip_parentheses(item.this) if isinstance(item, exp.Cast) and item.to.this == exp.DType.DATE else item
+    unit = _find_period(called) if called is item or isinstance(called, exp.TimestampTrunc) else ""
+    read = strip_parentheses(called.expression if isinstance(called, exp.Extract) else called.this)
+    if not unit or not isinstance(read, exp.Column):
+        return None
+    base = find_column(read, within.scope)
+    key = _find_key(item, within) or (base if base in within.keys else None)
+    times = () if key is None else values[key.name]
+    if key is None or not all(isinstance(time, date) for time in times):
+        return None
+    starts = [truncate_to_unit(time, unit) for time in times if isinstance(time, date)]
+    return key, tuple(start.year if isinstance(item, exp.Extract) else start for start in starts)
+
+
+def _find_period(item: exp.Expr) -> str:
+    """Return the period of which an expression tells which one it is. Return an empty text for others."""
+    if item.args.get("zone") is not None:
+        return ""
+    if isinstance(item, exp.Extract):
+        return "year" if str(item.this.name).lower() == "year" else ""
+    named = str(item.args["unit"].name).lower() if isinstance(item, exp.TimestampTrunc) else ""
+    return named if named in _PERIODS else ""
 
 
 def _read_ordered(
-    node: exp.Window, called: exp.Expr, window: _Partition, key: Column, *, descending: bool
+    node: exp.Window, called: exp.Expr, window: _Partition, order: exp.Expr, within: GroupScope
 ) -> tuple[_Places, tuple[str, ...]]:
     """Return the places that a window along a key takes, and the other keys that it adds up. Raise KH204."""
+    key, compared, descending = _order_key(order, node, within)
     window.take_calendar(key)
     spec = node.args.get("spec")
+    ranged = spec if spec is not None and str(spec.args.get("kind") or "").upper() == "RANGE" else None
     is_one_row = type(called) in _NEIGHBOURS or isinstance(called, exp.FirstValue | exp.LastValue)
-    if window.rest and (is_one_row or spec is not None):
+    if window.rest and (is_one_row or spec is not ranged):
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} runs over groups of several keys in the order of one",
@@ -222,65 +270,55 @@ def _read_ordered(
             hint=f"Write PARTITION BY {', '.join(window.rest)} before ORDER BY {key.name}.",
             position=find_position(node),
         )
+    ranges = None if ranged is None else _read_range(ranged, node, window, compared, descending=descending)
     frames: list[tuple[int, ...]] = []
-    shifted = _read_shift(spec, node, window, descending=descending)
+    left = MOST_TAKEN
     for own, peers in enumerate(window.peers()):
-        if shifted is not None:
-            frames.append(tuple(place for place in peers if place == shifted[own]))
-            continue
         line = peers[::-1] if descending else peers
-        at = line.index(own)
-        if type(called) in _NEIGHBOURS:
+        at = bisect_left(peers, own)
+        at = len(line) - 1 - at if descending else at
+        if type(called) in _NEIGHBOURS:  # of which PostgreSQL reads no frame
             beside = at + _NEIGHBOURS[type(called)] * _read_offset(called, node, window)
             default = called.args.get("default")
             edge = (own,) if default is not None and _is_argument(default, called) else ()
             frames.append((line[beside],) if 0 <= beside < len(line) else edge)
             continue
-        first, past = _read_frame(spec, at, len(line), node, window)
+        if ranges is None:
+            first, past = _read_frame(spec, at, len(line), node, window)
+        else:
+            first, past = ranges.find_places(own, line)
         taken = line[max(0, first) : max(0, past)]
         if isinstance(called, exp.FirstValue | exp.LastValue):
             taken = taken[:1] if isinstance(called, exp.FirstValue) else taken[-1:]
+        left -= len(taken)
+        if left < 0:
+            raise refuse_long_calendar(node)
         frames.append(tuple(sorted(taken)))
     return tuple(frames), window.rest
 
 
-def _read_shift(
-    spec: exp.Expr | None, node: exp.Window, window: _Partition, *, descending: bool
-) -> tuple[int | None, ...] | None:
-    """Return, for each value of a calendar, the place of the one value that a frame of RANGE takes, if it is listed.
-
-    Both edges are at one distance, as in `BETWEEN interval '1 month' PRECEDING AND interval '1 month' PRECEDING`.
-    Return None for other frames. Raise KH204 for a distance that PostgreSQL would refuse.
-    """
-    if spec is None or str(spec.args.get("kind") or "").upper() != "RANGE" or spec.args.get("exclude"):
-        return None
-    start, end = spec.args.get("start"), spec.args.get("end")
-    side = str(spec.args.get("start_side") or "").upper()
-    if not isinstance(start, exp.Expr) or start != end or side != str(spec.args.get("end_side") or "").upper():
-        return None
+def _read_range(
+    spec: exp.Expr, node: exp.Window, window: _Partition, compared: Sequence[Value], *, descending: bool
+) -> RangeFrame:
+    """Return the RANGE frames of the values of a calendar. Raise KH204."""
+    if spec.args.get("exclude"):
+        raise refuse_window(node)
+    start = _read_range_edge(spec.args.get("start"), spec.args.get("start_side"), node, window)
+    end = _read_range_edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), node, window)
     try:
-        distance = fold_constant(start, window.given)
+        return RangeFrame(compared, start, end, descending=descending)
+    except ValueError:
+        raise refuse_window(node) from None
+
+
+def _read_range_edge(edge: object, side: object, node: exp.Window, window: _Partition) -> RangeEdge:
+    if str(edge).upper() == "CURRENT ROW":
+        return CURRENT_ROW
+    try:
+        distance = fold_constant(edge, window.given) if isinstance(edge, exp.Expr) else None
     except NotConstant:
         raise refuse_window(node) from None
-    sign = 1 if (side == "FOLLOWING") is not descending else -1
-    values = window.list_values()
-    moments = [move_to_midnight(value) if isinstance(value, date) else value for value in values]
-    places: dict[Value, int] = {value: place for place, value in enumerate(moments)}
-    shifted = [_shift(value, distance, sign, node) for value in values]
-    return tuple(None if value is None else places.get(value) for value in shifted)
-
-
-def _shift(value: Value, distance: Constant, sign: int, node: exp.Window) -> Value | None:
-    """Return a value plus (sign 1) or minus (-1) a distance, as PostgreSQL's calendar has it. None beyond its end."""
-    match value, distance:
-        case date(), Interval(months, days, microseconds) if min(months, days, microseconds) >= 0:
-            try:
-                return shift_moment(value, distance, sign)
-            except (OverflowError, ValueError):
-                return None
-        case int(), Number(number, True) if number >= 0:
-            return value + sign * int(number)
-    raise refuse_window(node)
+    return RangeEdge(str(side or "").upper() == "FOLLOWING", distance)
 
 
 def _read_frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, window: _Partition) -> tuple[int, int]:

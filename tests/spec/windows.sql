@@ -213,7 +213,7 @@ SELECT country FROM (SELECT country, count(*) AS n, lag(count(*)) OVER (ORDER BY
 --> KH204 n
 
 SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '2 months' PRECEDING AND CURRENT ROW) AS b FROM sales GROUP BY month) q WHERE b > 5000
---> KH204 b
+--> [month 13] f0 > 5000 ~500; sum(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '2 MONTHS' PRECEDING AND CURRENT ROW) {} delta 1
 
 SELECT month FROM (SELECT month, stddev(count(*)) OVER () AS b, count(*) AS n FROM sales GROUP BY month) q WHERE n > 2 * b
 --> KH101 stddev(count(*))
@@ -340,3 +340,42 @@ WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT a.month
 
 SELECT a.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) a JOIN (SELECT country, sum(quantity) AS n FROM sales GROUP BY country) b USING (country, n) WHERE a.n > 500
 --> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER (ORDER BY month RANGE BETWEEN '2 months'::interval PRECEDING AND '1 day'::interval PRECEDING) AS b FROM sales GROUP BY month) q WHERE n > b
+--> [month 13] f0 > 0 ~2400; count(*) - avg(count(*)) OVER (ORDER BY month RANGE BETWEEN CAST('2 months' AS INTERVAL) PRECEDING AND CAST('1 day' AS INTERVAL) PRECEDING) {} delta 200
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, sum(count(*)) OVER (ORDER BY month RANGE INTERVAL '1' MONTH PRECEDING) AS b FROM sales GROUP BY country, month) q WHERE n > 0.5 * b
+--> [country 4, month 13] f0 > 0 ~2400; count(*) - 0.5 * sum(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND CURRENT ROW) {} delta 200
+
+SELECT month FROM (SELECT month, sum(count(*)) OVER (ORDER BY month DESC RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS b FROM sales GROUP BY month) q WHERE b > 5000
+--> [month 13] f0 > 5000 ~500; sum(count(*)) OVER (ORDER BY month DESC RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) {} delta 1
+
+SELECT month FROM (SELECT month, sum(count(*)) OVER (ORDER BY month RANGE 60 PRECEDING) AS b FROM sales GROUP BY month) q WHERE b > 5000
+--> KH204 b
+
+SELECT month FROM (SELECT month, sum(count(*)) OVER (ORDER BY month RANGE INTERVAL '-1 month' PRECEDING) AS b FROM sales GROUP BY month) q WHERE b > 5000
+--> KH204 b
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) AS b FROM sales GROUP BY month) q WHERE n > b
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*), 2) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 month' PRECEDING AND INTERVAL '1 month' PRECEDING) AS b FROM sales GROUP BY month) q WHERE n > b
+--> [month 13] f0 > 0 ~1200; count(*) - lag(count(*), 2) OVER (ORDER BY month RANGE BETWEEN INTERVAL '1 MONTH' PRECEDING AND INTERVAL '1 MONTH' PRECEDING) {} delta 100
+
+SELECT q FROM (SELECT date_trunc('quarter', s.month) AS q, count(*) AS n, lag(count(*)) OVER (ORDER BY date_trunc('quarter', s.month)) AS b FROM sales s GROUP BY 1) t WHERE n > 1.1 * b
+--> [date_trunc('QUARTER', month) 5] f0 > 0 ~12000; count(*) - 1.1 * lag(count(*)) OVER (ORDER BY date_trunc('QUARTER', s.month)) {} delta 1000
+
+SELECT y FROM (SELECT extract(year FROM month) AS y, count(*) AS n, lag(count(*)) OVER (ORDER BY extract(year FROM month)) AS b FROM sales GROUP BY 1) t WHERE n > 1.1 * b
+--> [EXTRACT(YEAR FROM month) 2] f0 > 0 ~12000; count(*) - 1.1 * lag(count(*)) OVER (ORDER BY EXTRACT(YEAR FROM month)) {} delta 1000
+
+SELECT q, country FROM (SELECT date_trunc('quarter', month)::date AS q, country, count(*) AS n, sum(count(*)) OVER (PARTITION BY date_trunc('quarter', month)::date) AS b FROM sales GROUP BY 1, 2) t WHERE n > 0.5 * b
+--> [CAST(date_trunc('QUARTER', month) AS DATE) 5, country 4] f0 > 0 ~1640; count(*) - 0.5 * sum(count(*)) OVER (PARTITION BY CAST(date_trunc('QUARTER', month) AS DATE)) {} delta 200
+
+SELECT m FROM (SELECT extract(month FROM month) AS m, count(*) AS n, lag(count(*)) OVER (ORDER BY extract(month FROM month)) AS b FROM sales GROUP BY 1) t WHERE n > b
+--> KH204 n
+
+SELECT country FROM (SELECT upper(country) AS country, count(*) AS n, lag(count(*)) OVER (ORDER BY upper(country)) AS b FROM sales GROUP BY 1) t WHERE n > b
+--> KH204 n
+
+WITH q AS (SELECT date_trunc('quarter', month) AS q, count(*) AS n FROM sales GROUP BY 1) SELECT a.q FROM q a JOIN q b ON b.q = a.q - interval '3 months' WHERE a.n > b.n
+--> [date_trunc('QUARTER', month) 5] f0 > 0 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY date_trunc('QUARTER', month) RANGE BETWEEN INTERVAL '3 MONTHS' PRECEDING AND INTERVAL '3 MONTHS' PRECEDING) {} delta 100
