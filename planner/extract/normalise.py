@@ -15,6 +15,7 @@ These rules move what means the same in another place, in the statement's text:
 - `move_out_correlations`: what a question says of columns from outside of it, into a query around the question;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
+- `spell_out_windows`: the windows of a WINDOW clause, where they are used;
 - `spell_out_listed_texts` and `spell_out_simple_cases`: a text that GROUP BY computes, as a CASE of conditions;
 - `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
@@ -67,6 +68,7 @@ from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
+from planner.extract.subqueries.spell_out_windows import spell_out_windows
 from planner.extract.subqueries.write_self_joins_as_windows import write_self_joins_as_windows
 from planner.extract.subqueries.write_totals_as_windows import write_totals_as_windows
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
@@ -88,6 +90,7 @@ RULES: tuple[Rule, ...] = (
     inline_public_values,
     move_out_correlations,
     pull_up_subqueries,
+    spell_out_windows,
     spell_out_listed_texts,
     spell_out_simple_cases,
     spell_out_band_columns,

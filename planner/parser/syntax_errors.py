@@ -119,7 +119,7 @@ def _find_lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
         if token.kind == "word":
             if token.value in ("where", "having"):
                 one_condition[-1] = True
-            elif token.value in ("select", "by"):
+            elif token.value in ("select", "by", "window"):
                 one_condition[-1] = False
         elif token.kind != "symbol":
             continue

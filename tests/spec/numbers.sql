@@ -200,7 +200,7 @@ null SELECT country, count(*) * 100 / sum(count(*)) OVER () AS pct, rank() OVER 
 null SELECT country, count(*) * rank() OVER (ORDER BY count(*) DESC) AS x FROM sales GROUP BY country HAVING count(*) > 500
 --> KH101
 null SELECT country, sum(count(*)) OVER w AS total FROM sales GROUP BY country HAVING count(*) > 500 WINDOW w AS ()
---> KH101
+--> total=null
 null SELECT country, n, n * 100.0 / sum(n) OVER () AS pct FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500 ORDER BY pct
 --> n=null pct=null unsorted pct
 null SELECT q.country, s / n, to_char(s, '999') AS label FROM (SELECT country, count(*) AS n, sum(amount) AS s FROM sales GROUP BY country HAVING count(*) > 500) q

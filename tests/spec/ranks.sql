@@ -165,7 +165,7 @@ SELECT country, rank() OVER (ORDER BY avg(amount) DESC) <= 3 FROM sales GROUP BY
 --> [country 4] true first 3 falling ~99999 signed of all mean of 10000 in steps of 0.001 moved 9901; avg(amount) 1x--50000 delta 5150000 in 0..5150000; values of avg(amount) delta 100 in 0..100
 
 SELECT country, rank() OVER w <= 3 FROM sales GROUP BY country WINDOW w AS (ORDER BY count(*) DESC)
---> KH106 sales
+--> [country 4] true first 3 falling ~100 of all; count(*) delta 100 in 0..100
 
 SELECT country, sum(amount) OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country
 --> KH101 sum(amount)

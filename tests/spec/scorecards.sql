@@ -589,7 +589,7 @@ SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) FROM sales GROUP BY
 --> [month 13] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 SELECT month, lag(count(*) > 400) OVER w FROM sales GROUP BY month WINDOW w AS (ORDER BY count(*))
---> KH106 sales
+--> KH101 lag(count(*)
 
 SELECT month, lag(count(*) > 400) OVER (ORDER BY quantity) FROM sales GROUP BY month
 --> KH101 quantity)

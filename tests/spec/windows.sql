@@ -379,3 +379,30 @@ SELECT country FROM (SELECT upper(country) AS country, count(*) AS n, lag(count(
 
 WITH q AS (SELECT date_trunc('quarter', month) AS q, count(*) AS n FROM sales GROUP BY 1) SELECT a.q FROM q a JOIN q b ON b.q = a.q - interval '3 months' WHERE a.n > b.n
 --> [date_trunc('QUARTER', month) 5] f0 > 0 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY date_trunc('QUARTER', month) RANGE BETWEEN INTERVAL '3 MONTHS' PRECEDING AND INTERVAL '3 MONTHS' PRECEDING) {} delta 100
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER w AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month)) q WHERE n > b
+--> [month 13] f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, sum(count(*)) OVER (p ORDER BY month ROWS 2 PRECEDING) AS b, avg(count(*)) OVER p AS a FROM sales GROUP BY 1, 2 WINDOW p AS (PARTITION BY country)) q WHERE n > 0.5 * b AND n > a
+--> [country 4, month 13] (f0 > 0 ~3600 and f1 > 0 ~27300); count(*) - 0.5 * sum(count(*)) OVER (PARTITION BY country ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 200; count(*) - avg(count(*)) OVER (PARTITION BY country) {} delta 1300
+
+SELECT country, month, count(*) > lag(count(*)) OVER "By Month" AS grown FROM sales GROUP BY country, month WINDOW p AS (PARTITION BY country), "By Month" AS (p ORDER BY month) ORDER BY country, month
+--> [country 4, month 13] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (PARTITION BY country ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (w) AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month ROWS 2 PRECEDING)) q WHERE n > b
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (w ORDER BY month) AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month)) q WHERE n > b
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER v AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month)) q WHERE n > b
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER w AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month), w AS ()) q WHERE n > b
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (w PARTITION BY month) AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month)) q WHERE n > b
+--> KH101 count(*)
+
+SELECT country, rank() OVER (p ORDER BY count(*) DESC) <= 3 AS top FROM sales GROUP BY country WINDOW p AS ()
+--> [country 4] true first 3 falling ~730 priced of all; count(*) delta 100 in 0..100
