@@ -16,6 +16,7 @@ These rules move what means the same in another place, in the statement's text:
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
 - `spell_out_windows`: the windows of a WINDOW clause, where they are used;
+- `move_keys_to_where`: what HAVING says of keys beside windows over groups, into WHERE;
 - `spell_out_listed_texts` and `spell_out_simple_cases`: a text that GROUP BY computes, as a CASE of conditions;
 - `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
@@ -66,6 +67,7 @@ from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private
+from planner.extract.subqueries.move_keys_to_where import move_keys_to_where
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.extract.subqueries.spell_out_windows import spell_out_windows
@@ -91,6 +93,7 @@ RULES: tuple[Rule, ...] = (
     move_out_correlations,
     pull_up_subqueries,
     spell_out_windows,
+    move_keys_to_where,
     spell_out_listed_texts,
     spell_out_simple_cases,
     spell_out_band_columns,

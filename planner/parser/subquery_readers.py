@@ -155,13 +155,13 @@ def find_unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> 
 
 
 def find_conjuncts(
-    select: exp.Select, place: Clauses, tokens: tuple[Token, ...]
+    select: exp.Select, place: Clauses, tokens: tuple[Token, ...], *, clause: str = "where"
 ) -> tuple[tuple[tuple[int, int], exp.Expr], ...] | None:
-    """Return the conditions that AND joins in WHERE, each with its tokens.
+    """Return the conditions that AND joins in WHERE or HAVING, each with its tokens.
 
-    A WHERE with OR is one condition, and a SELECT without WHERE has none. Return None if the parser joined others.
+    A clause with OR is one condition, and a SELECT without it has none. Return None if the parser joined others.
     """
-    where, parsed = place.find_mark("where"), select.args.get("where")
+    where, parsed = place.find_mark(clause), select.args.get(clause)
     if where is None or parsed is None:
         return () if where is None and parsed is None else None
     later = [index for _, index in place.marks if index > where]

@@ -126,7 +126,7 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > 0.1 * (SELECT count
 --> KH204 count(*)
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month HAVING count(*) > 100) q WHERE n > b + 100
---> KH101 count(*)
+--> KH204 lag(count(*))
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE (month >= '2011-06-01' AND n > b + 100)
 --> KH204 (month
@@ -406,3 +406,45 @@ SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (w PARTITION 
 
 SELECT country, rank() OVER (p ORDER BY count(*) DESC) <= 3 AS top FROM sales GROUP BY country WINDOW p AS ()
 --> [country 4] true first 3 falling ~730 priced of all; count(*) delta 100 in 0..100
+
+SELECT month FROM (SELECT month, count(*) AS n, first_value(count(*)) OVER (w) AS b FROM sales GROUP BY month HAVING month > '2011-03-01' WINDOW w AS (ORDER BY month), v AS ()) q WHERE n > b
+--> [month 9] f0 > 0 ~1200; count(*) - first_value(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, lag(count(*)) OVER (PARTITION BY country ORDER BY month) AS b FROM sales WHERE gift OR quantity > 5 GROUP BY country, month HAVING count(*) > 0 AND month >= '2011-03-01' AND country IN ('France', 'Norway')) q WHERE n > b
+--> [country 2, month 10] where ("gift" = true OR "quantity" > 5) f0 > 0 ~1200; count(*) - lag(count(*)) OVER (PARTITION BY country ORDER BY month) {} delta 100
+
+SELECT q FROM (SELECT date_trunc('quarter', month) AS q, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY 1 HAVING date_trunc('quarter', month) >= '2011-04-01') t WHERE n > b
+--> [date_trunc('QUARTER', month) 3] where "month" >= date '2011-04-01' f0 > 0 ~1980; count(*) - avg(count(*)) OVER () {} delta 300
+
+SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) AS grown FROM sales GROUP BY month HAVING month > '2011-03-01' OR month = '2011-01-01'
+--> [month 10] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month HAVING count(*) > 500 AND month > '2011-03-01') q WHERE n > b
+--> KH204 lag(count(*))
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, lag(count(*)) OVER (PARTITION BY country ORDER BY month) AS b FROM sales GROUP BY country, month HAVING month > '2011-03-01' OR country = 'France') q WHERE n > b
+--> KH204 lag(count(*))
+
+SELECT country FROM (SELECT country, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY country HAVING upper(country) LIKE 'F%') q WHERE n > b
+--> KH204 avg(count(*))
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY ROLLUP (month) HAVING month > '2011-03-01') q WHERE n > b
+--> KH101 count(*)
+
+SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) AS grown FROM sales GROUP BY month HAVING month > '2011-03-01' AND count(*) > 0
+--> KH204 count(*)
+
+SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) AS grown FROM sales GROUP BY month HAVING month > '2011-03-01' AND count(1) > 0
+--> [month 9] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY month HAVING extract(year FROM month) = 2011) q WHERE n > b
+--> [month 12] f0 > 0 ~9120; count(*) - avg(count(*)) OVER () {} delta 1200
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY month HAVING extract(month FROM month) > 3) q WHERE n > b
+--> KH204 avg(count(*))
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY month HAVING month + interval '1 month' > '2011-03-01') q WHERE n > b
+--> KH204 avg(count(*))
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY month HAVING NOT (month <= date '2011-03-01' + interval '1 month')) q WHERE n > b
+--> [month 8] f0 > 0 ~5920; count(*) - avg(count(*)) OVER () {} delta 800
