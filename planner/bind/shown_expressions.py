@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate, list_group_parts
 from planner.bind.bind_refusals import refuse_shown_expression
 from planner.catalog.catalog import Column
-from planner.parser.tree import is_star, read_name, strip_parentheses, write_short
+from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses, write_short
 from planner.scope.key_classes import read_key_expression
 from planner.scope.name_resolution import Scope, find_column
 
@@ -112,6 +112,10 @@ _COMPUTED = (
     exp.UnixToTime,
 )
 _COMPUTED_BY_NAME = frozenset(("age", "btrim", "make_date", "to_number"))
+_ROWS_BY_NAME = frozenset(
+    ("generate_subscripts", "regexp_matches", "regexp_split_to_table", "string_to_table", "jsonb_path_query")
+)
+_ROWS_BY_START = ("json_array_e", "jsonb_array_e", "json_each", "jsonb_each", "json_object_k", "jsonb_object_k")
 _SHOWN_BY_NAME = frozenset(
     ("row", "to_json", "to_jsonb", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array")
 )
@@ -152,6 +156,13 @@ def computes_each_row(node: exp.Expr) -> bool:
         or (isinstance(part, exp.Anonymous) and str(part.this).lower() in _COMPUTED_BY_NAME)
         for part in node.walk()
     ) and not any(isinstance(column.this, exp.Star) for column in node.find_all(exp.Column))
+
+
+def may_give_rows(node: exp.Expr) -> bool:
+    """Return True if PostgreSQL's functions in an expression give several rows for one, or none."""
+    named = [str(part.this).lower() for part in node.find_all(exp.Anonymous)]
+    by_name = any(one in _ROWS_BY_NAME or one.startswith(_ROWS_BY_START) for one in named)
+    return by_name or contains_type(node, exp.GenerateSeries, exp.Explode)
 
 
 def check_shown(

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.aggregates.cell_windows import reads_groups
-from planner.bind.shown_expressions import find_shown_aggregate
+from planner.bind.shown_expressions import find_shown_aggregate, may_give_rows
 from planner.bind.unit_query import read_unit_queries
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
@@ -25,13 +25,8 @@ from planner.parser.tree import find_offset, locate_name, read_name, strip_paren
 from planner.scorecard.find import shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
-_NAMES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
+_OPERATORS = ("and", "or", "not", "is", "in", "between", "like", "ilike", "similar", "isnull", "notnull", "at")
+_NAMES: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +140,7 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
         aggregate = shows_size(node)
         windows = list(node.find_all(exp.Window))  # they run over the groups that HAVING leaves
         over_rows = bool(windows) and (select.args.get("having") is not None or not all(map(reads_groups, windows)))
-        if not called or called in found or over_rows or node.find(exp.Star) is node:
+        if not called or called in found or over_rows or node.find(exp.Star) is node or may_give_rows(node):
             return None
         found[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), aggregate)
     return found if any(not item.is_aggregate for item in found.values()) else None
@@ -268,7 +263,8 @@ def spell_item(item: SelectItem, room: EditBudget, text: str, tokens: tuple[Toke
     """Return the expression of the subquery's column, in parentheses unless it is a single call or name."""
     spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
     room.reserve(len(spelled))
-    plain = not any(token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past])
+    within = tokens[item.first : item.past]
+    plain = not any(one.is_word(*_OPERATORS) or (one.kind == "symbol" and one.value not in "(),*.") for one in within)
     return spelled if plain else f"({spelled})"
 
 
