@@ -35,6 +35,22 @@ _FRAMES = (
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
     "ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "",
 )  # fmt: skip
+_RANGES = {
+    "month": (
+        "RANGE BETWEEN interval '1 month' PRECEDING AND CURRENT ROW", "RANGE interval '28 days' PRECEDING",
+        "RANGE BETWEEN interval '31 days' PRECEDING AND '1 day'::interval PRECEDING",
+        "RANGE BETWEEN CURRENT ROW AND interval '30 days 23:59' FOLLOWING",
+        "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '1 month' FOLLOWING",
+        "RANGE BETWEEN interval '2 mons' PRECEDING AND interval '1 mon' PRECEDING",
+        "RANGE BETWEEN interval '1 month' FOLLOWING AND UNBOUNDED FOLLOWING",
+    ),
+    "level": (
+        "RANGE BETWEEN 1 PRECEDING AND CURRENT ROW", "RANGE 5 PRECEDING", "RANGE BETWEEN 6 PRECEDING AND 1 PRECEDING",
+        "RANGE BETWEEN CURRENT ROW AND 4 + 1 FOLLOWING", "RANGE UNBOUNDED PRECEDING",
+        "RANGE BETWEEN 1 FOLLOWING AND 5 FOLLOWING",
+    ),
+}  # fmt: skip
+_KEPT = {"month": "month >= '2026-02-01'", "level": "level <> 2", "ward": "ward IN ('A', 'empty')"}
 _CONDITIONS = (
     "n {o} {q} * w", "n {o} {q} * w", "n - w {o} {c}", "n {o} w + {c}", "w {o} {c}", "n {o} {q} * w AND w {o} {c}",
     "n {o} {q} * w OR n {o} w", "NOT (n {o} {q} * w)", "n BETWEEN {q} * w AND w + {c}", "n / nullif(w, 0) {s} {q}",
@@ -57,6 +73,7 @@ class WindowStatement:
     """A comparison of the size `own` with a `window` over groups, in which {size} stands for the size it reads.
 
     With `mean` both are means of that column: {size} stands for a group's mean, {total} and {rows} for what it divides.
+    The window runs over the groups that `kept` leaves. `shape` says how it is spelled.
     """
 
     table: Table
@@ -67,19 +84,39 @@ class WindowStatement:
     window: str
     condition: str
     mean: str = ""
+    kept: str = ""
+    shape: str = "plain"
 
     @property
     def sql(self) -> str:
         """As it is asked."""
         keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
-        window = self.window.format(size=self.size, total=f"sum({self.mean})", rows=f"count({self.mean})")
-        inner = f"SELECT {keys}, {self.own} AS n, {window} AS w FROM {self.table.name}{where} GROUP BY {keys}"
-        return f"SELECT {keys} FROM ({inner}) q WHERE {self.condition}"
+        having, kept = (f" {word} {self.kept}" if self.kept else "" for word in ("HAVING", "WHERE"))
+        window, clause = self.window, ""
+        if self.shape.startswith("named"):
+            window, clause = _name_window(window, in_parts=self.shape == "named in parts")
+        source = f"FROM {self.table.name}{where} GROUP BY {keys}"
+        if self.shape == "two levels":
+            groups = f"SELECT {keys}, {self.own} AS n, {self.size} AS m {source}"
+            over = f"SELECT {keys}, n, {window.format(size='m')} AS w FROM g{kept}"
+            return f"WITH g AS ({groups}) SELECT {keys} FROM ({over}) q WHERE {self.condition}"
+        window = window.format(size=self.size, total=f"sum({self.mean})", rows=f"count({self.mean})")
+        over = f"SELECT {keys}, {self.own} AS n, {window} AS w {source}{having}{clause}"
+        return f"SELECT {keys} FROM ({over}) q WHERE {self.condition}"
 
     @property
     def compares_means(self) -> bool:
         """True if both sides are means of rows."""
         return bool(self.mean)
+
+
+def _name_window(window: str, *, in_parts: bool) -> tuple[str, str]:
+    """Return a call with a window that a WINDOW clause defines, and the clause."""
+    call, _, spec = window.removesuffix(")").partition(" OVER (")
+    base, order, rest = spec.partition("ORDER BY ")
+    if in_parts and base and order:
+        return f"{call} OVER (p {order}{rest})", f" WINDOW p AS ({base})"
+    return f"{call} OVER w", f" WINDOW p AS ({base}), w AS (p {order}{rest})"
 
 
 class CellStatement(Protocol):
@@ -123,6 +160,8 @@ def window_statement(drawn: random.Random) -> WindowStatement:
     if drawn.random() < 0.3:
         return _mean_statement(drawn, table, keys, where, _window(drawn, kind, calendars, others))
     return WindowStatement(
+        shape=drawn.choice(("plain", "plain", "two levels", "two levels", "named", "named in parts")),
+        kept=_KEPT[drawn.choice(keys)] if drawn.random() < 0.3 else "",
         table=table,
         keys=keys,
         where=where,
@@ -169,7 +208,8 @@ def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[
     if kind == "part":
         return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER (PARTITION BY {drawn.choice([*others, *calendars])})"
     falling = " DESC" if drawn.random() < 0.2 else ""
-    order = f"{part}ORDER BY {calendars[0]}{falling}"
+    by = "date_trunc('week', month)" if calendars[0] == "month" and drawn.random() < 0.2 else calendars[0]
+    order = f"{part}ORDER BY {by}{falling}"
     if kind == "ordered":
         call = drawn.choice(
             (
@@ -178,7 +218,12 @@ def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[
             )
         )  # fmt: skip
         return f"{call} OVER ({order})"
-    return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER ({order} {drawn.choice(_FRAMES)})"
+    call = drawn.choice(("sum", "avg", "sum", "avg", "first_value", "last_value"))
+    if drawn.random() < 0.5:
+        if call in ("sum", "avg") and others and drawn.random() < 0.3:
+            order = order.removeprefix(part)  # level groups are in one frame
+        return f"{call}({{size}}) OVER ({order} {drawn.choice(_RANGES[calendars[0]])})"
+    return f"{call}({{size}}) OVER ({order} {drawn.choice(_FRAMES)})"
 
 
 def judge_window(statement: WindowStatement, engines: Engines, tally: Tally) -> Disagreed[WindowStatement] | None:
@@ -253,7 +298,8 @@ def _truth(statement: WindowStatement, question: Question, engines: Engines) -> 
         values |= {"total": f"coalesce(sum({mean}), 0)", "rows": f"count({mean})"}
     sizes = list_sizes(statement.table, statement.keys, statement.where, values, question)
     window = statement.window.format(size="m", total="total", rows="rows")
-    windows = f"SELECT {keys}, n, {window} AS w FROM ({sizes}) s"
+    kept = f" WHERE {statement.kept}" if statement.kept else ""
+    windows = f"SELECT {keys}, n, {window} AS w FROM ({sizes}) s{kept}"
     return fetch_keys(f"SELECT {keys} FROM ({windows}) q WHERE {statement.condition}", engines)
 
 

@@ -21,6 +21,7 @@ These rules move what means the same in another place, in the statement's text:
 - `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
+- `merge_window_queries`: a query with windows over the sizes of a grouped subquery, into the subquery;
 - `push_through_queries`: a threshold around ranks or several queries, and what is computed of sizes, into the subquery;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING;
 - `write_totals_as_windows`: a scalar subquery over the question's own table, into a window over its groups;
@@ -67,6 +68,7 @@ from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private
+from planner.extract.subqueries.merge_window_queries import merge_window_queries
 from planner.extract.subqueries.move_keys_to_where import move_keys_to_where
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
@@ -105,6 +107,7 @@ RULES: tuple[Rule, ...] = (
     rank_largest,
     push_down_ranks,
     push_down_predicates,
+    merge_window_queries,
     push_through_queries,
     push_down_thresholds,
     write_totals_as_windows,

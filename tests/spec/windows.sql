@@ -448,3 +448,57 @@ SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER () AS b FROM 
 
 SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY month HAVING NOT (month <= date '2011-03-01' + interval '1 month')) q WHERE n > b
 --> [month 8] f0 > 0 ~5920; count(*) - avg(count(*)) OVER () {} delta 800
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM m) q WHERE n > b
+--> [month 13] f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+WITH m AS (SELECT country, month, sum(amount) AS s FROM sales GROUP BY country, month), y AS (SELECT country, month, s, lag(s, 12) OVER (PARTITION BY country ORDER BY month) AS before FROM m) SELECT country, month FROM y WHERE s > 1.2 * before
+--> [country 4, month 13] f0 > 0 ~9500000; sum(amount) - 1.2 * lag(sum(amount), 12) OVER (PARTITION BY country ORDER BY month) {} delta 750000
+
+SELECT month FROM (SELECT g.*, avg(g.n) OVER (ORDER BY g.month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY 1) AS g) q WHERE n > 1.5 * b
+--> [month 13] f0 > 0 ~6000; count(*) - 1.5 * avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) {} delta 400
+
+SELECT month, n > lag(n) OVER (ORDER BY month) AS grown FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g
+--> [month 13] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g WHERE month >= '2011-03-01' AND month <> '2011-07-01') q WHERE n > b
+--> [month 9] f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales WHERE gift OR quantity > 5 GROUP BY month HAVING month < '2011-10-01') g WHERE month >= '2011-03-01' OR month = '2011-01-01') q WHERE n > b
+--> [month 8] where ("gift" = true OR "quantity" > 5) f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT q FROM (SELECT q, n, lag(n) OVER (ORDER BY q) AS b FROM (SELECT date_trunc('quarter', month) AS q, count(*) AS n FROM sales GROUP BY q) g WHERE q < '2011-10-01') t WHERE n > b
+--> [date_trunc('QUARTER', month) 4] where "month" < date '2011-10-01' f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY date_trunc('QUARTER', month)) {} delta 100
+
+SELECT month FROM (SELECT month, n - b AS growth FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) g) q WHERE growth > 500
+--> [month 13] f0 > 500 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, n, lag(n) OVER w AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g WINDOW w AS (ORDER BY month)) q WHERE n > b
+--> [month 13] f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g WHERE n > 500) q WHERE n > b
+--> KH204 lag(n)
+
+SELECT country FROM (SELECT country, n, avg(n) OVER () AS b FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) g WHERE upper(country) LIKE 'F%') q WHERE n > b
+--> KH204 avg(n)
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g LIMIT 3) q WHERE n > b
+--> KH101 count(*)
+
+SELECT month FROM (SELECT DISTINCT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g) q WHERE n > b
+--> KH101 count(*)
+
+SELECT t FROM (SELECT sum(n) AS s, sum(sum(n)) OVER () AS t FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q) r WHERE t > 500
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n, generate_series(1, 3) AS g FROM sales GROUP BY month) g) q WHERE n > b
+--> KH101 count(*)
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, country, count(*) AS n FROM sales GROUP BY month, country) g ORDER BY country) q WHERE n > b
+--> KH101 count(*)
+
+SELECT country FROM (SELECT country, count(*) AS n, avg(count(*)) OVER () AS b FROM sales GROUP BY country HAVING upper(country) IN ('FRANCE', 'NORWAY')) q WHERE n > b
+--> KH204 avg(count(*))
+
+SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n, json_to_recordset(json_agg(quantity)) AS r FROM sales GROUP BY month) g) q WHERE n > b
+--> KH101 count(*)

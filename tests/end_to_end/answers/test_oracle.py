@@ -80,7 +80,8 @@ def test_any_two_groups_of_a_ranking_stand_as_postgresql_has_them(judges: Engine
 def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
     """800 random comparisons with other groups, forty at quick: totals, means, neighbours, frames and shares.
 
-    Without noise or tolerance, so a false alarm is impossible.
+    They are spelled in one query and in two, with a WINDOW clause and with keys in HAVING. Without noise or tolerance,
+    so a false alarm is impossible.
     """
     tally = Tally()
     drawn = random.Random(20261130)
@@ -90,7 +91,7 @@ def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
         for _ in range(statements):
             asked = window_statement(drawn)
             assert judge_window(asked, judges, tally) is None, asked.sql
-    assert tally.judged >= 0.85 * WORLDS * statements, tally
+    assert tally.judged >= 0.8 * WORLDS * statements, tally
     assert not tally.meaningless, tally
 
 
