@@ -33,7 +33,7 @@ PREDICATES = ("scorecard", "trend")  # forms whose booleans are predicates, and 
 ANSWERED, RECALL, PRECISION = 32, 0.9, 0.9  # what is wished for: of 40 questions, and of groups
 _THRESHOLD = re.compile(r"\{(-?)([0-9.]+)\}")
 _MARGIN = re.compile(r"\{([-+])\}")
-_AMOUNT = re.compile(r" may err where it is within ([0-9.]+) of 0|OVER \([^=]*=([0-9.]+)")
+_AMOUNT = re.compile(r" may err (?:where it is )?within ([0-9.]+)|OVER \([^=]*=([0-9.]+)")
 _PROPOSED = re.compile(r"SET keyhole\.(\w+) = '?([^';]*)'?;?")
 
 Row = tuple[Any, ...]
@@ -173,7 +173,9 @@ def _ask_twice(connection: "psycopg.Connection[Row]", notices: list[str], wish: 
             said = " ".join(notices)
             (tolerance,) = connection.execute("SHOW keyhole.tolerance").fetchone() or ("",)
             slack = max(map(float, re.findall(r"([\d.]+)%", tolerance)), default=0.0) / 100
-            return Told(wish, rows, slack, _find_amount(said) or _find_amount(tolerance))
+            amount = _find_amount(said) or _find_amount(tolerance)
+            assert amount or not _MARGIN.search(wish.sql), f"nothing says by how much it may err: {wish.sql}"
+            return Told(wish, rows, slack, amount)
     raise AssertionError("the second refusal returns")
 
 
