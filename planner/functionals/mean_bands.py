@@ -180,7 +180,7 @@ class MeanBands:
                 continue
             alone = replace(mean, other_mean=None, values=mean.values[:1])
             known = find_remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
-            known = replace(known, values=max(known.values, self._find_wanted_rows(leaf, mean)))
+            known = replace(known, values=max(known.values, self.find_wanted_rows(leaf, mean)))
             added.append(adding.make_guard(alone, alone.values[0], known)[0])
         if not added:
             return leaf
@@ -213,7 +213,7 @@ class MeanBands:
             )
         return width
 
-    def _find_wanted_rows(self, leaf: Comparison, mean: Comparison) -> int:
+    def find_wanted_rows(self, leaf: Comparison, mean: Comparison) -> int:
         """Return the group size at which the tolerance, a percentage or a tenth of the range, is worth the noise."""
         first, second = self.make_sides(leaf, {})
         side = first if mean is leaf else second

@@ -54,13 +54,15 @@ def _place(
     other = leaf.other_mean
     own = replace(leaf, other_mean=None, values=leaf.values[:1])
     rows = bands.find_rows(own, sizes)
+    if other.own_cells != OWN_GROUP_ALONE:  # no count of the group's own rows was added
+        rows = max(rows, bands.find_wanted_rows(leaf, leaf))
     guards: list[Comparison] = []
     known: list[int] = []
     for mean, cells, groups in ((own, other.own_cells, other.own_groups), (other.mean, other.cells, other.groups)):
         if cells == OWN_GROUP_ALONE:
             known.append(rows)
             continue
-        guard = _make_guard(mean, cells, _find_wanted_rows(rows, groups), bands)
+        guard = _make_guard(mean, cells, _multiply_rows(rows, groups), bands)
         same = next((one for one in typed if one.cell_sums == guard.cell_sums), None)
         if same is None:
             guards.append(guard)
@@ -85,7 +87,7 @@ def _place(
     return Conjunction((made, *dict.fromkeys(guards))) if guards else made
 
 
-def _find_wanted_rows(rows: int, groups: int) -> int:
+def _multiply_rows(rows: int, groups: int) -> int:
     """Return the rows that the mean of some groups should have beside that of one group of `rows` rows."""
     return int(round_up(Fraction(rows * min(groups, ceil(_ROWS_BESIDE * sqrt(groups))))))
 

@@ -13,6 +13,10 @@ from tests.planner.asked import asked, refusal
 
 MONTHS = "SELECT month FROM sales GROUP BY month HAVING "
 ALL = "(SELECT avg(amount) FROM sales)"
+EITHER_SIDE = (
+    "SELECT month FROM (SELECT month, lead(avg(amount)) OVER (ORDER BY month) AS m, "
+    "lag(avg(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE m > b"
+)
 BEFORE = (
     "SELECT month FROM (SELECT month, avg(amount) AS m, lag(avg(amount)) OVER (ORDER BY month) AS b FROM sales "
     "GROUP BY month) q WHERE "
@@ -97,6 +101,14 @@ def test_a_comparison_costs_less_where_the_other_mean_is_that_of_more_rows() -> 
         for text in (MONTHS + f"avg(amount) > {ALL}", BEFORE + "m > b")
     ]
     assert costs[0] < 0.7 * costs[1] < 0.5
+
+
+def test_counts_on_both_sides_are_those_that_the_noise_needs() -> None:
+    """Neither side is the group itself, so that no count of its own rows is added."""
+    question = asked(EITHER_SIDE)
+    pair, _, _ = find_pair(question)
+    assert (pair.rows, pair.other_rows) == (45_000, 45_000)
+    assert plan_question(question, dialect=POSTGRES).calibration.worst_case_epsilon < 0.5
 
 
 @pytest.mark.parametrize(
